@@ -1,7 +1,7 @@
-//! What the machinery costs on this machine, in the simulator's terms.
+//! Measures the costs of this machine's scheduling, as the simulator's parameters.
 //!
-//! Four measurements on one worker give the four costs; each is repeated and the median taken: what the machinery costs here
-//! as a rule, its neighbours included, not what it could cost at best:
+//! Four measurements on one worker give the four costs. Each is the median of several repeats: the typical cost on this machine with
+//! its neighbours, rather than the best possible one:
 //!
 //! | measured | is, in the simulator |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | the same, a queue at the worker | overhead |
 //! | time per request, saturated, a queue at the worker, no service | the larger of dispatch and overhead |
 //!
-//! What an interruption costs is measured whole in the server: two requests take turns, and what neither of them had is its price. Two of its
-//! parts are measured [by themselves](headway_fiber::costs): the notification, from another thread's flag to the request that has yielded, and the
-//! switch. The rest is the dispatcher's, `requeue_ns`: what the simulator must add for the same two requests to lose as much there.
+//! The cost of an interruption is measured as a whole in the server: two requests take turns, and the time that neither of them got is the cost.
+//! Two of its parts are measured [separately](headway_fiber::costs): the notification, from another thread's flag until the request has yielded,
+//! and the switch. The dispatcher's part, `requeue_ns`, is the rest: the cost that makes the same two requests lose as much in the simulator.
 
 use crate::{Trial, TrialError};
 use headway_fiber::costs;
@@ -29,16 +29,16 @@ const REPEATS: usize = 7;
 /// Two requests of this length take turns, a quantum each, ns.
 const TURNS_NS: u64 = 20_000_000;
 
-/// Costs, and what they rest on.
+/// Costs, and the measurements behind them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
-    /// In the simulator's terms.
+    /// The costs as the simulator's parameters.
     pub costs: Costs,
-    /// Where they were measured.
+    /// The machine of the measurements.
     pub machine: String,
-    /// Inline or dedicated: costs differ.
+    /// The server's layout, inline or dedicated: costs differ.
     pub layout: String,
-    /// Largest part of its time that a run lost to others on which a cost rests.
+    /// Largest fraction of its time that one of the measured runs lost to other work on the machine.
     pub lost_fraction: f64,
     /// The measurements: latency − service at low load, ns.
     pub latency_overhead_ns: u64,
@@ -48,24 +48,24 @@ pub struct Calibration {
     pub queued_overhead_ns: u64,
     /// Time per request without service, from a queue, ns.
     pub pipeline_ns: u64,
-    /// Time from one request to the next, and not theirs, when one of two is interrupted for the other, ns.
+    /// Time that neither of two requests gets when one is interrupted for the other, ns.
     pub preemption_ns: u64,
-    /// Of that: from another thread's request to yield until the worker has yielded, ns; 0 where workers interrupt themselves.
+    /// The part of `preemption_ns` from another thread's request to yield until the worker has yielded, ns; 0 where workers interrupt themselves.
     pub notification_ns: u64,
-    /// Of that: a request is suspended, and another resumed, ns.
+    /// The part of `preemption_ns` for suspending one request and resuming another, ns.
     pub switch_ns: u64,
-    /// What no interruption pays for: a probe that finds nothing, ns.
+    /// The cost of a probe that finds no interruption pending, ns.
     pub probe_ns: f64,
 }
 
-/// What a machine may lose to others before its costs look larger than they are.
+/// Largest fraction of time lost to other work with which measured costs are trusted.
 const LOST_MAX: f64 = 0.05;
 
-/// No machinery costs more. What takes longer is a wait for a core that somebody else has.
+/// Largest plausible cost. A longer time is a wait for a core that another process has.
 const COST_MAX_NS: u64 = 100_000;
 
 impl Calibration {
-    /// Why these costs are not to be trusted, in words; `None` where they are.
+    /// The reason why these costs cannot be trusted, in words; `None` if they can.
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         if self.lost_fraction > LOST_MAX {
@@ -89,7 +89,7 @@ impl Calibration {
     }
 }
 
-/// Measures this machine's costs under a layout; `step` hears of progress, 0 to [`STEPS`].
+/// Measures this machine's costs under a layout. `step` is called with the progress, 0 to [`STEPS`].
 ///
 /// # Errors
 /// [`TrialError`] when the server cannot be run.
@@ -127,9 +127,9 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
         overhead_ns,
         notif_ns: Some(parts.notification_ns),
         switch_ns: Some(parts.switch_ns),
-        // The way to the dispatcher and back is that of every request.
+        // The path to the dispatcher and back is the same for every request.
         next_ns: Some(0),
-        // Service times are measured with the probes in them.
+        // Service times include the probes' cost.
         proc_permille: Some(0),
         look_ns: if layout == Layout::Inline { LOOK_NS } else { 0 },
         ..Costs::default()
@@ -160,7 +160,7 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
 /// Steps that [`calibrate`] reports.
 pub const STEPS: usize = 6;
 
-/// Parts of an interruption that are measured by themselves.
+/// Parts of an interruption that are measured separately.
 struct InterruptionParts {
     notification_ns: u64,
     switch_ns: u64,
@@ -183,7 +183,7 @@ impl InterruptionParts {
     }
 }
 
-/// What an interruption costs in the simulator, measured there as it is here, ns.
+/// The cost of an interruption in the simulator, measured in the same way, ns.
 fn simulated_preemption_ns(costs: Costs) -> Result<u64, TrialError> {
     let experiment = Experiment {
         costs,
@@ -222,7 +222,7 @@ const QUEUED: SteadyLoad = SteadyLoad {
     ..ONE_EACH
 };
 
-/// As [`QUEUED`], without any work to do.
+/// Like [`QUEUED`], with requests of no work.
 const EMPTY: SteadyLoad = SteadyLoad {
     service_ns: 1,
     ..QUEUED
@@ -260,12 +260,12 @@ fn median_ns(run: &Run) -> f64 {
     run.overall.latency_us.p50 * 1e3
 }
 
-/// All requests arrive at once, so the last one's latency is the time that all of them took.
+/// All requests arrive at once, so the last latency is the time of all requests.
 fn per_request_ns(run: &Run) -> f64 {
     run.overall.latency_us.max * 1e3 / BURST as f64
 }
 
-/// The time that neither of the requests had, by interruption.
+/// The time that neither of the requests got, per interruption.
 fn per_preemption_ns(run: &Run) -> f64 {
     let lost_ns = run.overall.latency_us.max * 1e3 - 2.0 * TURNS_NS as f64;
     lost_ns / run.meta.preemptions.max(1) as f64
@@ -274,7 +274,7 @@ fn per_preemption_ns(run: &Run) -> f64 {
 /// Runs each load several times, and keeps the typical run.
 struct LoadMeter {
     layout: Layout,
-    /// The largest part of its time that a typical run lost to others.
+    /// The largest fraction of its time that a typical run lost to other work.
     lost_fraction: f64,
 }
 
@@ -300,7 +300,7 @@ impl LoadMeter {
             });
         }
         repeats.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns));
-        // Only the median counts, so only its losses do.
+        // Only the median is used, so only its losses count.
         let typical = &repeats[REPEATS / 2];
         self.lost_fraction = self.lost_fraction.max(typical.lost_fraction);
         Ok(typical.time_ns as u64)
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// What is left for the dispatcher makes an interruption as dear in the simulator as it is here.
+    /// The dispatcher's part makes an interruption cost the same in the simulator as on the machine.
     #[test]
     fn parts_add_up_in_the_simulator() {
         let parts = Costs {

@@ -1,59 +1,58 @@
-//! Does the simulator say what the server does? The same arrivals, policy and workers through
-//! both, the simulator with this machine's calibrated costs.
+//! Compares the simulator with the live server: both get the same arrivals, policy and workers, and
+//! the simulator this machine's calibrated costs.
 //!
-//! No machine leaves a server alone for long, and the simulator knows nothing of what it takes. But the same requests go through
-//! both, so those that the machine disturbed can be left out of both: every request that, by the simulation, is in the
-//! server at any time in the [aftermath](Aftermath) of a gap. Neither the rule nor what it looks at, the gap log and the simulation,
-//! knows the live latencies that are judged.
+//! Every machine interrupts a server now and then, and the simulator does not model that. Both process the same requests, so
+//! disturbed requests can be left out of both. A request is disturbed if it is, in the simulation, in the server during the
+//! [aftermath](Aftermath) of a gap. The rule reads the gap log and the simulation only, never the live latencies that are judged.
 
 use crate::gaps::Aftermath;
 use crate::{Disturbance, Observed, Trial, TrialError};
 use headway_report::{ClassResult, Overall, Recorder, Run};
 use headway_sim::{Costs, Experiment};
 
-/// The medians may differ by this part.
+/// Largest relative difference of the medians.
 pub const P50_TOLERANCE: f64 = 0.15;
-/// The means may differ by this part.
+/// Largest relative difference of the means.
 pub const MEAN_TOLERANCE: f64 = 0.20;
 /// Above this load small errors in the costs grow without bound: no verdict.
 pub const LOAD_MAX: f64 = 0.7;
-/// A run of which the machine left less than this part alone cannot tell.
+/// Smallest fraction of undisturbed requests for a verdict.
 pub const UNTOUCHED_MIN: f64 = 0.25;
-/// Nor can one with fewer requests left than this.
+/// Fewest undisturbed requests for a verdict.
 pub const REQUESTS_MIN: usize = 1_000;
 
-/// A live run and the simulation of the same.
+/// A live run and its simulation.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What the server did, to all requests.
+    /// The live run, with all requests.
     pub live: Run,
-    /// What the simulator says, of all requests.
+    /// The simulation, with all requests.
     pub simulated: Run,
-    /// Both, of the requests that the machine left alone.
+    /// Both runs, restricted to undisturbed requests.
     pub untouched: Untouched,
-    /// What disturbed the server.
+    /// The disturbances of the server.
     pub disturbance: Disturbance,
 }
 
-/// The requests that the machine left alone.
+/// The undisturbed requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Untouched {
-    /// How many.
+    /// Their number.
     pub requests: usize,
-    /// Of all that were measured, the part that they are.
+    /// Their fraction of all measured requests.
     pub fraction: f64,
     /// Latencies and slowdowns of all of them.
     pub overall: BothOverall,
-    /// As they went live.
+    /// Their results in the live run.
     pub live: Centre,
-    /// As they went in the simulator.
+    /// Their results in the simulation.
     pub simulated: Centre,
-    /// Each class of them, as it went live and in the simulator. Who stays long in the server meets the machine more often, so a long
-    /// tail is cut shorter than a short one.
+    /// Their results by class, live and simulated. A request that stays longer in the server is disturbed more often, so a long tail
+    /// is cut more than a short one.
     pub classes: Vec<(ClassResult, ClassResult)>,
 }
 
-/// Requests as they went live and in the simulator.
+/// Results of the same requests, live and in the simulator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BothOverall {
     /// Live.
@@ -62,7 +61,7 @@ pub struct BothOverall {
     pub simulated: Overall,
 }
 
-/// Median and mean of latencies, µs. NaN of none.
+/// Median and mean of latencies, µs; NaN without latencies.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Centre {
     /// Median.
@@ -71,21 +70,21 @@ pub struct Centre {
     pub mean_us: f64,
 }
 
-/// Whether they agree.
+/// The verdict of a comparison.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Agreement {
     /// Within the tolerances.
     Agrees,
     /// Not within them.
     Differs,
-    /// The machine left this part of the requests alone: too little to say anything.
+    /// Only this fraction of the requests is undisturbed: too little for a verdict.
     TooNoisy(f64),
-    /// The load is above [`LOAD_MAX`]: nothing can be said.
+    /// The load is above [`LOAD_MAX`]: no verdict.
     TooLoaded(f64),
 }
 
 impl Comparison {
-    /// Simulates what was run live.
+    /// Simulates the live run's experiment.
     ///
     /// # Errors
     /// [`TrialError`] when the experiment is not valid.
@@ -134,7 +133,7 @@ impl Comparison {
         })
     }
 
-    /// Whether they agree, as far as the machine lets it be seen.
+    /// The verdict, from the undisturbed requests.
     #[must_use]
     pub fn agreement(&self) -> Agreement {
         let (load, untouched) = (self.live.meta.load, &self.untouched);
@@ -153,7 +152,7 @@ impl Comparison {
 }
 
 impl Untouched {
-    /// Of pairs of latencies, live and simulated, ns.
+    /// The results for pairs of latencies, live and simulated, ns.
     fn of(pairs: &[(u64, u64)], measured: usize, overall: BothOverall) -> Self {
         Self {
             requests: pairs.len(),
@@ -174,7 +173,7 @@ impl Untouched {
         )
     }
 
-    /// Whether so many are left that something can be said of them.
+    /// Whether enough undisturbed requests are left for a verdict.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.fraction >= UNTOUCHED_MIN && self.requests >= REQUESTS_MIN
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
     use headway_workload::Workload;
 
-    /// A trial, and a live run of it that went as the simulator says but for what `change` does.
+    /// A trial, and a live run of it that equals the simulation except for the effect of `change`.
     fn compared(load: f64, gaps: &[crate::Gap], change: impl Fn(u64, u64) -> u64) -> Comparison {
         let workload = Workload::named("shenango-bimodal").unwrap();
         let mut experiment = Experiment::new(workload, "c-fcfs".parse().unwrap())
@@ -247,7 +246,7 @@ mod tests {
         assert_eq!(slow.agreement(), Agreement::Differs);
     }
 
-    /// 10 ms are taken; who comes in the next 20 waits for what is left of them.
+    /// The machine takes 10 ms; a request that arrives in the next 20 ms waits for the rest of them.
     #[test]
     fn what_the_machine_took_is_left_out_of_both() {
         const TAKEN: std::ops::Range<u64> = 50_000_000..60_000_000;

@@ -1,8 +1,8 @@
-//! What a request's way through the kernel's UDP sockets costs on this machine.
+//! Measures the cost of a request's path through the kernel's UDP sockets on this machine.
 //!
-//! [`calibrate`](crate::calibrate) measures the machinery over a replayed schedule, without a network. Behind a socket the
-//! dispatcher also receives each request, and the worker also sends each reply. Both are measured here on a loopback
-//! socket by the datapath's own calls, as many requests at a time as a busy dispatcher finds.
+//! [`calibrate`](crate::calibrate) measures scheduling with a replayed schedule, without a network. Behind a socket the
+//! dispatcher also receives each request, and the worker also sends each reply. This module measures both on a loopback
+//! socket by the datapath's own calls, in batches as a busy dispatcher finds them.
 
 use headway_machine::Clock;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
@@ -14,21 +14,21 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Requests received together.
 const BATCH: usize = 16;
-/// Batches, of which the median counts.
+/// Number of batches; the result is their median.
 const BATCHES: usize = 501;
-/// A batch that has not arrived by then was lost.
+/// Timeout after which a batch counts as lost.
 const PATIENCE_NS: u64 = 100_000_000;
 
 /// Medians per request, ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DatapathCosts {
-    /// The dispatcher's, to receive it; the worker's where nobody dispatches.
+    /// The dispatcher's time to receive the request; the worker's time where there is no dispatcher.
     pub receive_ns: u64,
-    /// The worker's, to send the reply.
+    /// The worker's time to send the reply.
     pub send_ns: u64,
 }
 
-/// Measures them, in some tens of milliseconds.
+/// Measures both, in some tens of milliseconds.
 ///
 /// # Errors
 /// When the system refuses the sockets or the slots, or loses the requests.
@@ -54,7 +54,7 @@ pub fn udp() -> io::Result<DatapathCosts> {
             let wanted = BATCH - slots.len();
             let received = rx.poll(from_ns, &mut scratch, &pool, &mut free, &mut slots, wanted);
             let to_ns = clock.now_ns();
-            // A poll in vain is the dispatcher's idle time.
+            // An empty poll is the dispatcher's idle time.
             if received > 0 {
                 spent_ns += to_ns - from_ns;
             } else if to_ns > deadline_ns {

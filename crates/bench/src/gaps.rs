@@ -1,18 +1,18 @@
-//! Times that the machine took from a run, and how far their traces reach.
+//! Gaps of a run (times that the machine took from it), and the aftermath of each.
 
 use headway_runtime::Stall;
 use std::ops::Range;
 
-/// Readings of a handler's clock further apart than this count as a gap, ns: about what an interrupt takes.
+/// A longer time between two readings of a handler's clock counts as a gap, ns: about the length of an interrupt.
 pub const GAP_NS: u64 = 5_000;
 
-/// Traces of a gap are taken to last this many times as long as its backlog takes to drain on average.
+/// Length of the aftermath, as a multiple of the mean time in which the gap's backlog drains.
 pub const RECOVERY: f64 = 3.0;
 
-/// A time in which a thread of the server should have run and did not, ns.
+/// A gap: a time in which a runnable thread of the server did not run, ns.
 pub type Gap = Range<u64>;
 
-/// The times in which a server felt its gaps: from the gap's begin until what piled up is long gone.
+/// The times in which gaps affect a server: from each gap's begin until its backlog has drained with a margin.
 #[derive(Clone, Debug)]
 pub struct Aftermath {
     /// In order, disjoint.
@@ -20,15 +20,15 @@ pub struct Aftermath {
 }
 
 impl Aftermath {
-    /// The aftermath of `gaps` for a server at this load (0 to 1). What comes in during a gap of length `g` waits for
-    /// `g/(1 − ρ)` on average until the queue is what it would have been; [`RECOVERY`] times that is allowed for.
+    /// The aftermath of `gaps` for a server at this load (0 to 1). After a gap of length `g` the queue takes `g/(1 − ρ)` on
+    /// average until it is as long as without the gap; the aftermath is [`RECOVERY`] times that.
     #[must_use]
     pub fn of(gaps: &[Gap], load: f64) -> Self {
         let whole = gaps.iter().map(|gap| (gap.clone(), gap.end - gap.start));
         Self::of_lost(whole, load, RECOVERY)
     }
 
-    /// As [`of`](Self::of), where only so many ns, somewhere within each time, were lost, and `recovery` times the average is allowed for.
+    /// Like [`of`](Self::of), for a given number of ns lost somewhere within each time, and an aftermath of `recovery` times the average.
     #[must_use]
     pub fn of_lost(lost: impl IntoIterator<Item = (Gap, u64)>, load: f64, recovery: f64) -> Self {
         let factor = recovery / (1.0 - load).max(0.05);
@@ -50,7 +50,7 @@ impl Aftermath {
         Self { windows }
     }
 
-    /// Whether anything between `from_ns` and `to_ns`, both included, falls into it.
+    /// Whether the aftermath overlaps the time from `from_ns` to `to_ns`, both included.
     #[must_use]
     pub fn touches(&self, from_ns: u64, to_ns: u64) -> bool {
         let next = self.windows.partition_point(|window| window.end <= from_ns);
@@ -60,7 +60,7 @@ impl Aftermath {
     }
 }
 
-/// A stall as a gap of a run that began at `start_ns`; what was before is cut off.
+/// A stall as a gap of a run that began at `start_ns`; an earlier part of it is cut off.
 pub(crate) fn gap_of(stall: &Stall, start_ns: u64) -> Option<Gap> {
     (stall.to_ns > start_ns).then(|| stall.from_ns.saturating_sub(start_ns)..stall.to_ns - start_ns)
 }

@@ -1,9 +1,9 @@
 //! Live runs without a network, calibration, and comparison with the simulator.
 //!
-//! A [`Trial`] runs the real server, real threads and rings and handlers that spin, on arrivals
-//! that a workload's generator draws and the replay datapath delivers at their times. What differs
-//! from a simulation of the same arrivals is then the machine alone: [`calibrate`] measures what
-//! it costs, [`compare`] checks that a simulation with those costs says what the server did.
+//! A [`Trial`] runs the real server, with real threads, rings and spinning handlers. A workload's
+//! generator draws the arrivals, and the replay datapath delivers them at their times. So only the
+//! machine differs from a simulation of the same arrivals: [`calibrate`] measures its costs, and
+//! [`compare`] checks that a simulation with these costs predicts the server's latencies.
 
 pub mod calibrate;
 pub mod compare;

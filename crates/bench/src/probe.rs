@@ -1,8 +1,8 @@
-//! The handler of a trial: a calibrated spin that notices what is taken from it.
+//! The handler of a trial: a calibrated spin that records the time taken from it.
 //!
-//! Watching the machine from a thread of its own would take a core from the run; the handlers
-//! spin anyway, so they are the gap log: two readings of the clock further apart than a few µs
-//! were separated by somebody else's work. The server notes by itself what its threads lost outside of handlers.
+//! A watching thread would take a core from the run. The handlers spin anyway, so they write the gap log: when two
+//! readings of the clock are more than a few µs apart, other work ran between them. The server itself records the time
+//! that its threads lost outside of handlers.
 
 use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const SHOWN_GAP_NS: u64 = 10_000;
 
-/// Gaps of a worker for which there is room from the start.
+/// Capacity for a worker's gaps, allocated at the start.
 const ROOM: usize = 1 << 16;
 
-/// What was taken from the handlers of a run.
+/// The time taken from the handlers of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Disturbance {
     /// Time the handlers ran, gaps included, ns.
@@ -24,12 +24,12 @@ pub struct Disturbance {
     pub lost_ns: u64,
     /// Gaps over 10 µs.
     pub gaps_over_10us: u64,
-    /// Length of the longest, ns.
+    /// Length of the longest gap, ns.
     pub longest_ns: u64,
 }
 
 impl Disturbance {
-    /// Part of the handlers' time that was lost.
+    /// Fraction of the handlers' time that was lost.
     #[must_use]
     pub fn lost_fraction(&self) -> f64 {
         self.lost_ns as f64 / self.observed_ns.max(1) as f64
@@ -43,7 +43,7 @@ impl Disturbance {
     }
 }
 
-/// One worker's part of the log, on lines of its own. Locked by whoever has just lost several µs.
+/// One worker's part of the log, on cache lines of its own. A worker locks it after a loss of several µs only.
 #[repr(align(128))]
 struct Log {
     observed_ns: AtomicU64,
@@ -58,7 +58,7 @@ pub(crate) struct SpinProbe {
 }
 
 impl SpinProbe {
-    /// For so many workers, and a dispatcher that works.
+    /// Creates the log for a number of workers, and for a dispatcher that runs requests.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             clock: Clock::global(),
@@ -71,7 +71,7 @@ impl SpinProbe {
         }
     }
 
-    /// What was noticed so far, over all workers, and every gap on the clock's scale.
+    /// The sums over all workers so far, and every gap on the clock's scale.
     pub(crate) fn noticed(&self) -> (Disturbance, Vec<Gap>) {
         let mut all = Disturbance::default();
         let mut gaps = Vec::new();
@@ -85,8 +85,8 @@ impl SpinProbe {
 }
 
 impl SpinProbe {
-    /// The time, in ticks. What was taken from the thread since it was last known to run is noted: most of what comes while a request runs is
-    /// followed by an interruption, since its quantum is over then, so that times between two readings with none in between are too few.
+    /// Reads the time, in ticks, and records the time taken from the thread since it was last known to run. Gaps between two readings of the
+    /// spin alone would miss most losses: a loss usually ends the quantum, so an interruption follows it at once.
     #[inline(always)]
     fn look(&self, log: &Log) -> u64 {
         let now = self.clock.ticks();
@@ -108,13 +108,13 @@ impl Service for SpinProbe {
         while done < work {
             checkpoint();
             let (now, seen) = (self.look(log), suspensions());
-            // What passed while the request was interrupted was not its own.
+            // The time during which the request was interrupted belongs to other requests.
             if seen == turns {
                 done += now.wrapping_sub(last);
             }
             (last, turns) = (now, seen);
         }
-        // Whoever began the request may have another one by now.
+        // The worker that began the request may run another one by now.
         let ran_ns = self.clock.ns_in(done);
         log.observed_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What each receive queue of a server is sent.
+//! The arrivals for each receive queue of a server.
 
 use headway_net::replay::ReplayArrival;
 use headway_policy::Shape;
@@ -9,8 +9,8 @@ use headway_policy::systems::{Division, ServerSpec};
 use headway_sim::Experiment;
 use headway_workload::Arrival;
 
-/// One schedule for each dispatcher, and one for workers that help themselves; where the network steers, one a worker. By the hash with which
-/// the simulator steers.
+/// One schedule for each dispatcher, a single one for workers that take from a shared queue, and one per worker where the network steers. The
+/// steering hash is the simulator's.
 pub(crate) fn schedules(
     experiment: &Experiment,
     arrivals: &[Arrival],
@@ -42,7 +42,7 @@ pub(crate) fn schedules(
     Ok(schedules)
 }
 
-/// The flows that the policy has the requests drawn from; 0 where each is one of its own.
+/// The number of flows in the policy's parameters; 0 where each request is a flow of its own.
 fn flows(policy: &ServerSpec, workers: usize) -> Result<u64, SpecError> {
     let params = policy.check(&Shape::new(workers))?;
     let flows = params.iter().find(|(key, _)| *key == "flows");

@@ -22,28 +22,28 @@ use std::time::Duration;
 
 /// Time for the threads to settle before the first arrival.
 const LEAD_NS: u64 = 5_000_000;
-/// Until everything accepted is answered, once the last request was taken.
+/// Time limit for the remaining answers after the last arrival.
 const DRAIN: Duration = Duration::from_secs(30);
-/// Stalls kept: more than a second brings on a machine that could be compared at all.
+/// Capacity for stalls: more than a second of a usable machine brings.
 const STALLS: usize = 1 << 16;
-/// How long the machine is watched on each side of a run.
+/// The time that the noise is measured before and after a run.
 const WATCH: Duration = Duration::from_millis(150);
 /// Most requests that wait in one live queue.
 const QUEUE_LIMIT: usize = 16 * 1024;
 
-/// What is run live: the experiment says the arrivals, the policy and the workers; its costs are
-/// the machine's own.
+/// The description of a live run. The experiment gives arrivals, policy and workers; its costs are
+/// ignored, since the machine has its own.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The same description that a simulation takes.
+    /// The experiment, as for a simulation.
     pub experiment: Experiment,
-    /// Who carries the dispatcher out.
+    /// The layout: the thread that runs the dispatcher.
     pub layout: Layout,
-    /// What threads without work do.
+    /// The behaviour of threads without work.
     pub idle: Idle,
     /// Whether threads are bound to cores.
     pub pin: Pin,
-    /// By what a dispatcher interrupts, where the policy does.
+    /// The interruption mechanism of a policy that interrupts.
     pub mechanism: Mechanism,
     /// How often workers that take turns as the dispatcher poll for arrivals while a request runs; the server's own choice where it is `None`.
     pub look_every: Option<Duration>,
@@ -52,20 +52,20 @@ pub struct Trial {
 /// A run, and what disturbed it.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What is reported.
+    /// The report.
     pub run: Run,
-    /// What was taken from its handlers.
+    /// The time taken from its handlers.
     pub disturbance: Disturbance,
-    /// When a thread of the server was kept from running, handler or not, ns after the start.
+    /// Gaps of all threads of the server, in handlers or outside, ns after the start.
     pub gaps: Vec<Gap>,
-    /// Times that a running request's quantum ended and it went on, since nothing waited for its worker.
+    /// Number of quanta that ended without an interruption, since no request waited for the worker.
     pub renewals: u64,
-    /// By place in the workload: how a request that counts went; none where it was shed.
+    /// The result of each measured request, by its index among the arrivals; `None` where it was shed.
     pub served: Vec<Option<Served>>,
 }
 
 impl Observed {
-    /// Part of the run's time that was taken from its threads, handlers or not: 0 to 1.
+    /// Fraction of the run's time that was taken from its threads, in handlers or outside, 0 to 1.
     #[must_use]
     pub fn lost_fraction(&self) -> f64 {
         let ends = self.served.iter().flatten();
@@ -83,26 +83,26 @@ impl Observed {
     }
 }
 
-/// How a request went.
+/// The result of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {
-    /// Its class's place in the workload.
+    /// Its class's index in the workload.
     pub class: u16,
-    /// When it was to arrive, ns after the start.
+    /// Its intended arrival, ns after the start.
     pub arrived_ns: u64,
-    /// How long it computes when nothing is in its way, ns.
+    /// Its service time without disturbance, ns.
     pub service_ns: u64,
-    /// From when it was to arrive to its answer, ns.
+    /// From its intended arrival to its answer, ns.
     pub latency_ns: u64,
 }
 
 /// Why a trial failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The description.
+    /// The experiment is wrong.
     #[error(transparent)]
     Experiment(#[from] headway_sim::SimError),
-    /// The policy.
+    /// The policy is wrong.
     #[error(transparent)]
     Policy(#[from] SpecError),
     /// The server did not start.
@@ -114,15 +114,15 @@ pub enum TrialError {
     /// The arrivals could not be scheduled.
     #[error("cannot replay the arrivals: {0}")]
     Replay(#[from] std::io::Error),
-    /// There is no memory for the stacks on which an interruption is measured.
+    /// The memory for the stacks of the interruption's measurement is missing.
     #[error("cannot measure an interruption: {0}")]
     Stacks(std::io::Error),
-    /// A live run is bounded: its arrivals are drawn beforehand.
+    /// The run is too long: a live run's arrivals are drawn beforehand.
     #[error("{requests} requests are too many for one live run; at most {most}")]
     TooLong {
         /// Requests asked for.
         requests: u64,
-        /// The most there may be.
+        /// The most requests allowed.
         most: u64,
     },
 }
@@ -141,7 +141,7 @@ impl Trial {
         }
     }
 
-    /// By what the trial's policy has requests interrupted; none where it interrupts nobody.
+    /// The interruption mechanism of the trial's policy; `None` for a policy that never interrupts.
     ///
     /// # Errors
     /// [`SpecError`] when there is no such policy.
@@ -156,7 +156,7 @@ impl Trial {
         })
     }
 
-    /// Whether a monitor interrupts requests though there is no dispatcher: the layout says who carries it out.
+    /// Whether a monitor interrupts requests without a dispatcher; the layout then gives the monitor its thread.
     ///
     /// # Errors
     /// [`SpecError`] when there is no such policy.
@@ -180,7 +180,7 @@ impl Trial {
         Ok(takes_turns && facts.interrupts())
     }
 
-    /// Runs it. The report's latencies count from the intended arrivals.
+    /// Runs the trial. The report's latencies count from the intended arrivals.
     ///
     /// # Errors
     /// [`TrialError`] when the server does not start or stop.
@@ -207,7 +207,7 @@ impl Trial {
         })
     }
 
-    /// The arrivals, drawn as the simulator draws them.
+    /// The arrivals, drawn like the simulator's.
     ///
     /// # Errors
     /// [`TrialError::TooLong`] when there are too many to be drawn beforehand.
@@ -235,7 +235,7 @@ impl Trial {
         Ok(arrivals)
     }
 
-    /// As far as there are buffers, where there are many classes.
+    /// With many classes, limited by the number of buffers.
     fn queue_limit(&self) -> usize {
         let experiment = &self.experiment;
         let most = max_queue_limit(experiment.workers, self.classes().len());
@@ -282,7 +282,7 @@ impl Trial {
         let clock = Clock::global();
         let start_ns = clock.now_ns() + LEAD_NS;
         control.start(start_ns);
-        // One long sleep: waking every now and then to look would take its part of a worker's core.
+        // A single long sleep: waking up in between would take time from a worker's core.
         let last_ns = arrivals.last().map_or(0, |last| last.at_ns);
         std::thread::sleep(Duration::from_nanos(LEAD_NS + last_ns));
         while control.taken() < control.total() {
@@ -298,7 +298,7 @@ impl Trial {
             from_ns: gap.start,
             to_ns: gap.end,
         });
-        // A full log knows nothing of the rest: then nothing was left alone.
+        // A full log misses later stalls: then every request counts as disturbed.
         let unseen = (stalls.len() >= STALLS).then_some(0..u64::MAX);
         let gaps = stalls.into_iter().chain(noticed);
         Ok(PlayedTrial {
@@ -315,7 +315,7 @@ impl Trial {
         })
     }
 
-    /// As the simulator tells the policy of them.
+    /// The same hints as the simulator's policy gets.
     fn classes(&self) -> Vec<DeclaredClass> {
         let workload = &self.experiment.workload;
         workload
@@ -328,7 +328,7 @@ impl Trial {
             .collect()
     }
 
-    /// The classes as they are reported.
+    /// The classes for the report.
     pub(crate) fn class_metas(&self) -> Vec<ClassMeta> {
         self.experiment
             .workload
@@ -366,8 +366,8 @@ impl Trial {
         Run::new(self.meta(arrivals, played), &recorder, extras)
     }
 
-    /// Cores idle on average while a request waited: with `n` requests in the server `min(n, workers)` of them could
-    /// run, and what they did not run of that time was wasted.
+    /// Cores idle on average while a request waited: with `n` requests in the server, `min(n, workers)` of them could run;
+    /// the rest of that time was wasted.
     fn wasted_cores(&self, arrivals: &[Arrival], played: &PlayedTrial) -> f64 {
         let present = played
             .completions
@@ -382,7 +382,7 @@ impl Trial {
         wasted_cores(&present, busy_ns, self.experiment.workers)
     }
 
-    /// What came after the warm-up.
+    /// The requests after the warm-up.
     fn counted<'a>(
         &self,
         arrivals: &[Arrival],
@@ -409,7 +409,7 @@ impl Trial {
         served
     }
 
-    /// The policy's own, and how it was carried out where that is a choice.
+    /// The policy's parameters, plus the choices of the live server.
     fn params(&self, params: &Params) -> Map<String, Value> {
         let mut params = params_json(params);
         if let Ok(Some(mechanism)) = self.interrupted_by() {
@@ -448,7 +448,7 @@ impl Trial {
     }
 }
 
-/// The time that requests, present during these times, could have run on so many workers and did not, over all of it.
+/// The mean number of wasted workers, for requests present during these times.
 fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
     let came = present.iter().map(|request| (request.start, 1_i64));
     let went = present.iter().map(|request| (request.end, -1));
@@ -464,7 +464,7 @@ fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
     could_run_ns.saturating_sub(busy_ns) as f64 / span_ns.max(1) as f64
 }
 
-/// What a run left behind.
+/// The raw results of a run.
 struct PlayedTrial {
     policy: &'static str,
     params: Params,
@@ -495,7 +495,7 @@ pub(crate) fn machine_name() -> String {
     MachineDescription::read().map_or_else(|error| error.to_string(), |machine| machine.to_string())
 }
 
-/// Where it ran, in the words of a report.
+/// The machine, in the words of a report.
 fn machine(layout: &str) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("description".into(), machine_name().into());
@@ -503,7 +503,7 @@ fn machine(layout: &str) -> Map<String, Value> {
     map
 }
 
-/// How the server's threads are laid out, in the words of a report.
+/// The layout of the server's threads, in the words of a report.
 fn layout_words(server: &Server) -> &'static str {
     match (server.layout(), server.monitor_layout()) {
         (Some(Layout::Inline), _) => "inline dispatcher",
@@ -529,7 +529,7 @@ mod tests {
     use headway_runtime::server_shape;
     use headway_workload::Workload;
 
-    /// Else `--compare-sim` compares two policies.
+    /// Without equal hints, `--compare-sim` would compare two policies.
     #[test]
     fn the_server_is_told_of_the_classes_what_the_simulator_is() {
         let text = r#"

@@ -1,10 +1,10 @@
-//! From C to an object that the kernel loads.
+//! Compiles C to an object that the kernel loads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-/// The oldest clang whose BPF code the kernels take.
+/// The oldest clang whose BPF code the kernels accept.
 const OLDEST_CLANG: u32 = 14;
 /// Names by which distributions install it, newest first after the default.
 const NEWEST_CLANG: u32 = 23;
@@ -17,14 +17,14 @@ pub enum ObjectError {
         "the XDP program needs clang {OLDEST_CLANG} or newer: apt-get install clang libbpf-dev, or name one in HEADWAY_CLANG"
     )]
     NoClang,
-    /// The clang that was named does not run.
+    /// The clang named by the user does not run.
     #[error(
         "HEADWAY_CLANG names {clang}, which does not run ({source}): name a clang, or unset it"
     )]
     NoSuchClang {
         /// The compiler.
         clang: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// libbpf's headers are not installed.
@@ -35,17 +35,17 @@ pub enum ObjectError {
     Refused {
         /// The compiler.
         clang: String,
-        /// What it said.
+        /// Its messages.
         said: String,
     },
     /// Files could not be written or read.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's reason.
         source: io::Error,
     },
 }

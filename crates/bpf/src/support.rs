@@ -1,13 +1,13 @@
-//! What a machine lacks for BPF programs, before one is compiled.
+//! The prerequisites for BPF programs, checked before one is compiled.
 
 use std::fs;
 
-/// The oldest kernel with all that the programs use.
+/// The oldest kernel with every feature of the programs.
 const OLDEST_KERNEL: (u32, u32) = (5, 15);
 /// `CAP_NET_ADMIN` and `CAP_BPF`, as bits of the effective set.
 const CAPABILITIES: u64 = 1 << 12 | 1 << 39;
 
-/// What kernel and process lack for an XDP program, each in a sentence with its remedy.
+/// The prerequisites of an XDP program that the kernel and process lack, each in a sentence with its remedy.
 #[must_use]
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();

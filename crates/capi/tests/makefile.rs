@@ -1,9 +1,9 @@
-//! What `make` would do, asked without doing it: it heeds where cargo builds and where things are to go.
+//! Dry runs of `make`: its commands heed cargo's target directory and the directories for installation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How a variable reaches `make`.
+/// The way in which a variable reaches `make`.
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Argument,

@@ -106,7 +106,7 @@ fn sum(steps: u64) -> u64 {
     })
 }
 
-/// How many of the shorts sent while a long runs at the only worker are answered before it, and how often it was interrupted.
+/// The number of short requests answered before a long one that runs at the only worker, and the long request's number of interruptions.
 fn overtaken(toolchain: &Toolchain, policy: &str) -> (usize, u64) {
     let source = "examples/server.c";
     let server = HeadwayServer::start(&toolchain.build(source, Linked::Shared), policy);
@@ -243,8 +243,8 @@ fn until_asked(program: &mut Command) {
     assert!(done, "{program:?}: in {ATTEMPTS} attempts");
 }
 
-/// What the locks protect adds up and nobody waits for ever, with thousands of interruptions; without the shim the program
-/// stands still at the first lock whose holder was interrupted.
+/// The counters under the locks add up and no request waits for ever, over thousands of interruptions. Without the shim the
+/// program hangs at the first lock whose holder was interrupted.
 #[test]
 fn a_program_with_locks_is_safe_behind_the_shim() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! The command line: options of the pass are taken out, all else is cargo's.
+//! The command line: it takes out the pass's options and leaves the rest to cargo.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ const COMMANDS: [&str; 9] = [
 /// The least distance: the pass keeps no closer one.
 const LEAST_DISTANCE: u32 = 16;
 
-/// What is to be done.
+/// The action.
 #[derive(Debug, PartialEq)]
 pub(crate) enum CargoAction {
     /// Print the help.
@@ -49,7 +49,7 @@ pub(crate) enum CargoAction {
     Run(CargoRequest),
 }
 
-/// What probes look at.
+/// The condition that probes check.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum ProbeSource {
     #[default]
@@ -70,18 +70,18 @@ impl ProbeSource {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CargoRequest {
     pub(crate) probe: ProbeSource,
-    /// In weighted instructions; none is the pass's own default.
+    /// Distance between probes in weighted instructions; `None` is the pass's own default.
     pub(crate) distance: Option<u32>,
-    /// As rustc writes names, sorted; none are all that cargo did not fetch.
+    /// Crates with probes, by rustc's names, sorted; if empty, all crates that cargo did not fetch.
     pub(crate) crates: Vec<String>,
     /// The directory for reports.
     pub(crate) report: Option<PathBuf>,
-    /// The command and what is cargo's.
+    /// The command and cargo's own arguments.
     pub(crate) cargo: Vec<OsString>,
 }
 
 impl CargoRequest {
-    /// Reads the arguments, as cargo passes them: its own name for this command first.
+    /// Reads the arguments as cargo passes them: cargo's name for this command first.
     pub(crate) fn parse(
         arguments: impl IntoIterator<Item = OsString>,
         variable: impl Fn(&str) -> Option<String>,
@@ -127,7 +127,7 @@ impl CargoRequest {
         Ok(request)
     }
 
-    /// Whether the argument is an option of ours; its value may be the next one.
+    /// Whether the argument is an option of this command; its value may be the next argument.
     fn takes(
         &mut self,
         argument: &str,
@@ -196,7 +196,7 @@ impl CargoRequest {
         own.any(|argument| argument == flag)
     }
 
-    /// What tells the wrapper and the pass what to do. Makes the directory for reports.
+    /// The environment variables that configure the wrapper and the pass. Creates the directory for reports.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let distance = self.distance.map(|distance| distance.to_string());
         let report = self.report.as_deref().map(absolute).transpose()?;
@@ -212,7 +212,7 @@ impl CargoRequest {
     }
 }
 
-/// The directory's path from anywhere: cargo calls rustc in directories of its own.
+/// The directory's absolute path: cargo calls rustc in directories of its own.
 fn absolute(report: &Path) -> Result<OsString, Failure> {
     let failed = |error| {
         let place = report.display();
@@ -230,7 +230,7 @@ fn with_value(text: &str, option: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('='))
 }
 
-/// Only commands whose result differs by the pass.
+/// Accepts only commands whose result depends on the pass.
 fn known(word: &str) -> Result<(), Failure> {
     if COMMANDS.contains(&word) {
         return Ok(());

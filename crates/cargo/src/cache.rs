@@ -1,4 +1,4 @@
-//! Where compiled code is kept: a directory for each choice of probes, emptied when the pass is a new one.
+//! The target directories for compiled code: one for each choice of probes, emptied when the pass is new.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,10 +10,10 @@ use crate::arguments::{CargoRequest, ProbeSource};
 use crate::cargo::Package;
 use crate::failure::Failure;
 
-/// Says with which pass a directory was filled; only a directory that has it is emptied.
+/// The file that names the pass of a directory's content; only a directory with this file is emptied.
 const STAMP: &str = ".headway-pass";
 
-/// The directory for this request: `headway` in cargo's own, for other probes than the default one in it; or wherever the user says.
+/// The directory for this run: `headway` in cargo's target directory, or a subdirectory of it for other probes than the default.
 pub(crate) fn directory(package: &Package, request: &CargoRequest) -> Result<PathBuf, Failure> {
     if request.value_of("--target-dir").is_some() {
         return Err(Failure::Usage(
@@ -25,7 +25,7 @@ pub(crate) fn directory(package: &Package, request: &CargoRequest) -> Result<Pat
     Ok(package.target.join("headway").join(variant(request)))
 }
 
-/// A name for what differs from the default; empty if nothing does.
+/// A name for the options that differ from the default; empty if none does.
 fn variant(request: &CargoRequest) -> String {
     let mut parts = Vec::new();
     if request.probe != ProbeSource::default() {

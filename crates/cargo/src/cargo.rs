@@ -1,4 +1,4 @@
-//! What cargo knows of the package at hand.
+//! Queries cargo for the package at hand.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::arguments::CargoRequest;
 use crate::failure::Failure;
 
-/// The cargo that called this, or the one in the path.
+/// The calling cargo, or the cargo in the path.
 pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
@@ -30,7 +30,7 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus, Failure> {
     })
 }
 
-/// The workspace that cargo would build.
+/// The workspace of cargo's build.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) target: PathBuf,
@@ -82,7 +82,7 @@ impl Package {
         })
     }
 
-    /// Checks that there are such crates: a misspelt one would be without probes, and nobody would notice.
+    /// Checks that these crates exist: a misspelt crate would silently get no probes.
     pub(crate) fn has_all(&self, crates: &[String]) -> Result<(), Failure> {
         let Some(missing) = crates.iter().find(|name| !self.names.contains(*name)) else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The command `cargo headway`: cargo, with preemption probes in the crates it compiles.
 //!
-//! It finds the wrapper around rustc that loads the compiler pass, asks it whether it fits the toolchain at hand, and runs cargo with it, in a
-//! target directory for these options alone: cargo does not know of them, and would take what others made for its own.
+//! It finds the wrapper around rustc that loads the compiler pass, checks that the pass fits the toolchain, and runs cargo with it. Each
+//! choice of options has its own target directory: cargo does not see the options, and would reuse code compiled under others.
 
 mod arguments;
 mod cache;

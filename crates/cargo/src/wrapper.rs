@@ -1,4 +1,4 @@
-//! The wrapper around rustc, `headway-rustc`: where it is, and whether its pass fits the toolchain.
+//! The wrapper around rustc, `headway-rustc`: its search, and the check that its pass fits the toolchain.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(crate) struct Wrapper {
 }
 
 impl Wrapper {
-    /// Finds it beside the pass, beside this program, in the sources that either was built in, or in the path.
+    /// Finds the wrapper beside the pass, beside this program, in the source trees of either, or in the path.
     pub(crate) fn find() -> Result<Self, Failure> {
         let pass = env::var_os("HEADWAY_PASS_DIR").map(PathBuf::from);
         let program = env::current_exe().and_then(|path| path.canonicalize()).ok();
@@ -44,7 +44,7 @@ impl Wrapper {
         }
     }
 
-    /// Checks that the pass is there and fits this rustc; what it is made of, so that a new one can be told.
+    /// Checks that the pass exists and fits this rustc. Returns the files of the pass, by which a new pass is noticed.
     pub(crate) fn check(&self, rustc: &OsStr) -> Result<Vec<PathBuf>, Failure> {
         let mut command = Command::new(&self.path);
         command.arg("--headway-check").arg(rustc);

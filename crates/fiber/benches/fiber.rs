@@ -92,7 +92,7 @@ fn stacks() -> Stacks {
     Stacks::new(64 << 10, 16).expect("there is memory for stacks")
 }
 
-/// As [`Fiber::resume`], which is unsafe in the destructor of a thread-local variable.
+/// Resumes the fiber. No bench calls it in a thread-local variable's destructor, where [`Fiber::resume`] is unsound.
 fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
     // SAFETY: no destructor of a thread-local variable calls this.
     unsafe { fiber.resume() }

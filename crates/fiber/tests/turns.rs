@@ -16,7 +16,7 @@ fn stacks() -> Stacks {
     Stacks::new(64 << 10, 2).expect("there is memory for two stacks")
 }
 
-/// As [`Fiber::resume`], which is unsafe in the destructor of a thread-local variable.
+/// Resumes the fiber. No test calls it in a thread-local variable's destructor, where [`Fiber::resume`] is unsound.
 fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
     // SAFETY: no destructor of a thread-local variable calls this.
     unsafe { fiber.resume() }

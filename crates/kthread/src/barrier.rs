@@ -1,12 +1,13 @@
-//! The barrier between who is about to sleep and who brings work.
+//! The barrier between a thread that is about to sleep and a thread that brings work.
 #![expect(unsafe_code, reason = "membarrier has no wrapper")]
 
 use std::io;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
-/// Orders a store before a load on both sides (Dekker): who sleeps says so and looks for work; who brings work puts it down and looks who sleeps.
+/// Orders a store before a load on both sides (Dekker). The sleeper announces its sleep and then looks for work; the other thread queues work and
+/// then looks for sleepers.
 ///
-/// Sleeping is rare and work is not, so the sleeper pays for both: `membarrier` is a barrier in every running thread of the process.
+/// Sleeping is rarer than queueing work, so the sleeper pays for both: its `membarrier` is a barrier in every running thread of the process.
 #[derive(Debug)]
 pub struct SleeperBarrier {
     asymmetric: bool,
@@ -19,14 +20,14 @@ impl Default for SleeperBarrier {
 }
 
 impl SleeperBarrier {
-    /// Registers the process, where the kernel has `membarrier`; else both sides pay.
+    /// Registers the process where the kernel has `membarrier`; otherwise both sides pay.
     pub fn new() -> Self {
         Self {
             asymmetric: membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED).is_ok(),
         }
     }
 
-    /// Between saying that the thread sleeps and its last look for work.
+    /// The sleeper's side: called between the announcement of the sleep and the last look for work.
     pub fn before_sleep(&self) {
         fence(Ordering::SeqCst);
         if self.asymmetric {
@@ -34,7 +35,7 @@ impl SleeperBarrier {
         }
     }
 
-    /// Between putting work down and looking who sleeps.
+    /// The other side: called between queueing work and the look for sleepers.
     #[inline]
     pub fn after_work(&self) {
         if self.asymmetric {

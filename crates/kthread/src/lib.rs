@@ -1,11 +1,11 @@
 //! Kthreads: the kernel threads of an application, each of which runs on a core while it is granted one (Shenango § 4.1).
 //!
 //! An application has as many kthreads as it may have cores. An *arbiter* grants and revokes the cores; a [`CoreSource`] is the application's
-//! side of it. [`Standalone`] stands in where there is no arbiter: every kthread has a core whenever it wants one, and sleeps meanwhile.
+//! side of it. [`Standalone`] replaces the arbiter where there is none: every kthread has a core whenever it wants one, and otherwise sleeps.
 //!
-//! Kthread and arbiter share two cache lines, each written by one side: [`KthreadLine`] shows what waits at the kthread, from which the arbiter
-//! detects congestion, and which grant it has left; [`OrderLine`] says which grants it got, and which it must leave. Grants are numbered, so
-//! that an order that comes late cannot meet the next grant.
+//! Kthread and arbiter share two cache lines, each written by one side: [`KthreadLine`] shows the kthread's waiting work, from which the
+//! arbiter detects congestion, and the last grant that the kthread has left. [`OrderLine`] shows the last grant of a core and the last revoked
+//! one. Grants are numbered, so a late order cannot revoke the next grant.
 
 mod barrier;
 mod lines;

@@ -30,9 +30,9 @@ pub struct KthreadLine {
     left: AtomicU64,
     /// When the kthread's next timer is due, ns of `CLOCK_MONOTONIC`; 0 for none.
     wake_at_ns: AtomicU64,
-    /// The kernel's number of the kthread, 0 before it runs: the arbiter pins it and sends it signals.
+    /// The kernel's thread id of the kthread, 0 before it runs: the arbiter pins it and sends it signals.
     tid: AtomicU32,
-    /// Whether the kthread was interrupted in the middle of something that is in none of its queues: it wants to go on.
+    /// Whether the kthread was interrupted in work that is in none of its queues, and needs a core to go on.
     interrupted: AtomicU32,
 }
 
@@ -51,29 +51,29 @@ pub struct OrderLine {
 const _: () = assert!(size_of::<KthreadLine>() == 64 && size_of::<OrderLine>() == 64);
 
 impl KthreadLine {
-    /// Says which kernel thread this is.
+    /// Publishes the calling kernel thread's id.
     pub fn set_tid(&self, tid: u32) {
         self.tid.store(tid, Ordering::Release);
     }
 
-    /// The kernel thread, once it runs.
+    /// The kernel thread's id, once it runs.
     pub fn tid(&self) -> Option<u32> {
         Some(self.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0)
     }
 
-    /// Says whether the kthread stands in the middle of something, and wants to go on with it.
+    /// Publishes whether the kthread was interrupted in work and needs a core to go on.
     pub fn set_interrupted(&self, interrupted: bool) {
         self.interrupted
             .store(u32::from(interrupted), Ordering::Release);
     }
 
-    /// Whether the kthread stands in the middle of something.
+    /// Whether the kthread was interrupted in work.
     #[inline]
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed) != 0
     }
 
-    /// Says when the kthread's next timer is due, ns of `CLOCK_MONOTONIC`: at that time it needs a core, even if it left its core before.
+    /// Publishes when the kthread's next timer is due, ns of `CLOCK_MONOTONIC`: at that time it needs a core, even if it left its core before.
     #[inline]
     pub fn set_wake_at_ns(&self, at_ns: Option<u64>) {
         self.wake_at_ns.store(at_ns.unwrap_or(0), Ordering::Release);
@@ -85,12 +85,12 @@ impl KthreadLine {
         Some(self.wake_at_ns.load(Ordering::Acquire)).filter(|&at_ns| at_ns != 0)
     }
 
-    /// In how many ns the kthread's next timer is due: 0 if it is.
+    /// Nanoseconds until the kthread's next timer is due; 0 if it is due already.
     pub fn wakes_in_ns(&self) -> Option<u64> {
         Some(self.wake_at_ns()?.saturating_sub(now_ns()))
     }
 
-    /// Says that the kthread has left this grant: whatever it put into its queues before is visible to the one who reads this.
+    /// Publishes that the kthread has left this grant. Its earlier writes to its queues are visible to a reader of this number.
     pub fn leave(&self, grant: Grant) {
         self.left.store(grant.0, Ordering::Release);
     }
@@ -103,7 +103,7 @@ impl KthreadLine {
 }
 
 impl OrderLine {
-    /// Grants a core: the next number. For the arbiter, which is one thread.
+    /// Grants a core under the next number. Only the arbiter, a single thread, calls it.
     pub fn grant(&self, core: u32) -> Grant {
         self.core.store(core, Ordering::Relaxed);
         let grant = self.granted.load(Ordering::Relaxed) + 1;
@@ -111,13 +111,13 @@ impl OrderLine {
         Grant(grant)
     }
 
-    /// Grants a core under a number that the arbiter keeps itself, since it trusts nothing that it reads here.
+    /// Grants a core under the arbiter's own number, for an arbiter that does not trust this memory.
     pub fn grant_as(&self, core: u32, grant: Grant) {
         self.core.store(core, Ordering::Relaxed);
         self.granted.store(grant.0, Ordering::Release);
     }
 
-    /// Tells the kthread to leave this grant and those before it.
+    /// Revokes this grant and all earlier ones.
     pub fn revoke_to(&self, grant: Grant) {
         self.revoked.store(grant.0, Ordering::Release);
     }
@@ -127,7 +127,7 @@ impl OrderLine {
         &self.wakes
     }
 
-    /// Tells the kthread to leave the last grant.
+    /// Revokes the last grant.
     pub fn revoke(&self) {
         let granted = self.granted.load(Ordering::Relaxed);
         self.revoked.store(granted, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Where an application's kthreads get their cores.
+//! The source of cores for an application's kthreads.
 
 use crate::lines::{Grant, KthreadLine, OrderLine};
 
@@ -7,7 +7,7 @@ pub trait CoreSource: Send + Sync {
     /// The number of kthreads: the most cores that the application may have.
     fn kthreads(&self) -> usize;
 
-    /// The line in which a kthread shows what waits at it.
+    /// The line in which a kthread shows its waiting work.
     ///
     /// # Panics
     /// There is no such kthread.
@@ -19,28 +19,28 @@ pub trait CoreSource: Send + Sync {
     /// There is no such kthread.
     fn orders(&self, kthread: usize) -> &OrderLine;
 
-    /// The calling thread is this kthread from now on. Blocks until it has a core.
+    /// Makes the calling thread this kthread. Blocks until it has a core.
     fn enter(&self, kthread: usize) -> Grant;
 
-    /// Gives the core back, and blocks until there is one again.
+    /// Gives the core back, and blocks until the kthread has a core again.
     ///
-    /// `finds_nothing` looks for work once more after others can see that the kthread is about to sleep; if it says false, the kthread may keep its
-    /// core. An arbiter that revoked the core does not ask.
+    /// `finds_nothing` looks for work once more after the kthread's sleep is announced. If it returns `false`, the kthread may keep its core. It is
+    /// not called when the arbiter revoked the core.
     fn leave(&self, kthread: usize, grant: Grant, finds_nothing: &mut dyn FnMut() -> bool)
     -> Grant;
 
-    /// Work was put into a queue: sees to it that a kthread looks at it, should all of them sleep. Costs a load when nobody sleeps.
+    /// Called after work was put into a queue: wakes a kthread if all of them sleep. It costs a load when none sleeps.
     fn notify(&self);
 
-    /// Entries were put into a queue that all kthreads share: the arbiter sees for how long they wait.
+    /// Called after entries were put into a queue that all kthreads share, so that the arbiter sees their waiting time.
     fn put(&self, entries: u64);
 
-    /// Entries were taken out of it.
+    /// Called after entries were taken out of the shared queue.
     fn took(&self, entries: u64);
 
-    /// The calling thread, a kthread until now, ends.
+    /// Called when the calling thread, a kthread until now, ends.
     fn exit(&self);
 
-    /// Wakes every kthread for good, so that each sees that the application ends: from now on nobody sleeps.
+    /// Wakes every kthread so that each sees the application's end. Afterwards no kthread sleeps.
     fn close(&self);
 }

@@ -9,10 +9,10 @@ use crate::barrier::SleeperBarrier;
 use crate::lines::{Grant, KthreadLine, OrderLine};
 use crate::source::CoreSource;
 
-/// Kthreads that the operating system alone schedules. They sleep while they find nothing.
+/// Kthreads that only the operating system schedules. They sleep while they find no work.
 ///
-/// A kthread that is about to sleep says so, and looks once more; whoever puts work into a queue looks whether anybody sleeps. One of them sees
-/// the other, by a [`SleeperBarrier`].
+/// A kthread that is about to sleep announces it and looks for work once more. A thread that puts work into a queue then looks for sleepers. A
+/// [`SleeperBarrier`] ensures that one of the two sees the other.
 #[derive(Debug)]
 pub struct Standalone {
     kthreads: Box<[KthreadSlot]>,
@@ -30,7 +30,7 @@ struct KthreadSlot {
 }
 
 impl Standalone {
-    /// `kthreads` kthreads, none of which runs yet.
+    /// Creates `kthreads` kthreads; none runs yet.
     pub fn new(kthreads: usize) -> Standalone {
         Standalone {
             kthreads: (0..kthreads).map(|_| KthreadSlot::default()).collect(),

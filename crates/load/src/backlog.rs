@@ -1,5 +1,5 @@
-//! How many requests of each class were under way over the run: the series that tells an overloaded
-//! server from a busy one.
+//! The number of requests of each class in flight, over the run: this series separates an
+//! overloaded server from a busy one.
 
 use headway_report::stats::backlog_growth;
 

@@ -1,4 +1,4 @@
-//! The threads of the client: one that mostly sleeps, or two that do not.
+//! The threads of the client: a single one that mostly sleeps, or two that spin.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use crate::load::Body;
 use crate::receiver::ReplyReceiver;
 use crate::sender::{LoadSender, Sending};
 
-/// The last stretch before a send is spun, since waking takes about as long: with half of it the median
-/// send is 14 µs late, with all of it 4. At 5 000 requests per second it costs less than a tenth of a core,
-/// and the client as a whole an eighth.
+/// The time before a send that is spun, since waking takes about as long: with half of it the median send
+/// is 14 µs late, with all of it 4. At 5 000 requests per second it costs less than a tenth of a core, and
+/// the client as a whole an eighth.
 const SPIN_NS: u64 = 20_000;
 
 /// The longest sleep without a look at the socket, so that its buffer does not overflow.
@@ -24,18 +24,18 @@ const NAP_NS: u64 = 5_000_000;
 /// How long the receiver of two threads waits for a reply before it looks whether the run is over.
 const RECEIVE_WAIT: Duration = Duration::from_millis(1);
 
-/// What the client's threads bring home.
+/// The results of the client's threads.
 pub(crate) struct Harvest<'a> {
     pub(crate) receiver: ReplyReceiver<'a>,
     /// Sends that failed.
     pub(crate) failed: u64,
-    /// Times that nobody listened.
+    /// Number of sends to a port without a listener.
     pub(crate) refused: u64,
-    /// What the kernel granted a client that sleeps; none for one that spins.
+    /// The scheduling that the kernel granted a sleeping client; `None` for a spinning one.
     pub(crate) responsiveness: Option<Responsiveness>,
 }
 
-/// How far a run is, for the thread that watches it.
+/// A run's progress, for the thread that watches it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     pub(crate) answered: AtomicU64,
@@ -50,8 +50,8 @@ impl Gauge {
 
 /// Sends and receives from one thread, asleep in between.
 ///
-/// Replies wait in the socket until the next send, because the kernel has timed them. Where it has
-/// not, the thread wakes up for each.
+/// Replies wait in the socket until the next send, since the kernel stamps their times. Without stamps,
+/// the thread wakes up for each reply.
 pub(crate) fn run_on_one_thread<'a>(
     run: Sending<'a>,
     body: &'a Body,
@@ -82,7 +82,7 @@ pub(crate) fn run_on_one_thread<'a>(
 
 /// Sends from one thread that spins, and receives on another.
 ///
-/// Neither asks for a real-time priority: a thread of it that spins would starve its core.
+/// Neither asks for a real-time priority: a spinning real-time thread would starve its core.
 pub(crate) fn run_on_two_threads<'a>(
     run: Sending<'a>,
     body: &'a Body,

@@ -60,7 +60,7 @@ pub enum LoadError {
         target: SocketAddr,
         /// The system call that failed.
         operation: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

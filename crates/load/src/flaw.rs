@@ -1,4 +1,4 @@
-//! Why a run measured something else than the server.
+//! Flaws of a run, which make it measure something else than the server.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub(crate) const LATE_FRACTION_MAX: f64 = 0.01;
 /// A reason not to trust a run's latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Flaw {
-    /// Nobody listened.
+    /// No process listened on the server's port.
     Refused {
         /// Datagrams that the server's machine refused.
         count: u64,

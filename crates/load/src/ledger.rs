@@ -1,5 +1,5 @@
-//! What became of each request. One side writes each part, and everything is computed from them after
-//! the run: while it lasts, a send stores one number and a reply one entry.
+//! The records of every request's send and replies. Each part has a single writer. During the run a
+//! send stores one number and a reply one entry; all figures are computed afterwards.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,18 +8,18 @@ use headway_net::header::{Header, Status};
 use crate::moment::Moment;
 use crate::plan::Planned;
 
-/// No time: not sent, or not answered. Not zero, so that making the tables touches every page and no
-/// page fault is left for the run.
+/// No time: not sent, or not answered. It is not zero, so that filling the tables touches every page
+/// and the run has no page faults.
 const NEVER: u64 = u64::MAX;
 
-/// When each request left: written by the sender, read by the receiver to tell an early reply from a
-/// made-up one.
+/// When each request left: the sender writes it, and the receiver reads it to reject replies to
+/// requests not yet sent.
 #[derive(Debug)]
 pub(crate) struct Departures {
     times_ns: Box<[AtomicU64]>,
-    /// How many left, for progress and for the end of the run.
+    /// Number of requests sent, for progress and for the end of the run.
     count: AtomicU64,
-    /// Set by the caller to end the run early, and by a sender that is done.
+    /// The end flag: set by the caller to end the run early, and by the sender when it is done.
     stop: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ impl Departures {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     received_ns: u64,
-    /// Execution time, as the server says.
+    /// Execution time, from the server's reply.
     pub(crate) execution_ns: u32,
     pub(crate) status: Status,
 }
@@ -85,7 +85,7 @@ impl Answer {
 pub(crate) struct Answers {
     table: Box<[Answer]>,
     pub(crate) answered: u64,
-    /// Of these, the ones timed by the kernel.
+    /// Number of these replies that the kernel timed.
     pub(crate) stamped: u64,
     pub(crate) duplicates: u64,
     pub(crate) invalid: u64,

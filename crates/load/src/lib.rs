@@ -1,15 +1,14 @@
 //! Open-loop load generator.
 //!
-//! A [`Load`] sends the requests of a workload to a UDP server that speaks the
-//! [wire header](headway_net::header), at the times the workload says, whether or not earlier ones
-//! were answered. Latency counts from the time a request was *meant* to leave, so a server that
-//! stalls the client cannot hide the requests that would have come meanwhile ("coordinated
-//! omission", Tene 2013; also Perséphone §5.1, which sends open loop). The latency from the actual
-//! send is kept beside it: the two differ by what the client itself added.
+//! A [`Load`] sends the requests of a workload to a UDP server that speaks the [wire
+//! header](headway_net::header). It sends them at the workload's times, whether or not earlier ones were
+//! answered. Latency counts from the *intended* send time, so a server that stalls the client cannot hide
+//! requests ("coordinated omission", Tene 2013; also Perséphone §5.1, which sends open loop). The latency
+//! from the actual send is recorded too: the difference is the client's own delay.
 //!
-//! The client measures itself, too. Every request sent is either answered or lost; requests that
-//! left late, replies that came twice and replies that matched nothing are counted; and a run in
-//! which the client rather than the server was measured says so ([`LoadReport::flaws`]).
+//! The client measures itself, too. Every request sent is either answered or lost; late requests,
+//! duplicate replies and unmatched replies are counted. A report lists the flaws of a run that measured
+//! the client rather than the server ([`LoadReport::flaws`]).
 //!
 //! Replies are timed by the kernel as they arrive (`SO_TIMESTAMPNS`) where it can, so a client that
 //! shares its cores with the server does not add the time it waited for one.

@@ -1,4 +1,4 @@
-//! What to send.
+//! The description of a load.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use headway_workload::{Offered, Workload};
 use serde_json::{Map, Value};
 
-/// Writes the body of a request, what follows the wire header, into the buffer and returns its length.
+/// Writes a request's body, which follows the wire header, into the buffer and returns its length.
 ///
 /// It is given the class, the request's index, and room for [`MAX_BODY_BYTES`](crate::MAX_BODY_BYTES).
 /// It runs between the time a request is due and its send, so it should take well under a
@@ -22,44 +22,44 @@ pub enum Extent {
         /// At most 2³².
         count: u64,
     },
-    /// The requests of this long.
+    /// The requests of this time.
     Duration {
         /// In nanoseconds, from the start.
         ns: u64,
     },
 }
 
-/// What a request's latency is divided by for its slowdown.
+/// The service time by which a request's latency is divided for its slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServiceTime {
-    /// The workload's: right for a service that does as told, such as a synthetic one.
+    /// The workload's service time: right for a synthetic service, which works for the requested time.
     #[default]
     Nominal,
-    /// What the server says the request took, from the reply's header: right for a real service.
-    /// Counted as at least 1 ns.
+    /// The server's execution time, from the reply's header: right for a real service. It counts as at
+    /// least 1 ns.
     Reported,
 }
 
 /// The threads of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
-    /// One up to 20 000 requests per second, two above.
+    /// One thread up to 20 000 requests per second, two above.
     #[default]
     Auto,
-    /// One, asleep between requests.
+    /// One thread, asleep between requests.
     One,
-    /// One that spins and sends, one that receives.
+    /// Two threads: one spins and sends, one receives.
     Two,
 }
 
-/// Whose replies count.
+/// The senders whose replies count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplySource {
-    /// The target's own: the kernel drops what others send.
+    /// Only the target: the kernel drops other senders' datagrams.
     #[default]
     Target,
-    /// Anyone's, matched to requests by their index alone: right for a target that lets others answer, such as a rack's switch in direct
-    /// mode. A target that nobody listens at is not noticed.
+    /// Any sender, with replies matched to requests by index alone: right for a target whose servers answer themselves, such as a rack's
+    /// switch in direct mode. A target port without a listener goes unnoticed.
     Anyone,
 }
 
@@ -68,13 +68,13 @@ pub enum ReplySource {
 pub struct Load {
     /// The server's address.
     pub target: SocketAddr,
-    /// What is sent.
+    /// The workload.
     pub workload: Workload,
     /// The type of each class in the wire header, in the workload's order; where it is empty, a class's index is its type.
     pub types: Vec<u8>,
-    /// At which rate.
+    /// The offered rate or load.
     pub offered: Offered,
-    /// For how long.
+    /// The length of the run.
     pub extent: Extent,
     /// Seed of the arrivals.
     pub seed: u64,
@@ -87,11 +87,11 @@ pub struct Load {
     /// How long to wait for replies after the last request, in ns; raised to ten times the
     /// workload's longest service time.
     pub timeout_ns: u64,
-    /// What slowdown is relative to.
+    /// The service time for slowdowns.
     pub service_time: ServiceTime,
-    /// Whose replies count.
+    /// The senders whose replies count.
     pub replies_of: ReplySource,
-    /// How many threads send and receive.
+    /// The client's threads.
     pub threads: Threads,
     /// Whether the report lists the answers one by one.
     pub keep_answers: bool,

@@ -45,8 +45,8 @@ impl Moment {
         self.clock_ns
     }
 
-    /// When the run's clock showed what the kernel stamped. `None` for a stamp of the future or from
-    /// before `not_before_ns`: the kernel's clock was stepped in between.
+    /// The kernel's stamp on the run's clock. `None` for a stamp of the future or from before
+    /// `not_before_ns`: the kernel's clock was stepped in between.
     #[inline]
     pub(crate) fn of_stamp(self, stamp_ns: u64, not_before_ns: u64) -> Option<u64> {
         let age_ns = self.real_ns.checked_sub(stamp_ns)?;

@@ -1,4 +1,4 @@
-//! What is to be sent, and when: drawn before the run, so that sending only reads.
+//! The requests and their send times, drawn before the run, so that sending only reads.
 
 use headway_workload::{Arrival, Generator};
 
@@ -11,7 +11,7 @@ const MAX_REQUESTS: u64 = 1 << 32;
 /// A request to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planned {
-    /// When it is to leave, from the start of the run.
+    /// Its intended send time, from the start of the run.
     pub(crate) at_ns: u64,
     /// Its service time by the workload.
     pub(crate) service_ns: u64,
@@ -65,7 +65,7 @@ impl SendPlan {
         self.requests.len() as f64 / (self.last_ns().max(1) as f64 / 1e9)
     }
 
-    /// When the last one is to leave.
+    /// The last request's intended send time.
     pub(crate) fn last_ns(&self) -> u64 {
         self.requests.last().map_or(0, |last| last.at_ns)
     }

@@ -12,10 +12,10 @@ const BATCH: usize = 64;
 
 pub(crate) struct ReplyReceiver<'a> {
     run: Sending<'a>,
-    /// Only the wire header is kept: nothing else of a reply is looked at.
+    /// Only the wire header of a reply is kept; the rest is ignored.
     inbox: Inbox<BATCH, HEADER_BYTES>,
     pub(crate) answers: Answers,
-    /// Times the target's machine said that nobody listens.
+    /// Number of the target's reports of a port without a listener.
     pub(crate) refused: u64,
 }
 
@@ -40,7 +40,7 @@ impl<'a> ReplyReceiver<'a> {
                     }
                 }
                 Err(error) if is_refused(&error) => self.refused += 1,
-                // Nothing there.
+                // No datagram waits.
                 Err(_) => return,
             }
         }

@@ -1,4 +1,4 @@
-//! From what happened to each request to the result of the run.
+//! Computes the result of a run from the records of its requests.
 
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
@@ -15,31 +15,31 @@ use crate::load::{Load, ServiceTime};
 use crate::plan::{Planned, SendPlan};
 use crate::sender::Sending;
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
     /// The machine-readable result: latencies from the intended send, warm-up left out.
     pub run: Run,
     /// What [`run`](Self::run) summarises: latencies from the intended send.
     pub corrected: Recorder,
-    /// The same requests' latencies from the actual send, which hide what the client added.
+    /// The same requests' latencies from the actual send, which exclude the client's own delay.
     pub raw: Recorder,
-    /// By how much requests left later than intended, ns, warm-up included.
+    /// Delays of sends after their intended times, ns, warm-up included.
     pub lag_ns: Histogram,
-    /// Each of them, where [`Load::keep_answers`] asks for that; else none.
+    /// Each measured answer, where [`Load::keep_answers`] asks for that; otherwise empty.
     pub answers: Vec<Answered>,
-    /// Every request served, as a trace records it, where [`Load::keep_trace`] asks for that: when it was meant to leave, its class, and
-    /// what the server says that it took (what the workload says, where the server says nothing). Warm-up included.
+    /// Every request served, as a trace records it, where [`Load::keep_trace`] asks for that: its intended send time, its class, and the
+    /// server's execution time (the workload's service time, where the server reports none). Warm-up included.
     pub trace: Vec<TraceRecord>,
-    /// Where every request and reply went, warm-up included.
+    /// The counts of all requests and replies, warm-up included.
     pub delivery: Delivery,
     /// The answered requests by their replies' status, warm-up included.
     pub statuses: Statuses,
     /// How replies were timed.
     pub receive_clock: ReceiveClock,
-    /// What the kernel granted the client's thread; none for a client of two threads, which spins.
+    /// The scheduling that the kernel granted the client's thread; `None` for a client of two threads, which spins.
     pub responsiveness: Option<Responsiveness>,
-    /// Times the target's machine said that nobody listens.
+    /// Number of the target's reports of a port without a listener.
     pub refused: u64,
     /// Requests that the system refused to send; they count as lost.
     pub send_failed: u64,
@@ -54,7 +54,7 @@ impl LoadReport {
         self.flaws.is_empty()
     }
 
-    /// What is wrong with the run; empty when nothing is.
+    /// The flaws of the run; empty for a valid run.
     fn found_flaws(&self, bound_ns: u64) -> Vec<Flaw> {
         let delivery = &self.delivery;
         let sent = delivery.sent.max(1) as f64;
@@ -86,15 +86,15 @@ impl LoadReport {
 /// A request that was served, warm-up left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
-    /// Its place in the workload, warm-up included.
+    /// Its index in the workload, warm-up included.
     pub index: usize,
     /// Its class.
     pub class: usize,
-    /// When it was meant to leave, ns on the scale of [`Clock::global`](headway_machine::Clock::global).
+    /// Its intended send time, ns on the scale of [`Clock::global`](headway_machine::Clock::global).
     pub due_ns: u64,
     /// From the intended send to the reply, ns.
     pub since_due_ns: u64,
-    /// From the actual send, which hides what the client added, ns.
+    /// From the actual send, which excludes the client's own delay, ns.
     pub since_sent_ns: u64,
 }
 
@@ -146,7 +146,7 @@ pub enum ReceiveClock {
     Read,
 }
 
-/// A run that is over.
+/// A finished run.
 pub(crate) struct FinishedLoad<'a> {
     load: &'a Load,
     plan: &'a SendPlan,
@@ -359,7 +359,7 @@ struct LoadTally {
     completed: u64,
     /// Service times of the requests measured.
     busy_ns: u64,
-    /// When the first request measured was to leave.
+    /// The first measured request's intended send time.
     from_ns: u64,
     /// When the last reply measured arrived.
     to_ns: u64,

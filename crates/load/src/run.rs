@@ -16,7 +16,7 @@ use crate::report::{FinishedLoad, LoadReport};
 use crate::sender::Sending;
 use crate::socket::ClientSocket;
 
-/// Up to this rate one thread that sleeps between requests keeps its times.
+/// Highest rate at which one thread that sleeps between requests sends on time.
 const ONE_THREAD_MAX_RPS: f64 = 20_000.0;
 
 /// Time for the threads to start before the first request is due.
@@ -25,10 +25,10 @@ const LEAD_NS: u64 = 2_000_000;
 /// A reply may take this many times the longest service time before it counts as lost.
 const TIMEOUT_SERVICES: u64 = 10;
 
-/// How often the caller hears of progress.
+/// Interval between reports of progress to the caller.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Requests that will be sent.
@@ -41,7 +41,8 @@ pub struct Progress {
 
 impl Load {
     /// Sends the load and waits for the replies. Meanwhile `progress` is called ten times a second,
-    /// on the calling thread; when it breaks, nothing more is sent, and what was sent is reported.
+    /// on the calling thread; when it breaks, the run ends early, and the report covers the
+    /// requests sent so far.
     ///
     /// # Errors
     /// [`LoadError`] when nothing could be sent. A server that does not answer is no error: its

@@ -18,19 +18,19 @@ pub const MAX_BODY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
 /// Requests sent in one system call when they are due together.
 const BATCH: usize = 32;
 
-/// What every part of a running load shares.
+/// The state that all parts of a running load share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sending<'a> {
     pub(crate) plan: &'a [Planned],
     pub(crate) departures: &'a Departures,
     pub(crate) socket: &'a ClientSocket,
     pub(crate) clock: Clock,
-    /// When the plan's time 0 is, on the run's clock.
+    /// The plan's time 0, on the run's clock.
     pub(crate) start_ns: u64,
 }
 
 impl Sending<'_> {
-    /// When request `index` is to leave; none when it is beyond the plan or the run was stopped.
+    /// The intended send time of request `index`; `None` when it is beyond the plan or the run was stopped.
     #[inline]
     pub(crate) fn due_ns(&self, index: usize) -> Option<u64> {
         let request = self.plan.get(index)?;
@@ -43,9 +43,9 @@ pub(crate) struct LoadSender<'a> {
     body: &'a Body,
     outbox: Outbox<BATCH, PAYLOAD_BYTES>,
     next: usize,
-    /// Sends that the system refused for another reason than that nobody listens.
+    /// Sends that the system refused for another reason than a missing listener.
     pub(crate) failed: u64,
-    /// Times the target's machine said that nobody listens.
+    /// Number of the target's reports of a port without a listener.
     pub(crate) refused: u64,
 }
 
@@ -65,13 +65,13 @@ impl<'a> LoadSender<'a> {
         }
     }
 
-    /// When the next request is to leave; none when there is no next.
+    /// The next request's intended send time; `None` when no request is left.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         self.run.due_ns(self.next)
     }
 
-    /// Sends what is due at `now_ns`, at least the next request.
+    /// Sends the requests that are due at `now_ns`, at least the next one.
     pub(crate) fn send_due(&mut self, now_ns: u64) {
         let first = self.next;
         let mut count = 0;
@@ -80,7 +80,7 @@ impl<'a> LoadSender<'a> {
             count += 1;
         }
         self.next = first + count;
-        // The reading just before the system call: what building the requests took is the client's.
+        // The reading just before the system call: the time for building the requests counts as the client's delay.
         let departed_ns = self.run.clock.now_ns();
         for index in first..self.next {
             self.run.departures.depart(index, departed_ns);
@@ -102,7 +102,7 @@ impl<'a> LoadSender<'a> {
             class: request.wire_type,
             flag: Flag::REQUEST,
             index: index as u32,
-            // A synthetic service takes from here how long to work.
+            // A synthetic service reads its service time from here.
             time_ns: u32::try_from(request.service_ns).unwrap_or(u32::MAX),
         };
         self.outbox.fill(i, |buffer| {
@@ -112,7 +112,7 @@ impl<'a> LoadSender<'a> {
         });
     }
 
-    /// Hands the first `count` messages to the kernel. One that it refuses is skipped, and lost.
+    /// Hands the first `count` messages to the kernel. A refused message is skipped and counts as lost.
     fn send(&mut self, count: usize) {
         let mut next = 0;
         let mut retried = false;

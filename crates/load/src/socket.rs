@@ -15,9 +15,9 @@ const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct ClientSocket {
     pub(crate) udp: UdpSocket,
-    /// Where requests go; none where the socket is connected, so that the kernel drops what others send.
+    /// The target's address; `None` where the socket is connected, so that the kernel drops other senders' datagrams.
     pub(crate) unconnected_to: Option<SocketAddr>,
-    /// Whether the kernel stamps what arrives.
+    /// Whether the kernel stamps arriving datagrams.
     pub(crate) stamped: bool,
 }
 

@@ -12,7 +12,7 @@ use syn::{Error, Item, ItemFn, Signature, Stmt};
 
 use options::Options;
 
-/// Makes a function one that can be interrupted: it yields, if it was asked to, where it begins and in every round of its loops.
+/// Makes a function preemptible: when asked to, it yields at its entry and in every round of its loops.
 ///
 /// For services that are built where no compiler pass can be loaded. A `checkpoint()`, a load and a branch that is not taken, is placed
 ///
@@ -47,20 +47,19 @@ use options::Options;
 /// and other items written inside the function, which take the attribute themselves; `async` blocks and closures. A vectorised loop becomes one that
 /// is not. The compiler pass knows none of these limits, and costs less: docs/preemption.md.
 ///
-/// Where it sees no loop, nor a call of the function itself, the compiler warns (of a deprecated `preemptible_without_a_loop`): one checkpoint at the
-/// entry interrupts nothing that takes long. `#[allow(deprecated)]` on the function says that it is meant.
+/// Where it sees no loop, nor a call of the function itself, the compiler warns (of a deprecated `preemptible_without_a_loop`): a single checkpoint at the
+/// entry cannot interrupt a long computation. `#[allow(deprecated)]` on the function silences the warning.
 ///
 /// # Where it may go on
 ///
-/// As with every probe, the function goes on in the thread it began in, unless whoever made its fiber
-/// promised otherwise, which is `unsafe` (`Fiber::migratable`, `Builder::resume_anywhere`). What the macro adds keeps to that promise by itself: the count is
-/// a variable of the function, and lies on the fiber's stack; each checkpoint finds its thread's word anew. What the *function* holds over a round is up to
-/// that promise: no reference into a thread-local, no guard of a lock of the thread's. In either case other requests run meanwhile, and a
-/// lock that they may want as well is held inside a `NoPreempt` section, or is a `FiberMutex`.
+/// As with every probe, the function resumes in the thread it began in. An `unsafe` promise of the fiber's creator (`Fiber::migratable`,
+/// `Builder::resume_anywhere`) allows other threads. The macro's own code fulfils that promise: the count is a variable on the fiber's stack, and each
+/// checkpoint reads the present thread's flag. The *function* must fulfil it too: across a round it holds no reference into a thread-local and no guard of a
+/// thread's lock. In either case other requests run meanwhile. So a lock that they may need is held inside a `NoPreempt` section, or is a `FiberMutex`.
 ///
 /// # Errors
 ///
-/// It does not go on what has no loop of its own to mark: anything but a function with a body, and
+/// The compiler refuses it on everything but a function with a body, and on
 ///
 /// ```compile_fail
 /// # extern crate headway_fiber as headway;
@@ -80,10 +79,10 @@ pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
     marked(options.into(), &item.into()).into()
 }
 
-/// Says that a handler is long as a whole: its body is a long part of the request, as by `Call::long`.
+/// Marks a whole handler as long: its body is a long part of the request, as by `Call::long`.
 ///
-/// Where a server goes by feedback (`Builder::by_feedback`, `headway serve --feedback`), it interrupts requests in their long parts and nowhere else. `call.long(|call| …)`
-/// marks a part of a handler; the attribute marks a function that is one. A request that runs no such function is run to its end.
+/// A server with feedback (`Builder::by_feedback`, `headway serve --feedback`) interrupts requests in their long parts only. `call.long(|call| …)` marks a part
+/// of a handler; the attribute marks a whole function. A request that runs no such function is run to its end.
 ///
 /// ```
 /// use headway_macros::long;
@@ -111,14 +110,14 @@ pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # ;
 /// ```
 ///
-/// The function has one parameter `&mut Call<'_>` with a name, among others if need be, `self` included. `return` and `?` leave the function, as ever; a panic ends
+/// The function has exactly one named parameter `&mut Call<'_>`, beside any others, `self` included. `return` and `?` leave the function as usual; a panic ends
 /// the long part with the request. Long parts nest.
 ///
-/// It places no probes: those come from [`macro@preemptible`], which can go on the same function in either order, from `checkpoint()`, or from the compiler pass.
+/// It places no probes. Probes come from [`macro@preemptible`] on the same function, in either order, from `checkpoint()`, or from the compiler pass.
 ///
 /// # Errors
 ///
-/// It does not go on a function that takes no call:
+/// The compiler refuses it on a function without a call:
 ///
 /// ```compile_fail
 /// # use headway_macros::long;
@@ -126,13 +125,13 @@ pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
 /// fn of_no_request(entries: u64) {}
 /// ```
 ///
-/// nor on one whose result borrows from the call: write `call.long(|call| …)` inside it.
+/// and on a function whose result borrows from the call: write `call.long(|call| …)` inside it.
 #[proc_macro_attribute]
 pub fn long(options: TokenStream, item: TokenStream) -> TokenStream {
     long::wrapped(&options.into(), &item.into()).into()
 }
 
-/// The function with checkpoints; or an error, and the item as it was, so that its callers do not miss it as well.
+/// The function with checkpoints; or an error plus the unchanged item, so that its callers still compile.
 fn marked(options: Tokens, item: &Tokens) -> Tokens {
     expand(options, item).unwrap_or_else(|error| {
         let error = error.into_compile_error();
@@ -152,8 +151,8 @@ fn expand(options: Tokens, item: &Tokens) -> syn::Result<Tokens> {
     Ok(quote!(#function))
 }
 
-/// Makes the compiler warn that there is nothing to interrupt. A macro cannot warn by itself on a stable compiler: the use of a deprecated item
-/// in the function does, which stands where the function's name does.
+/// Makes the compiler warn of a function without loops. On a stable compiler a macro cannot warn by itself. So it uses a deprecated item, at the
+/// position of the function's name.
 fn warn(function: &mut ItemFn) {
     let name = &function.sig.ident;
     let note = format!(
@@ -198,7 +197,7 @@ fn refuse(signature: &Signature) -> syn::Result<()> {
 mod tests {
     use super::*;
 
-    /// Why it is refused.
+    /// The reason for the refusal.
     fn refused(options: &str, item: &str) -> String {
         let error = expand(options.parse().unwrap(), &item.parse().unwrap());
         error.expect_err("it is accepted").to_string()

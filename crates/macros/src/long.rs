@@ -4,7 +4,7 @@ use proc_macro2::TokenStream as Tokens;
 use quote::{ToTokens, quote};
 use syn::{Error, FnArg, Ident, ItemFn, Pat, PatIdent, ReturnType, Signature, Type};
 
-/// The function with its body in a long part; or an error, and the item as it was, so that its callers do not miss it as well.
+/// The function with its body in a long part; or an error plus the unchanged item, so that its callers still compile.
 pub(crate) fn wrapped(options: &Tokens, item: &Tokens) -> Tokens {
     expand(options, item).unwrap_or_else(|error| {
         let error = error.into_compile_error();
@@ -69,7 +69,7 @@ fn immutable(signature: &mut Signature, call: &Ident) {
     }
 }
 
-/// Whether it is `&mut Call<…>`, by whatever path.
+/// Whether the type is `&mut Call<…>`, under any path.
 fn is_call(ty: &Type) -> bool {
     let Type::Reference(reference) = ty else {
         return false;
@@ -81,7 +81,7 @@ fn is_call(ty: &Type) -> bool {
     reference.mutability.is_some() && last.is_some_and(|segment| segment.ident == "Call")
 }
 
-/// The closure's return type; none where the compiler must find it out.
+/// The closure's return type; `None` where the compiler must infer it.
 fn result_of(signature: &Signature) -> Tokens {
     match &signature.output {
         ReturnType::Type(_, ty) if !matches!(**ty, Type::ImplTrait(_)) => quote!(-> #ty),

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[preemptible(…)]`.
+//! The arguments of `#[preemptible(…)]`.
 
 use proc_macro2::Span;
 use quote::format_ident;
@@ -9,9 +9,9 @@ use syn::{Error, Ident, LitInt, Path, PathSegment, Token};
 
 /// The options, or their defaults.
 pub(crate) struct Options {
-    /// One round in how many meets a checkpoint; at least 1.
+    /// Number of rounds per checkpoint; at least 1.
     pub(crate) every: u32,
-    /// Where `checkpoint` is.
+    /// The path of the module with `checkpoint`.
     pub(crate) library: Path,
 }
 
@@ -57,7 +57,7 @@ fn rounds(input: ParseStream<'_>) -> syn::Result<u32> {
     }
 }
 
-/// `::headway`.
+/// The default, `::headway`.
 fn headway() -> Path {
     Path {
         leading_colon: Some(Token![::](Span::call_site())),

@@ -1,4 +1,4 @@
-//! Where checkpoints go.
+//! Places the checkpoints.
 
 use proc_macro2::Span;
 use quote::quote_spanned;
@@ -30,25 +30,25 @@ pub(crate) fn checkpoints(body: &mut Block, options: &Options) -> bool {
     places.any_loop
 }
 
-/// A function's or closure's own code.
+/// The code of one function or closure.
 struct Places<'a> {
     options: &'a Options,
     has_loop: bool,
-    /// Its own, or of a closure in it.
+    /// Whether it has a loop, its own or a closure's.
     any_loop: bool,
 }
 
-/// When the first of counted rounds meets a checkpoint.
+/// The first counted round with a checkpoint.
 #[derive(Clone, Copy)]
 enum First {
-    /// After as many rounds as between any two: a checkpoint stands in front of them.
+    /// After a full interval of rounds, since a checkpoint precedes the loop.
     AfterAll,
-    /// At once.
+    /// The first round.
     Now,
 }
 
 impl Places<'_> {
-    /// The variable that counts rounds, where they are counted. It is hygienic: no name of the function's means it.
+    /// The variable that counts rounds, where they are counted. It is hygienic: the function's code cannot name it.
     fn counter(&self, first: First) -> Option<Stmt> {
         let (library, every) = (&self.options.library, self.options.every);
         let span = Span::mixed_site();
@@ -74,7 +74,7 @@ impl Places<'_> {
     }
 }
 
-/// Behind the items that a block begins with: they stay in front of statements.
+/// The position after a block's leading items, which stay before the statements.
 fn prepend(block: &mut Block, statement: Option<Stmt>) {
     let place = block
         .stmts
@@ -100,7 +100,7 @@ impl VisitMut for Places<'_> {
         self.mark(&mut found.body);
     }
 
-    /// A closure may outlive the call, or be called by several threads: it counts for itself, from one call to the next not at all.
+    /// A closure may outlive the call or run in several threads. So it has a counter of its own, which restarts at each call.
     fn visit_expr_closure_mut(&mut self, found: &mut ExprClosure) {
         if found.asyncness.is_some() || found.constness.is_some() {
             return;
@@ -117,7 +117,7 @@ impl VisitMut for Places<'_> {
         {
             let body = &found.body;
             let span = Span::mixed_site();
-            // A closure with a return type must have a block for its body, so that is where the variable goes.
+            // A closure with a return type has a block as its body, and the variable goes into that block.
             *found.body = match &**body {
                 Expr::Block(block) if block.attrs.is_empty() && block.label.is_none() => {
                     let mut block = block.clone();
@@ -129,7 +129,7 @@ impl VisitMut for Places<'_> {
         }
     }
 
-    // Not this function's code, or not run by it: futures, items, and what the compiler evaluates.
+    // Code that this function does not run itself: futures, items, and constants that the compiler evaluates.
     fn visit_expr_async_mut(&mut self, _: &mut ExprAsync) {}
     fn visit_item_mut(&mut self, _: &mut Item) {}
     fn visit_expr_const_mut(&mut self, _: &mut ExprConst) {}

@@ -1,9 +1,9 @@
-//! Whether a function calls itself: then the checkpoint at its entry is met again and again.
+//! Whether a function calls itself: each call then passes the checkpoint at its entry.
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprCall, ExprMethodCall, Ident, ItemFn};
 
-/// Whether the function's body calls something of the function's name: which one it is, a macro cannot know.
+/// Whether the function's body calls a function of the same name. A macro cannot resolve which function it is.
 pub(crate) fn calls_itself(function: &ItemFn) -> bool {
     let mut calls = Calls {
         name: &function.sig.ident,

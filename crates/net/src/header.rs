@@ -24,7 +24,7 @@ use thiserror::Error;
 /// Bytes of the wire header.
 pub const HEADER_BYTES: usize = 10;
 
-/// The type byte that says "no known class".
+/// The type byte of requests without a known class.
 pub const UNKNOWN: u8 = 255;
 
 const CLONE_MASK: u8 = 0b0000_0011;
@@ -34,7 +34,7 @@ const STATUS_MASK: u8 = 0b0011_1000;
 const BOUNCED_BIT: u8 = 0b0100_0000;
 const QUEUE_BIT: u8 = 0b1000_0000;
 
-/// Bytes behind a response's body that say how many requests its server has.
+/// Bytes behind a response's body with the number of requests at its server.
 pub const QUEUE_BYTES: usize = 2;
 
 /// A decoded wire header.
@@ -44,13 +44,13 @@ pub struct Header {
     pub class: u8,
     /// Clone role, direction and status.
     pub flag: Flag,
-    /// Matches a response to its request: unique among a client's requests in flight.
+    /// The request's index, which matches a response to it: unique among a client's requests in flight.
     pub index: u32,
-    /// Execution time in nanoseconds in a response; the client's own in a request.
+    /// In a response, the execution time in nanoseconds; in a request, any value of the client's.
     pub time_ns: u32,
 }
 
-/// The header does not fit into the bytes at hand.
+/// The header does not fit into the given bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The datagram received ends before its header does.
@@ -187,8 +187,9 @@ impl Flag {
         Self(self.0 & !BOUNCED_BIT | (bounced as u8) << BOUNCED_BIT.trailing_zeros())
     }
 
-    /// Whether a server hands this request back to the rack's switch without having begun it (Pallas, ATC '25, § 4.4), or the
-    /// switch tells the server not to. Without meaning in a response, and between clients and servers.
+    /// The bit of a bounced request. From a server to the rack's switch: the server returns the request without having begun it
+    /// (Pallas, ATC '25, § 4.4). From the switch to a server: the server must not return it. Without meaning in a response, and
+    /// between clients and servers.
     #[inline]
     #[must_use]
     pub const fn is_bounced(self) -> bool {
@@ -202,8 +203,8 @@ impl Flag {
         Self(self.0 & !QUEUE_BIT | (queue as u8) << QUEUE_BIT.trailing_zeros())
     }
 
-    /// Of a request: whether a rack's switch asks how many requests the server has. Of a response: whether its last [`QUEUE_BYTES`] say so. Without
-    /// meaning between clients and servers.
+    /// In a request: whether a rack's switch asks for the number of requests at the server. In a response: whether its last [`QUEUE_BYTES`] hold that
+    /// number. Without meaning between clients and servers.
     #[inline]
     #[must_use]
     pub const fn has_queue(self) -> bool {
@@ -239,7 +240,7 @@ impl Flag {
             2 => Status::TooLarge,
             4 => Status::Draining,
             5 => Status::BadRequest,
-            // A status of a later version is some failure: it must not read as success.
+            // An unknown status of a later version counts as a failure, never as success.
             _ => Status::Error,
         }
     }

@@ -1,8 +1,8 @@
 //! Slots allocated once, owned through tokens.
 //!
-//! A request crosses threads (dispatcher, worker, dispatcher again) several times, and its buffer must not be
-//! copied, locked or counted. So the pool hands out one token per slot, and holding the token *is* owning the
-//! slot: it can be moved between threads as a `u32` in a ring, and neither copied nor forged in safe code.
+//! A request crosses threads (dispatcher, worker, dispatcher again) several times, and its buffer must not be copied,
+//! locked or counted. So the pool hands out one token per slot, and the token's holder *owns* the slot. A token moves
+//! between threads as a `u32` in a ring, and safe code can neither copy nor forge it.
 #![expect(
     unsafe_code,
     reason = "the unique token stands for the borrow the compiler cannot see"
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::slot::Slot;
 
-/// The low bits of a token number the slot, the others the pool.
+/// The low bits of a token are the slot's number, the others the pool's.
 const INDEX_BITS: u32 = 18;
 
 /// The most slots a pool can have: 528 MiB of them.
@@ -33,7 +33,7 @@ pub enum PoolError {
         /// The slots asked for.
         slots: usize,
     },
-    /// There are more pools than numbers in tokens. Each pool has a token that is in use, or lost, as with requests that a server abandoned.
+    /// All numbers for pools are in use: by pools, or by lost tokens such as those of requests that a server abandoned.
     #[error(
         "this process has {} pools of which a slot is still in use, or was never given back; drop servers only once they have answered what they took",
         MAX_POOLS - 1
@@ -54,7 +54,7 @@ pub enum PoolError {
 /// # Ok::<(), headway_net::pool::PoolError>(())
 /// ```
 ///
-/// A slot given back cannot be used any more:
+/// A slot that was given back is unusable:
 ///
 /// ```compile_fail,E0382
 /// let (pool, mut free) = headway_net::pool::Pool::new(1)?;
@@ -87,18 +87,18 @@ impl SlotId {
     }
 }
 
-/// Where a slot is, without the right to use it.
+/// A slot's position, without the right to use the slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Prefetch(u32);
 
 impl Prefetch {
-    /// Of this token's slot.
+    /// The position of this token's slot.
     #[inline]
     pub fn of(token: &SlotId) -> Self {
         Self(token.0.get())
     }
 
-    /// Of a token's number, as from [`SlotId::into_raw`].
+    /// The position for a token's number from [`SlotId::into_raw`].
     #[inline]
     pub fn of_raw(raw: u32) -> Self {
         Self(raw)
@@ -125,7 +125,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`PoolError`] when a token could not name the slots or the pool.
+    /// [`PoolError`] when tokens cannot number the slots or the pool.
     pub fn new(slots: usize) -> Result<(Pool, FreeList), PoolError> {
         if slots > MAX_SLOTS {
             return Err(PoolError::TooLarge { slots });
@@ -150,12 +150,12 @@ impl Pool {
         Ok((pool, free))
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether the pool has no slots.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -182,10 +182,10 @@ impl Pool {
         unsafe { &mut *self.slot_ptr(id) }
     }
 
-    /// Begins to fetch the first cache line of the slot at this place, for writing. This changes nothing for the holder of its token.
+    /// Prefetches the first cache line of the slot at this position, for writing. The token's holder sees no change.
     ///
-    /// A worker reads a request's metadata and then writes the response's over it. Read first, the line would cross between cores, and then
-    /// the right to write it.
+    /// A worker reads a request's metadata and then overwrites it with the response's. A fetch for reading would move the line between cores, and
+    /// the write would need a second transfer for ownership.
     #[inline]
     pub fn prefetch(&self, place: Prefetch) {
         let index = place.0.wrapping_sub(self.first_raw) as usize;
@@ -194,7 +194,7 @@ impl Pool {
         }
     }
 
-    /// Where the token's slot lies. One bounds check serves for two: another pool's token differs by its tag
+    /// The index of the token's slot. A single bounds check also finds another pool's token: it differs by its tag,
     /// and so by more than any index.
     #[inline]
     pub(crate) fn slot_ptr(&self, id: &SlotId) -> *mut Slot {
@@ -203,7 +203,7 @@ impl Pool {
     }
 }
 
-/// A hint: nothing happens where it means nothing.
+/// A hint to the processor; without effect on other architectures.
 #[inline]
 fn fetch_for_writing(line: *const u8) {
     // SAFETY: a prefetch neither reads nor writes as far as the program can tell, whatever the address.
@@ -217,8 +217,8 @@ fn fetch_for_writing(line: *const u8) {
 
 /// The number of a pool, common to its tokens and different from other pools'.
 ///
-/// Another pool gets the number once this one and its free lists are gone and every token went with one of these. A token elsewhere
-/// might open the later pool, so its number is used up.
+/// The number is free for another pool when this pool and its free lists are gone, and every token was in one of these lists. A token
+/// elsewhere could open the later pool, so the number of its pool is never reused.
 #[derive(Debug)]
 struct Tag {
     number: u32,
@@ -227,7 +227,7 @@ struct Tag {
     dropped: AtomicUsize,
 }
 
-/// The numbers that no pool has.
+/// The free numbers.
 static FREE_TAGS: Mutex<FreeTags> = Mutex::new(FreeTags {
     // No token is zero.
     never_used: 1,
@@ -278,14 +278,14 @@ impl Tag {
 
 impl Drop for Tag {
     fn drop(&mut self) {
-        // The pool and its free lists share this: they are gone.
+        // The last of the pool and its free lists, which share this value, is gone.
         if *self.dropped.get_mut() == self.tokens {
             FreeTags::lock().used.push(self.number);
         }
     }
 }
 
-/// Tokens of slots not in use, last in first out: the slot reused next is the one most likely in the cache.
+/// Tokens of unused slots, last in first out: the next slot is the most likely one to be in the cache.
 ///
 /// Owned by one thread; other threads send tokens back to it.
 #[derive(Debug)]
@@ -319,7 +319,7 @@ impl FreeList {
         self.tokens.push(id);
     }
 
-    /// How many slots are free.
+    /// Number of free slots.
     #[inline]
     pub fn len(&self) -> usize {
         self.tokens.len()
@@ -331,8 +331,8 @@ impl FreeList {
         self.tokens.is_empty()
     }
 
-    /// A second list with `count` of the free slots (all, if fewer), for another owner. Either list has room for
-    /// all the slots that were free, so that giving back never allocates.
+    /// Moves `count` of the free slots (all, if fewer) into a second list, for another owner. Either list has capacity
+    /// for all slots that were free, so giving back never allocates.
     #[must_use = "the list owns the slots that were split off"]
     pub fn split_off(&mut self, count: usize) -> FreeList {
         let total = self.tokens.capacity();

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// Bytes of a slot: metadata, payload, the address asked; whole cache lines.
+/// Bytes of a slot: metadata, payload, destination address; a whole number of cache lines.
 pub const SLOT_BYTES: usize = 2112;
 
-/// Room for the payload: more than an Ethernet frame carries.
+/// Capacity for the payload: more than an Ethernet frame carries.
 pub const PAYLOAD_BYTES: usize = 2000;
 
-/// Room for what a datapath below IP needs to answer, beside addresses and ports.
+/// Capacity for data that a datapath below IP needs for the response, besides addresses and ports.
 pub const LINK_BYTES: usize = 16;
 
 /// One request in flight: its sender, its arrival time, and its bytes.
@@ -18,26 +18,26 @@ pub const LINK_BYTES: usize = 16;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slot {
-    /// When the request arrived: when it was taken from the socket, or the intended time of a replay.
+    /// Arrival time of the request: when it was taken from the socket, or the intended time of a replay.
     pub arrived_ns: u64,
-    /// The work that a replayed request stands for, in nanoseconds; 0 where unknown.
+    /// The service time of a replayed request, in nanoseconds; 0 where unknown.
     pub service_hint_ns: u64,
-    /// The request's place in its replay's workload; 0 for requests from a network.
+    /// The request's index in its replay's workload; 0 for requests from a network.
     pub index: u32,
     /// The sender of the request, who gets the response.
     pub peer: Peer,
     len: u16,
-    /// The class the dispatcher found, or [`Slot::UNCLASSIFIED`].
+    /// The class assigned by the dispatcher, or [`Slot::UNCLASSIFIED`].
     pub class: u16,
-    /// Whether the datagram was longer than [`PAYLOAD_BYTES`] and lost its end.
+    /// Whether the datagram was longer than [`PAYLOAD_BYTES`] and was truncated.
     pub truncated: bool,
     /// The request's class in a replay's schedule, which may differ from the classifier's.
     pub(crate) replay_class: u8,
     data: [u8; PAYLOAD_BYTES],
-    /// The address of this machine that the request came to, IPv4 mapped; [`Slot::ANY_IP`] if the socket has only one. It lies behind the
-    /// payload, since only servers on all addresses read it.
+    /// The request's destination address on this machine, IPv4 mapped; [`Slot::ANY_IP`] if the socket has only one address. It lies
+    /// behind the payload, since only servers on all addresses read it.
     pub asked_ip: [u8; 16],
-    /// What the response needs of the request's frame, where the datapath writes frames itself; nobody else reads it.
+    /// The data of the request's frame that the response needs, for datapaths that write frames themselves.
     pub link: [u8; LINK_BYTES],
 }
 
@@ -64,7 +64,7 @@ impl Slot {
     /// No address in particular.
     pub const ANY_IP: [u8; 16] = [0; 16];
 
-    /// The request, or the response once written over it.
+    /// The request; later the response, written over it.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.data[..usize::from(self.len)]
@@ -96,7 +96,7 @@ impl Slot {
         self.len = len as u16;
     }
 
-    /// Where a kernel may write a datagram, derived without borrowing the slot.
+    /// The address for a kernel to write a datagram to, derived without borrowing the slot.
     #[inline]
     pub(crate) fn data_ptr(slot: *mut Slot) -> *mut u8 {
         slot.wrapping_byte_add(std::mem::offset_of!(Slot, data))
@@ -113,7 +113,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The peer of a request that came from no network.
+    /// The peer of a request without a network.
     pub const NOBODY: Peer = Peer {
         ip: [0; 16],
         port: 0,
@@ -154,7 +154,7 @@ impl Peer {
         self.port
     }
 
-    /// The interface of a link-local address, or the number by which a datapath below IP knows the way to the peer; 0 without one.
+    /// The interface of a link-local address, or the number under which a datapath below IP stores the route to the peer; 0 without either.
     #[inline]
     #[must_use]
     pub fn scope(&self) -> u32 {
@@ -171,7 +171,7 @@ impl Peer {
         }
     }
 
-    /// Whether this is that address, an IPv4 one mapped, and that port.
+    /// Whether it equals this address, an IPv4 one mapped, and this port.
     #[inline]
     pub(crate) fn is_at(&self, ip: [u8; 16], port: u16) -> bool {
         self.port == port && self.ip == ip
@@ -188,7 +188,7 @@ impl Peer {
         mixed >> 32
     }
 
-    /// The address as an IPv6 socket wants it, an IPv4 one mapped.
+    /// The address for an IPv6 socket, an IPv4 one mapped.
     pub(crate) fn mapped(&self) -> SocketAddrV6 {
         SocketAddrV6::new(Ipv6Addr::from(self.ip), self.port, 0, self.scope())
     }

@@ -1,4 +1,4 @@
-//! Waking a thread that waits for a queue, without a system call when it does not.
+//! Wakes a thread that waits for a queue, without a system call when it does not wait.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 
-/// Lets any thread end one thread's wait.
+/// A waker: any thread can end one thread's wait.
 ///
 /// `wake` stores `pending`, then loads `sleeping`; `wait` stores `sleeping`, then loads `pending`. All four are
 /// sequentially consistent, so at least one side sees the other's store (Dekker): either the waker writes the
@@ -21,7 +21,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// A waker whose thread does not wait yet.
+    /// Creates a waker whose thread does not wait yet.
     ///
     /// # Errors
     /// When the process may not open an event descriptor.
@@ -39,23 +39,23 @@ impl Waker {
     pub fn wake(&self) {
         let already_pending = self.pending.swap(true, Ordering::SeqCst);
         if !already_pending && self.sleeping.load(Ordering::SeqCst) {
-            // Fails only when the counter is full, and then the event is readable.
+            // The write fails only when the counter is full, and then the event is readable anyway.
             let _ = self.event.write(1);
         }
     }
 
-    /// Blocks until woken, until `readable` is, or until the time is over.
+    /// Blocks until a wake, until `readable` is readable, or until the time is over.
     pub fn wait(&self, readable: Option<BorrowedFd<'_>>, timeout_ns: u64) {
         self.sleeping.store(true, Ordering::SeqCst);
         if !self.pending.load(Ordering::SeqCst) {
             self.block(readable, timeout_ns);
         }
         self.sleeping.store(false, Ordering::SeqCst);
-        // From here on, a wake is for the next wait: everything stored before an earlier one is visible.
+        // From here on, a wake is for the next wait. Everything stored before an earlier wake is visible.
         self.pending.swap(false, Ordering::SeqCst);
     }
 
-    /// Takes a wake that came since the last wait, for a thread that spins instead of blocking.
+    /// Takes a wake since the last wait, for a thread that spins instead of blocking.
     pub fn take_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) && self.pending.swap(false, Ordering::SeqCst)
     }

@@ -1,8 +1,8 @@
-//! Entries as the command line of bmv2 takes them.
+//! Entries in the syntax of bmv2's command line.
 
 use crate::entries::Entry;
 
-/// Lines for `simple_switch_CLI`, one an entry. A copy of the tables counts from when the register `generation` says so.
+/// Lines for `simple_switch_CLI`, one per entry. The register `generation` selects the copy of the tables in use.
 #[must_use]
 pub fn simple_switch_commands(entries: &[Entry]) -> String {
     let mut lines = String::new();

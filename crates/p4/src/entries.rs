@@ -1,15 +1,15 @@
-//! What a control plane writes into the tables of either program.
+//! The entries that a control plane writes into the tables of either program.
 
 use headway_policy::rack::{GroupTurns, Shaper, StepTables, StepTablesError};
 use std::net::SocketAddrV4;
 
-/// Declared types and UNKNOWN, at most. The programs' `sizes.p4` says the same, as do all sizes here.
+/// Most types, UNKNOWN included. All sizes here equal those in the programs' `sizes.p4`.
 pub const MAX_TYPES: usize = StepTables::MAX_TYPES;
-/// Groups, at most.
+/// Most groups.
 pub const MAX_GROUPS: usize = StepTables::MAX_GROUPS;
-/// Turns of all groups together, at most: the rack's cores.
+/// Most turns of all groups together: the rack's cores.
 pub const MAX_TURNS: usize = StepTables::MAX_TURNS;
-/// Servers, at most.
+/// Most servers.
 pub const MAX_SERVERS: usize = StepTables::MAX_SERVERS;
 /// A window of bursts is 2 to this many ns long, 16.4 µs: a pipeline cannot divide by the paper's 20 µs.
 pub const WINDOW_SHIFT: u32 = 14;
@@ -19,7 +19,7 @@ pub const WINDOW_SHIFT: u32 = 14;
 pub struct Entry {
     /// The table's name.
     pub table: &'static str,
-    /// What it matches; nothing: it is the table's default.
+    /// The values it matches; empty for the table's default.
     pub keys: Vec<u64>,
     /// The action's name.
     pub action: &'static str,
@@ -27,11 +27,11 @@ pub struct Entry {
     pub params: Vec<u64>,
 }
 
-/// The entries that stay: which packets are the rack's, with the switch at `own`, and which class a type byte is of; UNKNOWN comes after `types`
+/// The constant entries: they recognise the rack's packets, with the switch at `own`, and map type bytes to classes. UNKNOWN follows the `types`
 /// declared ones.
 ///
 /// # Errors
-/// [`StepTablesError`] when the programs have no room for so many.
+/// [`StepTablesError`] when the programs' tables are too small.
 pub fn constant_entries(
     own: SocketAddrV4,
     types: usize,
@@ -67,11 +67,11 @@ pub fn constant_entries(
     Ok(entries)
 }
 
-/// The entries of one copy of the tables for a policy as it is now, with UNKNOWN and `types` declared types, over these servers. Copies are 0 and 1: the
-/// packets of generation `g` use copy `g mod 2`, so that the other one can be written meanwhile. Without `clones` no arrival is in excess.
+/// The entries of one copy of the tables, for the policy's present state, UNKNOWN and `types` declared types, and these servers. Copies are 0 and 1: the
+/// packets of generation `g` use copy `g mod 2`, so the control plane can write the other one meanwhile. Without `clones`, no arrival counts as excess.
 ///
 /// # Errors
-/// [`StepTablesError`] when the programs have no room for so much, or a server is missing.
+/// [`StepTablesError`] when the programs' tables are too small, or a server is missing.
 pub fn entries_of(
     shaper: &Shaper,
     types: usize,
@@ -111,7 +111,7 @@ fn words_of(address: SocketAddrV4) -> Vec<u64> {
     ]
 }
 
-/// How long a group's round is, how much is a burst, and which group takes the excess: the next one, or itself where it is the last.
+/// A group's limits: the length of its round, the size of a burst, and the group for the excess, which is the next one, or the last group itself.
 fn limits_of(tables: &StepTables, group: usize, clones: bool, copy: u64) -> Entry {
     let GroupTurns { round, threshold } = &tables.groups[group];
     let next = (group + 1).min(tables.groups.len() - 1);

@@ -1,16 +1,16 @@
-//! What a pipeline of match-action tables does with these entries: the programs' control flow, step by step, without packets.
+//! A model of the pipeline of match-action tables: the programs' control flow with these entries, step by step, without packets.
 
 use crate::entries::{Entry, MAX_GROUPS, MAX_TYPES, WINDOW_SHIFT};
 use headway_policy::rack::Mark;
 use std::collections::HashMap;
 
-/// Slots of the register that tells the second response of a cloned request.
+/// Slots of the register that identifies the second response of a cloned request.
 const DUPLICATE_SLOTS: usize = 1 << 16;
 
 /// The registers that a control plane reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PipelineRegisters {
-    /// Requests of a type.
+    /// Number of requests of a type.
     pub count: u64,
     /// Moving average of its execution times, ns; 0 before the first response.
     pub execution_ns: u64,
@@ -41,7 +41,7 @@ impl Default for Pipeline {
     }
 }
 
-/// What `limits` says of a group.
+/// A group's entry in `limits`.
 #[derive(Clone, Copy)]
 struct Limits {
     round: u64,
@@ -49,7 +49,7 @@ struct Limits {
     next_group: u64,
 }
 
-/// The tables of which there are two copies.
+/// The tables that exist in two copies.
 const COPIED: [&str; 3] = ["groups", "limits", "turns"];
 
 impl Pipeline {
@@ -76,7 +76,7 @@ impl Pipeline {
         self.write(entries);
         self.generation += 1;
         for group in 0..MAX_GROUPS {
-            // A group that is not in use keeps its turn.
+            // An unused group keeps its turn.
             if let Some(Limits { round, .. }) = self.limits(group as u64) {
                 self.next_turn[group] = self.next_turn[group].checked_rem(round).unwrap_or(0);
             }
@@ -105,8 +105,8 @@ impl Pipeline {
         })
     }
 
-    /// A request: address and port of the server for each copy of it, the original first. Nothing: it is answered as shed. One that was `handed_back` is
-    /// neither counted nor cloned.
+    /// Processes a request. Returns address and port of the server for each copy, the original first; an empty result means that the request is shed. A
+    /// request that was `handed_back` is neither counted nor cloned.
     pub fn request(&mut self, now_ns: u64, wire_type: u8, handed_back: bool) -> Vec<Vec<u64>> {
         self.try_request(now_ns, wire_type, handed_back)
             .unwrap_or_default()
@@ -154,7 +154,7 @@ impl Pipeline {
         self.arrivals[group] > threshold
     }
 
-    /// A server's response. `false`: it is the slower of two and is dropped.
+    /// Processes a server's response. Returns `false` for the slower of two, which is dropped.
     pub fn response(&mut self, wire_type: u8, index: u32, mark: Mark, execution_ns: u64) -> bool {
         if let Some(class) = self.class_of(wire_type)
             && execution_ns > 0

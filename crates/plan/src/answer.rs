@@ -12,7 +12,7 @@ use headway_report::{
 };
 use headway_workload::Arrivals;
 
-/// Answers a question; `progress` hears what is going on.
+/// Answers a question. `progress` is called with every stage and every finished run.
 ///
 /// # Errors
 /// [`PlanError`] when the workload, a figure or the SLO is not valid.
@@ -72,8 +72,8 @@ pub fn plan(
     })
 }
 
-/// Of the best, the best live one, and the baseline. More workers do not help where the service
-/// itself is too long, and change nothing in a trace that is not to be scaled.
+/// For the best candidate, the best live one, and the baseline. Empty where the service times alone
+/// exceed a bound, since more workers cannot help then.
 fn all_cores(
     question: &Question,
     found: &Search,
@@ -97,7 +97,7 @@ fn all_cores(
         .collect()
 }
 
-/// The best on the recorded arrivals: one run, since there is nothing random in it.
+/// The best candidate on the recorded arrivals: a single run, since nothing in it is random.
 fn replay(
     question: &Question,
     best: &Ranked,
@@ -158,7 +158,7 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     caveats
 }
 
-/// A percentile that rests on a handful of requests a run is not much of one.
+/// Warns of a percentile that rests on a handful of requests per run.
 fn few_samples(question: &Question, run: &Run) -> Option<String> {
     const ENOUGH: f64 = 10.0;
     let beyond = |statistic| match statistic {

@@ -7,8 +7,8 @@ use headway_report::slo::{Bound, Measure, Scope, Statistic};
 use headway_report::{Impossible, LOST_FRACTION_MAX, ShownBy, format};
 use headway_workload::{Arrivals, Class};
 
-/// The bounds of the SLO that no policy can keep on so many workers, as far as that can be shown;
-/// empty where nothing was.
+/// The bounds of the SLO that provably no policy can keep on the question's workers; empty without such a
+/// proof.
 ///
 /// A dispatcher that runs requests itself counts as one more worker, and has no overhead.
 ///
@@ -22,12 +22,12 @@ use headway_workload::{Arrivals, Class};
 /// | [`PooledMax`](ShownBy::PooledMax) | the largest latency, likewise under FCFS ([`fcfs_max_ns`](crate::fcfs_max_ns)) | pooling; FCFS is EDF for equal allowances (Horn 1974) |
 /// | [`PooledPercentile`](ShownBy::PooledPercentile) | so many requests at least are late ([`least_late`](crate::least_late)), and the percentile lets fewer | pooling; the fewest late on one (Kise, Ibaraki & Mine 1978) |
 ///
-/// The last three are about the arrivals that were drawn: they hold for each sequence of them, and count where they hold for
-/// every replication. They leave out all classes but the one a bound is about, and the
-/// warm-up, which can only make those in question faster.
+/// The last three are about the drawn arrivals: each holds for one sequence of arrivals, and counts if it holds for every
+/// replication. They leave out the warm-up and all classes outside the bound's scope, which can only make the remaining requests
+/// faster.
 ///
-/// Not shown, though it may be true: that bounds which can be kept one by one cannot be kept together, that a mean slowdown
-/// cannot be kept (SRPT is not best for it, and the best order is not known), and anything about bounded queues, which may shed.
+/// Three cases have no proof here: bounds that can be kept singly but not together, a mean slowdown (SRPT is not optimal for it, and the
+/// optimal order is unknown), and bounded queues, which may shed requests.
 #[must_use]
 pub fn impossible(question: &Question) -> Vec<Impossible> {
     let steady = question.workload.phases.is_empty();
@@ -82,7 +82,7 @@ fn saturated(question: &Question) -> Option<Impossible> {
     let servers = Servers::of(question);
     let service_ns = question.workload.mean_service_ns() + servers.overhead_ns as f64;
     let demand = question.rate_rps() * service_ns / 1e9;
-    // Strictly, and beyond rounding: clockwork that fills the workers exactly keeps its queues.
+    // Strictly above, by more than rounding: at exactly full load, constant gaps and service times keep their queues bounded.
     (demand > servers.count as f64 * (1.0 + ROUNDING)).then(|| Impossible {
         bound: "every bound".into(),
         shown_by: ShownBy::Utilization,
@@ -93,7 +93,7 @@ fn saturated(question: &Question) -> Option<Impossible> {
     })
 }
 
-/// The classes a bound is about.
+/// The classes in a bound's scope.
 fn classes<'a>(question: &'a Question, scope: &Scope) -> Vec<&'a Class> {
     let mix = question.workload.initial_mix().iter();
     mix.filter(|class| match scope {
@@ -103,7 +103,7 @@ fn classes<'a>(question: &'a Question, scope: &Scope) -> Vec<&'a Class> {
     .collect()
 }
 
-/// The part of the requests of some classes for which something holds.
+/// The mean of `of_class` over the requests of these classes.
 fn part(classes: &[&Class], of_class: impl Fn(&Class) -> f64) -> f64 {
     let shares: f64 = classes.iter().map(|class| class.share).sum();
     let sum: f64 = classes
@@ -113,7 +113,7 @@ fn part(classes: &[&Class], of_class: impl Fn(&Class) -> f64) -> f64 {
     sum / shares
 }
 
-/// Each request takes its service, its overhead and the network at least.
+/// The proof from service times: every latency is at least service time, overhead and network together.
 fn by_service(question: &Question, bound: &Bound) -> Option<String> {
     let fixed_ns = (question.network_ns + Servers::of(question).overhead_ns) as f64;
     let classes = classes(question, &bound.scope);
@@ -131,7 +131,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
     };
     let too_slow = match bound.measure {
         Measure::Latency => {
-            // Rounded up: the product may lie just below the whole number of ns that is meant.
+            // Rounded up: the product may lie just below the intended whole number of ns.
             let left_ns = libm::ceil(bound.at_most * 1e3) - fixed_ns;
             part(&classes, |class| {
                 if left_ns >= 0.0 {
@@ -142,7 +142,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
             })
         }
         Measure::Slowdown if bound.at_most < 1.0 => return below_one(bound),
-        // (S + fixed) ÷ S > B where S < fixed ÷ (B − 1), with a B that is rounded to itself.
+        // (S + fixed) ÷ S > B where S < fixed ÷ (B − 1), with B at the upper end of its rounding.
         Measure::Slowdown => {
             let at_most = bound.at_most + SLOWDOWN_ROUNDING;
             let shortest_ns = libm::ceil(fixed_ns / (at_most - 1.0)) - 1.0;
@@ -155,7 +155,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
             })
         }
     };
-    // Bounded queues may shed a few, perhaps just these.
+    // Bounded queues may shed some requests, perhaps exactly these.
     let shed = if question.is_bounded() {
         LOST_FRACTION_MAX
     } else {
@@ -290,7 +290,7 @@ mod tests {
         shows(&at(0.98), "class.long.latency.p99<=101us", "end later");
         let shown = impossible(&at(0.98));
         assert_eq!(shown[0].shown_by, ShownBy::PooledPercentile);
-        // Another worker's worth of dispatcher helps.
+        // A dispatcher that runs requests counts as one more worker.
         let works = Question {
             policies: Some(vec![
                 "concord,dispatcher=works,dispatchers=4".parse().unwrap(),

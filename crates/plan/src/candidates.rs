@@ -5,22 +5,22 @@ use headway_policy::systems::{Grid, ServerSpec, Values};
 use headway_policy::{Shape, systems};
 use headway_workload::{Workload, duration};
 
-/// With fewer, one busy worker is too large a part of what a dispatcher has.
+/// Fewest workers per dispatcher: with fewer, one busy worker is too large a part of a dispatcher's capacity.
 const WORKERS_PER_DISPATCHER: usize = 3;
 
-/// A policy with its parameters, to be compared.
+/// A candidate: a policy with its parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// As the server would be told.
+    /// The policy as a user passes it to the server.
     pub policy: ServerSpec,
-    /// As it is simulated.
+    /// The policy as simulated.
     pub simulated: ServerSpec,
 }
 
-/// Every candidate for a workload on a server of this shape: what cannot keep to its resume mode is none.
+/// Every candidate for a workload on a server of this shape. Policies that cannot obey its resume mode are left out.
 ///
 /// # Errors
-/// [`SpecError`] when a grid names what its policy does not have.
+/// [`SpecError`] when a grid names a parameter or value that its policy lacks.
 pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, SpecError> {
     let mut field = Field::new(workload, shape);
     for known in systems::ALL {
@@ -36,8 +36,8 @@ pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, 
     Ok(field.candidates)
 }
 
-/// The candidates where policies are given: what one says of its parameters is fixed, the others are
-/// tried as in its grids. A policy without a grid is tried as given.
+/// The candidates of the given policies. Given parameters are fixed; the other parameters take the values of
+/// the policy's grids. A policy without a grid is tried as given.
 ///
 /// # Errors
 /// [`SpecError`] when there is no such policy, parameter or value on such a server.
@@ -52,7 +52,7 @@ pub fn candidates_of(
         let mut in_grid = false;
         for grid in own.policy().grids {
             for policy in specs(grid, own.clone(), workload, shape.workers)? {
-                // The grid's other values need not go with what is given.
+                // The grid's other values may conflict with the given parameters.
                 if policy.check(&field.shape).is_ok() {
                     in_grid = true;
                     field.push(Some(grid), policy)?;
@@ -60,19 +60,19 @@ pub fn candidates_of(
             }
         }
         if !in_grid {
-            // Which also says what is wrong with it.
+            // This also reports an error in the given policy.
             field.push(None, own)?;
         }
     }
     Ok(field.candidates)
 }
 
-/// Candidates, each once.
+/// The set of candidates, without duplicates.
 struct Field {
     classes: usize,
     shape: Shape,
     candidates: Vec<Candidate>,
-    /// Their names with all parameters as used: a default that is given makes no other candidate.
+    /// Their names with all parameters as used: stating a default value makes no second candidate.
     used: Vec<(&'static str, Params)>,
 }
 
@@ -86,7 +86,7 @@ impl Field {
         }
     }
 
-    /// Adds a policy, unless it is there or the workload has nothing for it to tell apart.
+    /// Adds a policy, unless it is present already or needs several classes and the workload has one.
     fn push(&mut self, grid: Option<&Grid>, policy: ServerSpec) -> Result<(), SpecError> {
         let used = (policy.name(), policy.check(&self.shape)?);
         if (grid.is_some_and(|grid| grid.needs_classes) && self.classes < 2)
@@ -100,7 +100,7 @@ impl Field {
                 simulated = simulated.with_param(key, (*value).into())?;
             }
         }
-        // A composition given by hand may have no profile to know.
+        // A composition by hand may lack the parameters of the grid's simulation.
         if simulated != policy && simulated.check(&self.shape).is_err() {
             simulated = policy.clone();
         }
@@ -110,7 +110,7 @@ impl Field {
     }
 }
 
-/// Every combination of the grid's values that are not given.
+/// Every combination of the grid's values for the parameters that the user left open.
 fn specs(
     grid: &Grid,
     given: ServerSpec,
@@ -157,8 +157,8 @@ fn values_of(values: Values, workload: &Workload, workers: usize) -> Vec<String>
     }
 }
 
-/// One to four, and what the shortest class takes of all demand with one less and one more; fewer
-/// than all workers. (None reserved is `fixed-priority`.)
+/// Numbers of reserved workers: one to four, and the shortest class's share of the demand with one less
+/// and one more; always fewer than all workers. (`fixed-priority` reserves none.)
 fn reserved(workload: &Workload, workers: usize) -> Vec<usize> {
     let mix = workload.initial_mix();
     let shortest = mix
@@ -174,7 +174,7 @@ fn reserved(workload: &Workload, workers: usize) -> Vec<usize> {
     counts
 }
 
-/// Ascending, at least half a microsecond: below that nothing can be interrupted.
+/// Quanta in ascending order, at least half a microsecond: no mechanism can interrupt sooner.
 fn quanta(workload: &Workload) -> Vec<u64> {
     const LEAST_NS: u64 = 500;
     let means = workload.initial_mix().iter().map(|class| class.mean_ns());

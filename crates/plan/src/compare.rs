@@ -1,28 +1,29 @@
-//! Which candidates the last round tells apart.
+//! The statistical comparison of the last round's candidates with the best.
 //!
-//! The best is chosen by the very runs that it is then compared by, so that any two candidates may come to
-//! be compared: each of `k` with the best are `k − 1` statements out of `k (k − 1) ÷ 2` that might have been
-//! made. At 95 % each, six equally good candidates would be told apart in two plans of five. The
-//! intervals here hold all at once with the confidence asked for: each of the `m` pairs is given an `m`-th of
-//! the error (Bonferroni; Law, *Simulation Modeling and Analysis*, § 9.7, § 10.3), which asks nothing of how they
-//! depend on one another, as they do under common random numbers. What excludes 1 is told apart.
+//! The same runs choose the best and compare it, so any two candidates may come to be compared. With `k` candidates
+//! these are `k − 1` statements out of `k (k − 1) ÷ 2` possible ones. At 95 % each, two plans of five would find a
+//! difference among six equally good candidates. The intervals here hold together with the requested confidence: each of
+//! the `m` pairs gets an `m`-th of the error (Bonferroni; Law, *Simulation Modeling and Analysis*, § 9.7, § 10.3). The
+//! method allows any dependence between them, such as that of common random numbers. An interval that excludes 1 shows a
+//! difference.
 //!
-//! The runs that chose who comes this far are others, of other seeds; else the choice would favour
-//! what was lucky in them, and the intervals would not know.
+//! The earlier rounds use other seeds. Otherwise their choice would favour candidates that were lucky in
+//! the same runs, and the intervals would miss that.
 
 use headway_report::stats::{ConfidenceInterval, ratio_interval};
 
-/// Ratios to the best, all of which hold at once.
+/// Ratios to the best, with simultaneous confidence.
 pub(crate) struct RatiosToBest {
-    /// Pairs that might have been compared.
+    /// Pairs that could have been compared.
     pub(crate) pairs: usize,
-    /// Each candidate's value ÷ that of the best, paired by replication; none where one of the two
-    /// has no value, or there are too few replications.
+    /// Each candidate's value ÷ that of the best, paired by replication; `None` where one of the two has
+    /// no value, or with too few replications.
     pub(crate) of_best: Vec<Option<ConfidenceInterval>>,
 }
 
-/// Compares each candidate, a value a replication, with the best. Every true ratio is in its interval with a probability
-/// of about `confidence`, whichever candidate the best was found to be: as far as logarithms of ratios are near normal.
+/// Compares each candidate, given as one value per replication, with the best. All intervals together contain their true
+/// ratios with a probability of about `confidence`, whichever candidate turned out best. This assumes that the
+/// logarithms of the ratios are nearly normal.
 pub(crate) fn with_best(values: &[Option<Vec<f64>>], best: usize, confidence: f64) -> RatiosToBest {
     let comparable = values.iter().flatten().count();
     let pairs = comparable * comparable.saturating_sub(1) / 2;
@@ -48,8 +49,8 @@ mod tests {
     const SYSTEMS: usize = 6;
     const REPLICATIONS: usize = 5;
 
-    /// How often some of the systems are told apart from the one that seems best: as the plan does it, and
-    /// if every comparison were made as though it were the only one.
+    /// How often a comparison separates some system from the apparent best: with the plan's correction, and
+    /// without it.
     fn told_apart(trials: usize, mut value: impl FnMut() -> f64) -> (f64, f64) {
         let (mut together, mut alone) = (0, 0);
         for _ in 0..trials {
@@ -67,7 +68,7 @@ mod tests {
                 usize::from(ratios.any(|ratio| ratio.distinguishable_from(1.0)))
             };
             together += differs(CONFIDENCE);
-            // All but undoes the correction.
+            // A confidence that almost cancels the correction.
             let pairs = (SYSTEMS * (SYSTEMS - 1) / 2) as f64;
             alone += differs(1.0 - (1.0 - CONFIDENCE) * pairs);
         }

@@ -1,22 +1,23 @@
-//! How many requests no policy can serve in time: what bounds percentiles from below.
+//! The number of requests that every policy serves late: a lower bound for percentiles.
 //!
-//! A percentile of the latency keeps a bound `T` only if all but a few requests `(a, s)` end by `a + T`; one of the
-//! slowdown, `B`, only if they end by `a + B·s`. So let every request have a deadline, and ask how few can be late.
+//! A percentile of the latency keeps a bound `T` only if all but a few requests `(a, s)` end by `a + T`; a percentile of
+//! the slowdown keeps a bound `B` only if they end by `a + B·s`. So every request has a deadline, and the question is how
+//! few requests can miss theirs.
 //!
-//! - *Pooling.* Whatever `c` workers do, one worker of `c` times their speed can do as well, by serving each request that
-//!   runs at its share of 1 ÷ c: all end when they did. (This holds for each sequence of arrivals by itself, and for a
-//!   policy that knows the future, interrupts at no cost, and serves no other class.)
-//! - *One worker.* With deadlines in the order of arrivals, first come first served meets all deadlines that any order
-//!   meets (it is earliest deadline first, Horn 1974, and interrupts nothing). What remains is whom to give up: when the
-//!   next request would be late, the one without which the others end soonest (Kise, Ibaraki & Mine, *Operations
-//!   Research* 26, 1978, for ready and due times in the same order). That gives the fewest late exactly.
-//! - *Other orders of deadlines*, of slowdowns say, are relaxed: nobody's deadline is before that of someone who
-//!   arrived earlier. Later deadlines only make fewer late.
-//! - A request runs on one worker at a time, so that one with `s` beyond its own allowance is late however many there
-//!   are. It is counted and taken out, which the others cannot but gain by.
+//! - *Pooling.* One worker of `c` times the speed can imitate `c` workers: it gives each running request a share of 1 ÷ c, and
+//!   every request ends at the same time. (This holds for each sequence of arrivals by itself, and for a policy that knows the
+//!   future, interrupts at no cost, and serves no other class.)
+//! - *One worker.* With deadlines in the order of arrivals, first come first served meets all deadlines that any order meets (it
+//!   is earliest deadline first, Horn 1974, and interrupts nothing). When the next request would be late, the algorithm gives up
+//!   the request without which the others end soonest (Kise, Ibaraki & Mine, *Operations Research* 26, 1978, for ready and due
+//!   times in the same order). The result is exactly the fewest late requests.
+//! - *Other orders of deadlines*, of slowdowns say, are relaxed: each deadline is moved to at least the deadlines of
+//!   earlier arrivals. Later deadlines only make fewer requests late.
+//! - A request runs on one worker at a time, so a request with `s` beyond its own allowance is late on any number of workers.
+//!   It is counted and removed, which can only help the others.
 //!
-//! A sharper bound would use that speed all along: a request that is alone is served at `1`, not `c`. With many
-//! workers and few requests the pooled worker is far too fast, and the bound is then that of the service times alone.
+//! A sharper bound would limit the speed of each request throughout: a lone request is served at speed `1`, not `c`. With
+//! many workers and few requests the pooled worker is far too fast, and the bound is then that of the service times alone.
 
 /// A request with its deadline, ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +30,9 @@ pub struct Due {
     pub within_ns: u64,
 }
 
-/// A lower bound to how many of these requests, in order of arrival, end after their deadlines under any policy
-/// on `workers` workers. The fewest that one worker as fast as all of them leaves late, exactly so where deadlines are in the order
-/// of arrivals.
+/// A lower bound to how many of these requests, in order of arrival, end after their deadlines under any policy on `workers`
+/// workers. It is the least number of late requests on one worker as fast as all of them, exactly so where deadlines are in the
+/// order of arrivals.
 ///
 /// ```
 /// use headway_plan::{Due, least_late};
@@ -60,28 +61,28 @@ pub fn least_late(requests: &[Due], workers: usize) -> usize {
     late
 }
 
-/// One worker, and those it serves in time, in the order of their arrival.
+/// The pooled worker, and the requests that it serves in time, in the order of their arrival.
 #[derive(Default)]
 struct Pooled {
-    /// The present busy period: nothing before it can be moved.
+    /// The requests of the present busy period; earlier ones cannot move.
     served: Vec<ServedRequest>,
     free_at: u128,
-    /// The longest service so far: nobody's absence can bring more.
+    /// The longest service so far: an upper bound of the time gained by giving up a request.
     longest: u128,
 }
 
-/// A busy period is followed so far; then the backlog is forgotten, which makes the bound weaker and keeps it one.
+/// Most requests of a busy period that are tracked. Beyond it the backlog is forgotten: the bound gets weaker and stays valid.
 const LONGEST_PERIOD: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
 struct ServedRequest {
     service: u128,
-    /// How long it waits for those before it.
+    /// Its wait for the requests before it.
     wait: u128,
 }
 
 impl Pooled {
-    /// Takes one more, and gives one up if otherwise this one would be late. Whether it took one more in all.
+    /// Adds a request, and gives one up if the new request would be late. Returns whether the number of served requests grew.
     fn serve(&mut self, at: u128, service: u128, deadline: u128) -> bool {
         if self.free_at <= at || self.served.len() == LONGEST_PERIOD {
             self.served.clear();
@@ -98,8 +99,8 @@ impl Pooled {
         false
     }
 
-    /// Gives up the one without which the last ends soonest: those after it move up by its service, but nobody
-    /// to before its own arrival.
+    /// Gives up the request without which the last one ends soonest. The requests after it move up by its service,
+    /// each to its own arrival at most.
     fn give_one_up(&mut self) {
         let mut least_wait = u128::MAX;
         let (mut best, mut gain) = (0, 0);
@@ -128,7 +129,7 @@ mod tests {
     use headway_workload::{Generator, Workload};
     use proptest::prelude::*;
 
-    /// Whether one worker as fast as all can serve these in time, the earliest deadline first.
+    /// Whether the pooled worker can serve these requests in time, the earliest deadline first.
     fn feasible(requests: &[&Due], speed: u64) -> bool {
         let mut left: Vec<(u64, u64)> = vec![];
         let mut now = 0;
@@ -154,7 +155,7 @@ mod tests {
         true
     }
 
-    /// The fewest late of one worker as fast as all, by trying every subset.
+    /// The fewest late requests of the pooled worker, by trying every subset.
     fn by_brute_force(requests: &[Due], speed: u64) -> usize {
         let n = requests.len();
         let in_time = (0..1_u32 << n)
@@ -235,7 +236,7 @@ mod tests {
         // Equal requests, and time to queue: all but 1 ÷ ρ.
         let lost = least_late(&poisson("fixed-1us", 1.5, 20_000), 1) as f64 / 200_000.0;
         assert!((lost - (1.0 - 1.0 / 1.5)).abs() < 0.005, "{lost}");
-        // Where some are shorter, it is the long that are given up: fewer.
+        // With some shorter requests, the algorithm gives up the long ones: fewer are late.
         let fewer = least_late(&poisson("exponential-1us", 1.5, 20_000), 1) as f64 / 200_000.0;
         assert!(fewer < 0.5 * lost, "{fewer} {lost}");
     }

@@ -1,13 +1,13 @@
-//! The planner: which policy, with which parameters, on how many workers meets an SLO.
+//! The planner: it finds the policy, parameters and number of workers that meet an SLO.
 //!
 //! Candidates come from the policies and their [grids](headway_policy::systems::Grid) of parameters. They are compared by
-//! simulation under common random numbers: one seed gives all of them the same arrivals, classes
-//! and service times, so that differences are the policies' own. Successive halving (Jamieson &
-//! Talwalkar, AISTATS 2016) spends most of the work on the few that may be best. What is said of
-//! the last round rests on paired replications of other seeds than those that chose whom to compare, with
-//! confidence intervals that hold all at once; where these do not tell two candidates apart, neither does the plan.
+//! simulation under common random numbers: one seed gives all of them the same arrivals, classes and service times, so
+//! all differences are the policies' own. Successive halving (Jamieson & Talwalkar, AISTATS 2016) spends most of the work
+//! on the few candidates that may be best. The last round uses new seeds, independent of the choice of its candidates.
+//! Its paired replications give confidence intervals that hold simultaneously. Candidates whose intervals include
+//! equality are reported as tied.
 //!
-//! Where no candidate meets the SLO, [bounds](impossible) that hold for every policy tell whether any could.
+//! Where no candidate meets the SLO, [bounds](impossible) that hold for every policy tell whether any policy could.
 //!
 //! ```
 //! use headway_plan::{Question, plan};

@@ -1,10 +1,9 @@
 //! A lower bound on every policy: one worker as fast as all of them together.
 //!
-//! One worker of `c` times their speed does at least as well as `c` workers on the same arrivals:
-//! it serves each of the requests that are running at its own share. The best order for
-//! that one worker therefore bounds every policy from below, for these very arrivals:
-//! its mean latency is least under SRPT (Schrage 1968), its largest latency under FCFS, which for
-//! equal allowances is EDF (Liu & Layland 1973; Horn 1974).
+//! One worker of `c` times the speed does at least as well as `c` workers on the same arrivals: it gives
+//! each running request its share. So the best order for that one worker is a lower bound for every
+//! policy on the same arrivals: its mean latency is least under SRPT (Schrage 1968), its largest latency
+//! under FCFS, which for equal allowances is EDF (Liu & Layland 1973; Horn 1974).
 //!
 //! Times are multiplied by `c` instead of dividing service times, so that whole numbers suffice.
 
@@ -28,7 +27,7 @@ pub fn srpt_mean_ns(requests: &[(u64, u64)], workers: usize) -> f64 {
     total as f64 / speed as f64 / requests.len().max(1) as f64
 }
 
-/// Serves the shortest first until a time; the latencies of those that end.
+/// Serves the shortest request first, until a time. Adds the latencies of the requests that end.
 fn serve(left: &mut BinaryHeap<Reverse<(u128, u128)>>, now: &mut u128, until: u128) -> u128 {
     let mut latencies = 0;
     while let Some(Reverse((remaining, at))) = left.pop() {
@@ -40,7 +39,7 @@ fn serve(left: &mut BinaryHeap<Reverse<(u128, u128)>>, now: &mut u128, until: u1
         *now += remaining;
         latencies += *now - at;
     }
-    // Idle until then; at the end of all there is nothing to be idle for.
+    // The worker is idle until then, except at the very end.
     if until < u128::MAX {
         *now = until;
     }
@@ -112,7 +111,7 @@ mod tests {
             let mean_us = srpt_mean_ns(&requests, workers) / 1e3;
             let max_us = fcfs_max_ns(&requests, workers) / 1e3;
             for name in headway_policy::systems::NAMES {
-                // A dispatcher that works is one worker more.
+                // A dispatcher that runs requests counts as one more worker.
                 let policy = match *name {
                     "concord" => "concord,dispatcher=dedicated",
                     name => name,

@@ -1,4 +1,4 @@
-//! SLO bounds that even one worker as fast as all cannot keep, on the arrivals of every replication.
+//! SLO bounds that even one worker as fast as all workers together cannot keep, on the arrivals of every replication.
 
 use crate::late::{Due, least_late};
 use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
@@ -8,9 +8,9 @@ use headway_report::slo::{Bound, Measure, Scope, Statistic};
 use headway_report::{ShownBy, format, nearest_rank};
 use headway_workload::{Arrival, Generator};
 
-/// Part of the arrivals that is not measured, as in every experiment.
+/// Fraction of the arrivals that is not measured, as in every experiment.
 const WARM_UP: f64 = 0.1;
-/// Shares, percentiles and means are rounded: the last digit proves nothing.
+/// Margin for rounded shares, percentiles and means: their last digit proves nothing.
 pub(crate) const ROUNDING: f64 = 1e-9;
 /// A slowdown is recorded in thousandths, rounded to the nearest.
 pub(crate) const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
@@ -71,7 +71,7 @@ fn by_least(
     })
 }
 
-/// More must be late than the percentile lets be.
+/// Proves that more requests must be late than the percentile allows.
 fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> {
     let servers = Servers::of(question);
     let mut least = f64::INFINITY;
@@ -94,7 +94,7 @@ fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> 
     ))
 }
 
-/// How many of these must exceed the bound.
+/// The number of these requests that must exceed the bound.
 fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: &Servers) -> usize {
     let due = |arrival: &Arrival| Due {
         at_ns: arrival.at_ns,
@@ -103,7 +103,7 @@ fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: &Serv
     };
     let all: Vec<Due> = arrivals.iter().map(due).collect();
     let together = least_late(&all, servers.count);
-    // A slowdown allows each class its own time; alone, none is relaxed to another's.
+    // A slowdown gives each class its own allowance. Class by class, no deadline is relaxed to another class's.
     let classes = 0..question.workload.class_names().len() as u16;
     let alone = classes.map(|class| {
         let of_class = arrivals
@@ -116,7 +116,7 @@ fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: &Serv
     together.max(alone.sum())
 }
 
-/// How long a request may take at the server, rounded up.
+/// The longest latency that the bound allows a request at the server, rounded up.
 fn within_ns(question: &Question, bound: &Bound, service_ns: u64) -> u64 {
     let allowed_ns = match bound.measure {
         Measure::Latency => bound.at_most * 1e3,
@@ -125,8 +125,8 @@ fn within_ns(question: &Question, bound: &Bound, service_ns: u64) -> u64 {
     (libm::ceil(allowed_ns) as u64).saturating_sub(question.network_ns)
 }
 
-/// The measured arrivals of a replication that are in scope. What they wait for besides is left
-/// out, which can only make them faster.
+/// The measured arrivals of a replication in the bound's scope. All other requests are left out, which
+/// can only make these faster.
 fn measured(question: &Question, bound: &Bound, replication: u64) -> Vec<Arrival> {
     let names = question.workload.class_names();
     let seed = question.seed.wrapping_add(replication);

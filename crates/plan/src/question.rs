@@ -16,41 +16,42 @@ pub struct Question {
     pub offered: Offered,
     /// The SLO that the plan must meet.
     pub slo: Slo,
-    /// Workers that the candidates are ranked with, one dispatcher beside them not counted.
+    /// Number of workers for the ranking, one dispatcher beside them not counted.
     pub workers: usize,
     /// Cores of the machine, where workers share them with dispatchers and timers: a candidate's workers are the cores
-    /// that its dispatchers and timers leave. `None`: every candidate has `workers`, whatever cores it needs besides.
+    /// that its dispatchers and timers leave. `None`: every candidate has `workers` workers, whatever further cores it
+    /// needs.
     pub cores: Option<usize>,
     /// Arrivals of each run of the last round; the first tenth is not measured.
     pub requests: u64,
     /// Runs of each candidate in the last round, of consecutive seeds; at least 2 for intervals.
     pub replications: u64,
-    /// Seed of the first.
+    /// Seed of the first run.
     pub seed: u64,
-    /// The costs of the machinery.
+    /// The costs of dispatching and preemption.
     pub costs: Costs,
-    /// The further cost of receiving a request, ns. The dispatcher pays it, or the worker under a policy without one.
+    /// The further cost of receiving a request, ns. The dispatcher pays it, or the worker under a policy without a dispatcher.
     pub receive_ns: u64,
     /// Added to every latency, ns.
     pub network_ns: u64,
     /// Most requests in one queue.
     pub queue_limit: usize,
-    /// Where interrupted requests may go on; policies that cannot keep to it are not tried.
+    /// Where interrupted requests may resume; policies that cannot obey it are left out.
     pub resume: Resume,
-    /// Policies to be tried, with the parameters that are fixed; all of the table where none is given.
+    /// Policies to try, with their fixed parameters; all policies of the table if empty.
     pub policies: Option<Vec<ServerSpec>>,
     /// Whether the live server runs a policy.
     pub live: fn(&ServerSpec) -> bool,
-    /// The trace behind the workload, to try the best on.
+    /// The trace behind the workload, for a run of the best candidate on it.
     pub replay: Option<Workload>,
-    /// Threads; the plan does not depend on it.
+    /// Number of threads; the plan is independent of it.
     pub threads: usize,
 }
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The table, or a policy's parameters.
+    /// The table, or a policy's parameters, are wrong.
     #[error(transparent)]
     Policy(#[from] SpecError),
     /// The runs.
@@ -59,7 +60,7 @@ pub enum PlanError {
     /// The SLO.
     #[error(transparent)]
     Slo(#[from] SloError),
-    /// None of the policies named is in the table, or makes sense for the workload.
+    /// None of the named policies is in the table or applies to the workload.
     #[error("none of the policies to try is a candidate for this workload")]
     NoCandidates,
 }

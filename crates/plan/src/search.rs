@@ -1,4 +1,4 @@
-//! The candidates, and ever fewer of them in ever longer runs.
+//! Successive halving: fewer candidates and longer runs in each round.
 
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::compare::with_best;
@@ -9,11 +9,11 @@ use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;
 
-/// Candidates that reach the last round, beside those that are kept for comparison.
+/// Candidates that reach the last round, besides those kept for comparison.
 const FINALISTS: usize = 6;
-/// Of the candidates of a round, one in so many is kept.
+/// A round keeps one candidate in this number.
 const KEPT: usize = 3;
-/// Every policy is held against this one.
+/// The policy that stays in every round as the baseline.
 const BASELINE: &str = "c-fcfs";
 
 /// A candidate with its last replications.
@@ -31,11 +31,11 @@ pub(crate) struct Search {
     pub(crate) rounds: Vec<PlanRound>,
 }
 
-/// Length, as part of the last round's, and number of the runs of a round.
+/// The length of a round's runs, as a fraction of the last round's, and their number.
 struct RoundSize {
     requests: f64,
     replications: u64,
-    /// Of the first run. Each round has seeds of its own, so a choice is never confirmed by the runs that led to it.
+    /// Seed of the first run. Each round has its own seeds, so the runs that led to a choice never confirm it.
     seed: u64,
 }
 
@@ -130,13 +130,13 @@ fn round(
             alike: Vec::new(),
         })
         .collect();
-    // Stable: of two equal ones the simpler, which the table names first, is before the other.
+    // The sort is stable: of two equal candidates, the one earlier in the table, the simpler, comes first.
     ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
     Ok(without_twins(ranked))
 }
 
-/// One of those that did the same with every request, the first, with the others' names: many
-/// parameters make no difference to many workloads. The baseline stays by itself.
+/// Merges candidates with identical results for every request into the first of them, which keeps the
+/// others' names. Many parameters make no difference to many workloads. The baseline stays separate.
 fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
     let mut distinct: Vec<Ranked> = Vec::new();
     for one in ranked {
@@ -151,7 +151,7 @@ fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
     distinct
 }
 
-/// The best third, but no fewer than fit into the last round; the best that runs live; the baseline.
+/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, and the baseline.
 fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
     let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
@@ -169,7 +169,7 @@ fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
 }
 
 impl Ranked {
-    /// The key of the ranking: the part of the SLO that is used; infinite where nothing was shown.
+    /// The key of the ranking: the largest ratio of value to bound; infinite where a replication has none.
     fn badness(&self) -> f64 {
         self.tried.used().unwrap_or(f64::INFINITY)
     }
@@ -198,7 +198,7 @@ impl Search {
         &self.ranked[0]
     }
 
-    /// The best that the live server runs and that the ranking says something of.
+    /// The best candidate that the live server runs and that has a key.
     pub(crate) fn best_live(&self) -> Option<&Ranked> {
         self.ranked
             .iter()

@@ -1,4 +1,4 @@
-//! The cores that can run requests, whichever of the policies in question is chosen.
+//! The largest number of cores that can run requests under any candidate policy.
 
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::question::Question;
@@ -8,19 +8,19 @@ use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;
 
-/// Cores that run requests: the workers, and the dispatchers that work.
+/// Cores that run requests: the workers, and the dispatchers that also run requests.
 pub(crate) struct Servers {
     pub(crate) count: usize,
-    /// The overhead of each request beside its service, ns; 0 where a dispatcher may run it.
+    /// The overhead of each request besides its service, ns; 0 where a dispatcher may run it.
     pub(crate) overhead_ns: u64,
     dispatchers_work: bool,
 }
 
 impl Servers {
-    /// The most, and the least overhead, that a policy in question has.
+    /// The most such cores and the least overhead of any candidate.
     pub(crate) fn of(question: &Question) -> Self {
         let tried = match &question.policies {
-            // A policy that cannot be built is refused where it is tried.
+            // An invalid policy is refused later, when it is tried.
             Some(given) => candidates_of(given, &question.workload, &question.shape()),
             None => candidates(&question.workload, &question.shape()),
         };
@@ -45,7 +45,7 @@ impl Servers {
         }
     }
 
-    /// The least time that a request takes of one of them, ns.
+    /// The least time of such a core that a request takes, ns.
     pub(crate) fn work_ns(&self, arrival: &Arrival) -> u64 {
         arrival.service_ns + self.overhead_ns
     }
@@ -59,7 +59,7 @@ impl Question {
         shape
     }
 
-    /// The costs of the machinery under a policy. The dispatcher, or else the worker, pays for receiving.
+    /// The costs under a policy. The dispatcher, or the worker where there is none, pays for receiving.
     #[must_use]
     pub fn costs_of(&self, policy: &ServerSpec) -> Costs {
         let mut costs = self.costs;

@@ -37,7 +37,7 @@ impl Question {
 }
 
 /// The fewest workers with which the policy meets the SLO in every replication, at the same rate.
-/// Bisects: who meets it with some workers meets it with more.
+/// Bisects: a policy that meets it with some workers meets it with more.
 pub(crate) fn cores(
     question: &Question,
     ranked: &Ranked,
@@ -45,7 +45,7 @@ pub(crate) fn cores(
 ) -> Result<CoresNeeded, PlanError> {
     let rate = question.rate_rps();
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
-        // Several dispatchers need as many workers.
+        // Each dispatcher needs at least one worker.
         let shape = Shape {
             workers,
             ..question.shape()
@@ -62,7 +62,7 @@ pub(crate) fn cores(
         Ok(tried[0].all_met())
     };
     let demand = rate * question.workload.mean_service_ns() / 1e9;
-    // Fewer than the demand cannot: that many are overloaded.
+    // Fewer workers than the demand are overloaded.
     let mut missed = (demand as usize).min(MAX_WORKERS);
     let own = ranked.tried.task.workers;
     let mut searched_to = own.max(missed + 1).min(MAX_WORKERS);

@@ -8,7 +8,7 @@ use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};
 use headway_workload::Workload;
 use std::collections::BTreeMap;
 
-/// A simulation to be run several times, with a seed for each.
+/// A simulation to run several times, with a seed for each run.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededTask {
     pub(crate) policy: ServerSpec,
@@ -17,7 +17,7 @@ pub(crate) struct SeededTask {
     pub(crate) offered: Offered,
     pub(crate) requests: u64,
     pub(crate) replications: u64,
-    /// Of the first replication.
+    /// Seed of the first replication.
     pub(crate) seed: u64,
 }
 
@@ -26,11 +26,11 @@ pub(crate) struct SeededTask {
 pub(crate) struct Replication {
     pub(crate) met: bool,
     pub(crate) overloaded: bool,
-    /// The part of its requests that was shed.
+    /// The shed fraction of its requests.
     lost: f64,
-    /// Largest value ÷ bound; none where that cannot be told.
+    /// Largest value ÷ bound; `None` where it is unknown.
     pub(crate) used: Option<f64>,
-    /// The bound it belongs to.
+    /// The bound of this ratio.
     tightest: Option<String>,
     pub(crate) run: Run,
 }
@@ -118,13 +118,13 @@ impl Tried {
         self.replications.iter().any(|one| one.overloaded)
     }
 
-    /// The largest part of its requests that a replication shed.
+    /// The largest shed fraction of all replications.
     pub(crate) fn lost(&self) -> f64 {
         let each = self.replications.iter().map(|one| one.lost);
         each.fold(0.0, f64::max)
     }
 
-    /// Whether every class fared the same in every replication, to the last digit.
+    /// Whether every class has the same results in every replication, to the last digit.
     pub(crate) fn is_twin(&self, other: &Self) -> bool {
         let pairs = self.replications.iter().zip(&other.replications);
         pairs
@@ -132,7 +132,7 @@ impl Tried {
             .all(|(a, b)| a.run.classes == b.run.classes)
     }
 
-    /// How much of the SLO each replication used, where all can tell.
+    /// Each replication's ratio of value to bound; `None` unless all have one.
     pub(crate) fn uses(&self) -> Option<Vec<f64>> {
         self.replications.iter().map(|one| one.used).collect()
     }
@@ -144,14 +144,14 @@ impl Tried {
         Some(libm::exp(logs / uses.len() as f64))
     }
 
-    /// The same with its interval; none for a single replication.
+    /// The same mean with its interval; `None` for a single replication.
     pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
         let against_one: Vec<(f64, f64)> =
             self.uses()?.into_iter().map(|used| (used, 1.0)).collect();
         headway_report::stats::ratio_interval(&against_one, CONFIDENCE).ok()
     }
 
-    /// The bound that most replications use most.
+    /// The bound that has the largest ratio in most replications.
     pub(crate) fn tightest(&self) -> Option<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for bound in self
@@ -165,7 +165,7 @@ impl Tried {
         most.map(|(bound, _)| bound.into())
     }
 
-    /// For the report, under the policy's name as the server is told it.
+    /// The result for a report, under the policy's name in the server's syntax.
     pub(crate) fn report(&self, policy: &ServerSpec) -> TrialResult {
         TrialResult {
             policy: policy.to_string(),

@@ -127,7 +127,7 @@ proptest! {
         load in 0.1_f64..1.3,
         seed in 0_u64..1_000,
     ) {
-        // A dispatcher that works is one worker more.
+        // A dispatcher that runs requests counts as one more worker.
         let policy = if policy == "concord" { "concord,dispatcher=dedicated" } else { policy };
         let offered = Offered::Load { load, workers };
         let run = run(&workload, policy, workers, offered, seed);

@@ -41,7 +41,7 @@ pub fn write_table(table: &Table, writer: impl Write) -> ::csv::Result<()> {
     Ok(csv.flush()?)
 }
 
-/// Writes `runs` as CSV: a row for each class of each run, and one whose class is `overall`.
+/// Writes `runs` as CSV: a row for each class of each run, and a row for all classes, called `overall`.
 ///
 /// Columns are named like the JSON fields they hold, `latency_us_p999` for instance; `params` is
 /// JSON. A figure that does not exist is left empty.

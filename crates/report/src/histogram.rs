@@ -2,17 +2,17 @@
 //!
 //! The buckets are those of an HDR histogram at three significant digits: 1 024 per power of two, so
 //! that a value read back is at most 1/1 024 (0.098 %) above the recorded one and never below it.
-//! They are counted here and not in the `hdrhistogram` crate, since a simulated request is recorded
-//! several times over and its cost counts; [`Histogram::to_hdr`] gives the crate's, bucket by bucket.
-//! Mean and maximum of that carry the buckets' error, and its quantiles find their rank in floating
-//! point; these three are done exactly here.
+//! This type replaces the `hdrhistogram` crate's because a simulation records every request several
+//! times, so the cost of recording counts. [`Histogram::to_hdr`] converts to the crate's histogram,
+//! bucket by bucket. Mean and maximum of the crate carry the buckets' error, and its quantiles find
+//! their rank in floating point; this type computes all three exactly.
 
 use hdrhistogram::Histogram as HdrHistogram;
 
-/// The largest value told apart from larger ones: 2^40 − 1, a little over 1 099 s in ns.
+/// The largest value that has a bucket; larger values are counted with it: 2^40 − 1, a little over 1 099 s in ns.
 const VALUE_MAX: u64 = (1 << 40) - 1;
 
-/// Buckets per power of two, as a power of two. Below twice as many, every value has its own.
+/// Buckets per power of two, as a power of two. Every value below twice that number has a bucket of its own.
 const STEPS_BITS: u32 = 10;
 /// Values that have a bucket of their own.
 const EXACT: u64 = 2 << STEPS_BITS;
@@ -114,8 +114,8 @@ impl Histogram {
         self.count == 0
     }
 
-    /// The nearest-rank `quantile` (0 to 1): the smallest value that at least that fraction of the
-    /// recorded values does not exceed, rounded up by at most 1/1 024. `None` when empty.
+    /// The nearest-rank `quantile` (0 to 1): the smallest recorded value such that at least this fraction
+    /// of all values is at most as large. It is rounded up by at most 1/1 024. `None` when empty.
     ///
     /// # Panics
     ///
@@ -138,7 +138,7 @@ impl Histogram {
         Some(highest_of(bucket).min(self.max))
     }
 
-    /// How many of the recorded values are told apart from `value` and larger.
+    /// How many recorded values lie in buckets above that of `value`.
     pub fn count_above(&self, value: u64) -> u64 {
         let beyond = bucket_of(value.min(VALUE_MAX)) + 1;
         self.counts[beyond..].iter().sum()

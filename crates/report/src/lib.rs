@@ -1,10 +1,9 @@
-//! Histograms, slowdown, SLOs, confidence intervals, and the JSON, CSV, table and HTML they are shown in.
+//! The results of runs: histograms, slowdown, SLOs, confidence intervals, and their output as JSON, CSV, tables and HTML.
 //!
-//! A run is measured by a [`Recorder`] and becomes a [`Run`], the machine-readable result that
-//! everything else here reads: [`Slo`]s are checked against it, [`stats`] compares several, and
-//! [`Table`], [`csv`], [`html`] and [`hlog`] show it.
+//! A [`Recorder`] measures a run. A [`Run`] is its machine-readable result: an [`Slo`] is checked
+//! against it, [`stats`] compares several, and [`Table`], [`csv`], [`html`] and [`hlog`] show it.
 //!
-//! Nothing here knows of policies, workloads or servers: names and parameters arrive as text.
+//! The crate depends on no policy, workload or server: their names and parameters arrive as text.
 
 pub mod csv;
 pub mod format;

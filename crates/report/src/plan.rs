@@ -6,50 +6,50 @@ use serde_json::{Map, Value};
 use crate::run::Run;
 use crate::stats::ConfidenceInterval;
 
-/// Which policy, with which parameters, on how many workers meets an SLO.
+/// The result of a search for policies, parameters and numbers of workers that meet an SLO.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanReport {
     /// The SLO, as given.
     pub slo: String,
     /// The workload's name.
     pub workload: String,
-    /// Whether the machinery was taken to cost nothing.
+    /// Whether the simulations assumed that dispatching and preemption cost nothing.
     pub ideal: bool,
-    /// Cores that the candidates shared with their dispatchers; absent where workers were counted alone.
+    /// Cores for workers and dispatchers together; absent where only workers were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cores: Option<usize>,
     /// Workers of a server with one dispatcher.
     pub workers: usize,
-    /// Offered load of these workers.
+    /// Offered load, as a fraction of the capacity of these workers.
     pub load: f64,
     /// The same as an arrival rate, in requests per second.
     pub offered_rps: f64,
     /// Seed of the first replication; all candidates see the same arrivals.
     pub seed: u64,
-    /// What came of it.
+    /// The verdict.
     pub verdict: PlanVerdict,
-    /// Why no policy at all can meet the SLO, where that was shown.
+    /// Bounds that no policy can keep, with the proof of each; empty unless one was found.
     pub impossible: Vec<Impossible>,
     /// The rounds of the search.
     pub rounds: Vec<PlanRound>,
     /// The candidates of the last round, best first.
     pub ranking: Vec<PlanEntry>,
-    /// How they were compared with the best.
+    /// How the ranking was compared with the best candidate.
     pub comparison: PlanComparison,
     /// The best candidate that the live server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
-    /// Fewest workers that meet the SLO at the same rate.
+    /// For each policy, the fewest workers that meet the SLO at the same rate.
     pub cores: Vec<CoresNeeded>,
-    /// What becomes of the best when more comes, or takes longer.
+    /// The best candidate at higher loads and with longer service times.
     pub sensitivity: Vec<Sensitivity>,
-    /// The best, on the recorded trace itself.
+    /// The best candidate on the recorded trace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<TrialResult>,
-    /// The best that the live server runs, run live; absent unless it was asked for.
+    /// A live run of the best candidate that the live server supports; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
-    /// What the reader should know before trusting the figures.
+    /// Caveats to the figures, for the reader.
     pub caveats: Vec<String>,
 }
 
@@ -60,48 +60,48 @@ pub struct Validation {
     pub policy: String,
     /// Whether the live run met the SLO.
     pub met: bool,
-    /// What the simulation says.
+    /// The simulated run.
     pub simulated: Run,
-    /// What the server did.
+    /// The live run.
     pub live: Run,
 }
 
-/// What came of planning.
+/// The verdict of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanVerdict {
     /// The best candidate met the SLO in every replication.
     Met,
-    /// None did; that none can was not shown.
+    /// No candidate met the SLO; whether another policy could is unknown.
     Missed,
-    /// No policy can: a bound shows it.
+    /// No policy can meet the SLO: a bound proves it.
     Impossible,
 }
 
-/// A bound of the SLO that nobody can keep.
+/// A bound of the SLO that no policy can keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Impossible {
     /// The bound of the SLO, or `every bound`.
     pub bound: String,
-    /// What shows it.
+    /// The kind of proof.
     pub shown_by: ShownBy,
-    /// The same with the figures.
+    /// The proof in words, with its figures.
     pub why: String,
 }
 
-/// What no policy can do better than.
+/// The limit that every policy is subject to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShownBy {
-    /// More work comes than the workers can do.
+    /// The offered work exceeds the workers' capacity.
     Utilization,
-    /// The service of the requests themselves.
+    /// The requests' own service times exceed the bound.
     ServiceTime,
-    /// The mean latency of one worker as fast as all.
+    /// The mean latency of one worker as fast as all workers together.
     PooledMean,
-    /// The largest latency of one worker as fast as all.
+    /// The largest latency of one worker as fast as all workers together.
     PooledMax,
-    /// How many of the requests one worker as fast as all must leave late.
+    /// The share of requests that must be late even at one worker as fast as all workers together.
     PooledPercentile,
 }
 
@@ -121,9 +121,9 @@ pub struct PlanRound {
 pub struct PlanComparison {
     /// What makes up for comparing many.
     pub method: CompareMethod,
-    /// Probability, as far as few runs tell, that every [`of_best`](PlanEntry::of_best) holds the true ratio.
+    /// Nominal probability that every [`of_best`](PlanEntry::of_best) interval contains the true ratio.
     pub confidence: f64,
-    /// Pairs among which the error is shared: all of those ranked, since the same runs choose the best.
+    /// Pairs of candidates that share the error probability: all pairs of the ranking, since the same runs choose the best.
     pub pairs: usize,
 }
 
@@ -131,18 +131,18 @@ pub struct PlanComparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompareMethod {
-    /// Each pair has its part of the error.
+    /// The error probability is divided equally among the pairs.
     Bonferroni,
 }
 
 /// A candidate of the last round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanEntry {
-    /// The policy as `--policy` takes it.
+    /// The policy in the syntax of `--policy`.
     pub policy: String,
     /// All its parameters as used.
     pub params: Map<String, Value>,
-    /// Its workers.
+    /// Number of workers.
     pub workers: usize,
     /// Whether the live server runs it.
     pub live: bool,
@@ -155,21 +155,21 @@ pub struct PlanEntry {
     pub replications: u64,
     /// Whether some replication was overloaded.
     pub overloaded: bool,
-    /// How much of the SLO is used: the largest value ÷ bound over all bounds, its geometric mean
-    /// over the replications. Up to 1 the SLO is met. Absent where a replication has none.
+    /// The largest ratio of value to bound over all bounds, as the geometric mean over the replications.
+    /// The SLO is met up to 1. Absent where a replication has no such ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_use: Option<ConfidenceInterval>,
-    /// The bound that is used most.
+    /// The bound with the largest ratio of value to bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tightest: Option<String>,
-    /// Its `slo_use` ÷ that of the best, paired by seed. With what [`PlanComparison`] says all of
-    /// them hold at once; the confidence here is that of each.
+    /// Its `slo_use` ÷ that of the best, paired by seed. The confidence here is that of the single
+    /// interval; [`PlanComparison`] has that of all intervals together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_best: Option<ConfidenceInterval>,
-    /// Other candidates under which every request fared the same.
+    /// Other candidates with identical results for every request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
-    /// Whether the replications do not tell it from the best: `of_best` contains 1.
+    /// Whether it is statistically tied with the best: `of_best` contains 1.
     pub tied: bool,
 }
 
@@ -181,27 +181,27 @@ pub struct CoresNeeded {
     /// The fewest workers that met the SLO in every replication; `None` when not even
     /// `searched_to` did.
     pub workers: Option<usize>,
-    /// Those and what dispatches, where the machine's cores were given.
+    /// These workers plus the dispatchers' cores, where the machine's cores were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
     /// Most workers tried.
     pub searched_to: usize,
-    /// The load of the workers needed.
+    /// Offered load, as a fraction of the capacity of `workers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
 }
 
-/// The best candidate in another situation.
+/// The best candidate after a change of load or service times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
     /// What changed, such as `load +20 %`.
     pub change: String,
-    /// What came of it.
+    /// Its result.
     #[serde(flatten)]
     pub trial: TrialResult,
 }
 
-/// What came of a policy's replications.
+/// The results of a policy's replications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
     /// The policy.
@@ -217,7 +217,7 @@ pub struct TrialResult {
     /// The largest part of its requests that a replication shed, 0 to 1.
     #[serde(default)]
     pub lost_fraction: f64,
-    /// The geometric mean of how much of the SLO was used; absent where a replication has none.
+    /// The geometric mean of [`PlanEntry::slo_use`] over the replications; absent where a replication has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_use: Option<f64>,
 }

@@ -8,7 +8,7 @@ use crate::histogram::Histogram;
 /// histogram's own 1/1 024.
 pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 
-/// What is known of a class before the run.
+/// A class's name and mean service time, known before the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassMeta {
     /// The class's name in the workload.
@@ -36,8 +36,8 @@ pub struct ClassRecord {
     slowdown_sum: f64,
     slowdown_max: f64,
     dropped: u64,
-    /// The service time last divided by, and its reciprocal: classes of constant service time,
-    /// the usual case, divide once.
+    /// The last divisor (a service time) and its reciprocal. A class of constant service time, the
+    /// usual case, divides once.
     reciprocal_of_ns: u64,
     reciprocal: f64,
 }
@@ -145,18 +145,18 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder for `classes`, addressed afterwards by their index.
+    /// An empty recorder for `classes`; later calls name a class by its index.
     ///
-    /// It allocates 496 KiB a class, all that it will ever need.
+    /// It allocates 496 KiB a class here and nothing later.
     pub fn new(classes: &[ClassMeta]) -> Self {
         Self {
             classes: classes.iter().cloned().map(ClassRecord::new).collect(),
         }
     }
 
-    /// Records a completed request: `latency_ns` from arrival (live: from the intended send time)
-    /// to completion, and `service_ns`, its own un-instrumented service time. Returns the slowdown that
-    /// was recorded, in thousandths.
+    /// Records a completed request. `latency_ns` is the time from its arrival (live: from the intended
+    /// send time) to its completion. `service_ns` is its own un-instrumented service time. Returns the
+    /// recorded slowdown, in thousandths.
     ///
     /// The slowdown is latency × (1 / service): the two roundings put it within 2⁻⁵² (relative) of
     /// the true ratio. A service time of 0 counts as 1 ns.
@@ -179,11 +179,11 @@ impl Recorder {
         self.classes[class].dropped += 1;
     }
 
-    /// Adds all that `other` recorded.
+    /// Adds every record of `other`.
     ///
     /// # Panics
     ///
-    /// If `other` was made for other classes: adding up unlike things would go unnoticed.
+    /// If `other` was made for other classes: the sum would mix them silently.
     pub fn merge(&mut self, other: &Self) {
         let names = |recorder: &Self| -> Vec<String> {
             recorder

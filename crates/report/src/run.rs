@@ -73,8 +73,8 @@ impl Summary {
 
     fn new(histogram: &Histogram, scale: f64, mean: Option<f64>, max: Option<f64>) -> Self {
         let max = max.unwrap_or(f64::NAN);
-        // Percentiles are rounded up to their counter's edge, the maximum is exact: none may
-        // seem to lie above it.
+        // Percentiles are rounded up to their bucket's edge and the maximum is exact. So they are
+        // cut at the maximum.
         let quantile = |quantile| {
             histogram
                 .quantile(quantile)
@@ -101,7 +101,7 @@ pub struct Overall {
 }
 
 impl Overall {
-    /// What was recorded, summed up.
+    /// The summary of `recorded`.
     #[must_use]
     pub fn of(record: &ClassRecord) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Overall {
     }
 }
 
-/// What one class of requests met with.
+/// The results of one class of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassResult {
     /// The class's name in the workload.
@@ -129,7 +129,7 @@ pub struct ClassResult {
 }
 
 impl ClassResult {
-    /// What was recorded of a class, summed up.
+    /// The summary of a class's records.
     #[must_use]
     pub fn of(record: &ClassRecord) -> Self {
         let Overall {
@@ -153,7 +153,7 @@ impl ClassResult {
     }
 }
 
-/// Workers set aside for a group of classes at the end of a run.
+/// Workers reserved for a group of classes at the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// The group's classes.
@@ -164,27 +164,27 @@ pub struct Reservation {
     pub stealable: Vec<usize>,
 }
 
-/// How the machine disturbed a live run.
+/// The machine's noise during a live run, measured by a calibrated spin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Fraction (0 to 1) of a calibrated spin's time that went elsewhere.
+    /// Fraction (0 to 1) of the spin's time that other work took.
     pub lost_fraction: f64,
     /// Gaps of more than 10 µs seen by the spin.
     pub gaps_over_10us: u64,
 }
 
-/// What a load generator's requests came to.
+/// A load generator's counts of requests and replies.
 ///
 /// Every request sent is counted in exactly one of `answered` and `lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Requests sent.
     pub sent: u64,
-    /// Requests whose first reply came in time to be counted.
+    /// Requests whose first reply arrived before the generator stopped listening.
     pub answered: u64,
     /// Requests never answered.
     pub lost: u64,
-    /// Requests that left later than intended by more than the allowed lag.
+    /// Requests sent later than intended by more than the allowed lag.
     pub late: u64,
     /// Replies to requests already answered.
     pub duplicates: u64,
@@ -199,7 +199,7 @@ impl Delivery {
     }
 }
 
-/// Everything about a run that its [`Recorder`] does not know.
+/// The description of a run: everything but the measurements of its [`Recorder`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMeta {
     /// The policy's name.
@@ -224,9 +224,9 @@ pub struct RunMeta {
     pub load: f64,
     /// Fraction (0 to 1) of all workers' time that was busy.
     pub utilization: f64,
-    /// Measured requests shed or lost, of all classes: the sum of theirs, which [`Run::new`] enters.
+    /// Measured requests shed or lost, summed over all classes by [`Run::new`].
     pub dropped: u64,
-    /// Times a request was taken off its worker before it was done.
+    /// Preemptions: times that a request was taken off its worker before it was done.
     pub preemptions: u64,
     /// Whether the backlog of a class grew without bound. The tail of such a run measures only its
     /// length, so it meets no SLO and is not compared.
@@ -239,16 +239,16 @@ pub struct RunExtras {
     /// Servers of the rack, at the level of racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<usize>,
-    /// Racks that they stand in behind a core switch, where there are several.
+    /// Number of racks behind a core switch, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub racks: Option<usize>,
-    /// What only a rack has.
+    /// Figures of a rack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rack: Option<RackFigures>,
-    /// Workers set aside, for policies that reserve.
+    /// Reserved workers, for policies that reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Vec<Reservation>>,
-    /// Cores idle on average while some request waited: what the policy, and the machinery's hand-overs, left unused.
+    /// Mean number of cores idle while some request waited: capacity that the policy, and the delays of handing requests over, left unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wasted_cores: Option<f64>,
     /// Cores that the plan at the end of the run sets aside beyond what its groups need, nothing stolen (Perséphone,
@@ -264,10 +264,10 @@ pub struct RunExtras {
     /// The machine of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Map<String, Value>>,
-    /// How noisy that machine was meanwhile.
+    /// The machine's noise during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
-    /// What the load generator counted.
+    /// The load generator's counts.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
 }
@@ -305,14 +305,14 @@ pub struct RunExtras {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What was run, and its totals.
+    /// The description of the run, and its totals.
     #[serde(flatten)]
     pub meta: RunMeta,
     /// All classes together.
     pub overall: Overall,
     /// Each class, in the workload's order.
     pub classes: Vec<ClassResult>,
-    /// What only some runs have.
+    /// Figures that only some runs have.
     #[serde(flatten)]
     pub extras: RunExtras,
 }
@@ -337,8 +337,8 @@ impl Run {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// The fraction of requests that were shed or lost: of those measured, or of all that a load generator sent,
-    /// whichever is larger.
+    /// The fraction of requests that were shed or lost: of the measured requests or of all requests that a load
+    /// generator sent, whichever fraction is larger.
     #[must_use]
     pub fn lost_fraction(&self) -> f64 {
         let measured: u64 = self.classes.iter().map(|class| class.count).sum();
@@ -361,7 +361,7 @@ impl Run {
 pub struct BenchReport {
     /// One run per policy and round.
     pub runs: Vec<Run>,
-    /// How noisy the machine was over all of them.
+    /// The machine's noise over all runs.
     pub noise: Noise,
 }
 
@@ -379,7 +379,7 @@ pub struct CapacityReport {
 pub struct Capacity {
     /// The policy's name.
     pub policy: String,
-    /// The policy as it was asked for, `jbsq,k=4`: tells two of one name apart.
+    /// The policy as given to `--policy`, such as `jbsq,k=4`; it distinguishes two entries of the same name.
     pub spec: String,
     /// The policy's parameters as used.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -1,4 +1,4 @@
-//! Who ran where and when: the schedule of a short window of a run, for looking at.
+//! A schedule: which request ran where and when, in a short window of a run.
 //!
 //! [`Schedule::write_trace`] writes it as JSON trace events (the Trace Event Format that Perfetto
 //! and `chrome://tracing` read): a track per worker with what it ran, and the waits of every request
@@ -9,27 +9,27 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-/// Who runs a slice, each counted from 0.
+/// The thread that runs a slice; workers and dispatchers are each counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runner {
     /// A worker.
     Worker(usize),
-    /// A dispatcher that works itself.
+    /// A dispatcher that also runs requests.
     Dispatcher(usize),
 }
 
-/// A stretch of service that a request received without a break.
+/// A slice: service that a request received without a break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Which request, counted from 0 in the order of arrival.
+    /// The request's index, counted from 0 in the order of arrival.
     pub request: u64,
     /// Its class, an index into [`Schedule::classes`].
     pub class: usize,
     /// Its whole service time, ns.
     pub service_ns: u64,
-    /// Who ran it.
+    /// The thread that ran it.
     pub runner: Runner,
-    /// Since when it had been waiting: its arrival, or its last interruption.
+    /// When its wait began: at its arrival or at its last interruption.
     pub waited_from_ns: u64,
     /// When it began to run.
     pub from_ns: u64,
@@ -37,11 +37,11 @@ pub struct Slice {
     pub to_ns: u64,
     /// Whether it had run before.
     pub resumed: bool,
-    /// Whether it was done then; else it was interrupted.
+    /// Whether the request was done at the end of the slice; otherwise it was interrupted.
     pub done: bool,
 }
 
-/// What ran during a window.
+/// The slices of a window.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     /// Names of the classes.
@@ -50,7 +50,7 @@ pub struct Schedule {
     pub workers: usize,
     /// The window, ns.
     pub window: Range<u64>,
-    /// What ran in it, or waited in it to run later; in the order in which it stopped.
+    /// The slices that ran in the window, or whose request waited in it; in the order of their ends.
     pub slices: Vec<Slice>,
 }
 
@@ -62,7 +62,7 @@ impl Schedule {
     /// Writes it as JSON trace events; times are µs from the start of the run.
     ///
     /// # Errors
-    /// What the writer answers.
+    /// The writer's error.
     pub fn write_trace(&self, mut writer: impl Write) -> io::Result<()> {
         let mut events = self.names();
         events.extend(self.running());
@@ -76,7 +76,7 @@ impl Schedule {
         writer.flush()
     }
 
-    /// The track of a worker; those of dispatchers are below them.
+    /// The track of a thread; dispatchers' tracks follow those of the workers.
     pub(crate) fn lane(&self, runner: Runner) -> usize {
         match runner {
             Runner::Worker(worker) => worker,
@@ -84,7 +84,7 @@ impl Schedule {
         }
     }
 
-    /// What each track is called.
+    /// The tracks' names.
     pub(crate) fn lanes(&self) -> Vec<String> {
         let mut lanes: Vec<String> = (0..self.workers).map(|w| format!("worker {w}")).collect();
         let dispatchers = self.slices.iter().map(|slice| match slice.runner {
@@ -98,7 +98,7 @@ impl Schedule {
         lanes
     }
 
-    /// What runs in the window itself.
+    /// The slices that run in the window.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Slice> {
         let Range { start, end } = self.window;
         let slices = self.slices.iter();
@@ -133,7 +133,7 @@ impl Schedule {
         })
     }
 
-    /// A beginning and an end for every wait, with why it was one.
+    /// A begin event and an end event for every wait, with its reason.
     fn waits(&self) -> Vec<Value> {
         let idle = IdleSpans::of(self);
         let mut events = Vec::new();
@@ -166,7 +166,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// When some worker ran nothing.
+/// The spans during which some worker was idle.
 struct IdleSpans {
     /// Disjoint, ascending.
     spans: Vec<Range<u64>>,
@@ -199,7 +199,7 @@ impl IdleSpans {
         Self { spans }
     }
 
-    /// Why a request waited, as far as the window shows.
+    /// The reason why a request waited, as far as the window shows it.
     fn why(&self, slice: &Slice, window: &Range<u64>) -> String {
         let from_ns = slice.waited_from_ns.max(window.start);
         let to_ns = slice.from_ns.min(window.end);
@@ -318,7 +318,7 @@ mod tests {
             begin["args"]["why"],
             "a worker was idle, but not for it, or being handed it"
         );
-        // Idle for half of it only.
+        // A worker is idle for half of the wait only.
         let half = self::schedule(vec![
             slice(0, 0, 0, 0..3_000),
             slice(2, 1, 2_000, 2_000..6_000),

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use crate::format::{duration_us, metric, percent, significant};
 use crate::run::{Run, Summary};
 
-/// One rule, under the header: frames and vertical lines say nothing, and hinder copying.
+/// One rule, under the header: frames and vertical lines hinder copying.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
@@ -89,7 +89,7 @@ fn reads_as_number(cell: &str) -> bool {
 }
 
 impl Table {
-    /// As text of lines of at most `columns` characters: cells are broken into several lines where they must be.
+    /// The table as text in lines of at most `columns` characters; cells that are too wide are broken into several lines.
     pub fn within(&self, columns: usize) -> String {
         let mut table = self.laid_out();
         let as_it_is = table.to_string();
@@ -190,8 +190,8 @@ fn class_row(
 
 /// Several runs, a row each: load, rates, and the tails that policies are compared by.
 ///
-/// "Worst class" is the largest p99.9 slowdown of any class. Tails of an overloaded run are
-/// replaced by the word, since they measure only the run's length.
+/// "Worst class" is the largest p99.9 slowdown of any class. An overloaded run shows the word
+/// instead of its tails, since these measure only the run's length.
 pub fn comparison_table(runs: &[Run]) -> Table {
     let mut table = Table::new([
         "policy",

@@ -1,4 +1,4 @@
-//! The protocol of a ring: which entries a side may write or read, by two shared indices.
+//! The protocol of a ring: two shared indices determine the entries that each side may write or read.
 
 use crate::sync::{AtomicU32, Ordering};
 
@@ -11,11 +11,11 @@ pub trait SharedIndices {
     fn consumer(&self) -> &AtomicU32;
 }
 
-/// The other side wrote an index that no correct one writes. The ring cannot be used any more.
+/// The other side wrote an impossible index. The ring is unusable from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other side of a ring of {capacity} entries claims that {claimed} are in use")]
 pub struct BrokenRing {
-    /// Entries of the ring.
+    /// Capacity of the ring, in entries.
     pub capacity: u32,
     /// Entries in use by the other side's index.
     pub claimed: u32,
@@ -26,12 +26,12 @@ pub struct BrokenRing {
 pub struct ProducerCursor {
     capacity: u32,
     next: u32,
-    /// The consumer's index when it was last read: at least so many entries were read.
+    /// The consumer's index at the last look: at least this many entries were read.
     consumed: u32,
 }
 
 impl ProducerCursor {
-    /// The producer of a ring of `capacity` entries, which holds none, and whose indices are `start`.
+    /// The producer of an empty ring of `capacity` entries whose indices are `start`.
     ///
     /// # Panics
     /// If the capacity is no power of two, or more than 2³¹.
@@ -45,7 +45,7 @@ impl ProducerCursor {
         }
     }
 
-    /// The producer of a ring that another producer left with these indices; of an empty one where they cannot be.
+    /// The producer that takes over a ring from another producer, with these indices; of an empty ring if they are impossible.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -58,7 +58,7 @@ impl ProducerCursor {
         cursor
     }
 
-    /// How many entries may be written. Reads the other side's index only where fewer than `wanted` are known to be free.
+    /// Number of entries that may be written. It reads the other side's index only if fewer than `wanted` are known to be free.
     ///
     /// # Errors
     /// [`BrokenRing`] when the other side's index is impossible.
@@ -68,10 +68,10 @@ impl ProducerCursor {
         if known >= wanted {
             return Ok(known);
         }
-        // What the consumer read before it stored its index is read: its entries may be written over.
+        // The consumer stored its index after its reads, so the entries before it may be overwritten.
         let consumed = shared.consumer().load(Ordering::Acquire);
         let claimed = self.next.wrapping_sub(consumed);
-        // Neither beyond what was written nor back behind what was read before.
+        // A valid index lies between the last known index and the number of written entries.
         if claimed > self.next.wrapping_sub(self.consumed) {
             let capacity = self.capacity;
             return Err(BrokenRing { capacity, claimed });
@@ -87,14 +87,14 @@ impl ProducerCursor {
         (self.next.wrapping_add(ahead) & (self.capacity - 1)) as usize
     }
 
-    /// Hands the next `count` entries over. They were written, and [`room`](Self::room) had said that they may be.
+    /// Hands over the next `count` entries. The caller has written them, within the number that [`room`](Self::room) returned.
     #[inline]
     pub fn publish<I: SharedIndices>(&mut self, shared: &I, count: u32) {
         self.next = self.next.wrapping_add(count);
         shared.producer().store(self.next, Ordering::Release);
     }
 
-    /// Entries that the consumer has not read yet, as far as its index tells.
+    /// Entries that the consumer has not read yet, by its index.
     #[inline]
     pub fn unread<I: SharedIndices>(&self, shared: &I) -> u32 {
         self.next
@@ -107,12 +107,12 @@ impl ProducerCursor {
 pub struct ConsumerCursor {
     capacity: u32,
     next: u32,
-    /// The producer's index when it was last read: at least so many entries were written.
+    /// The producer's index at the last look: at least this many entries were written.
     produced: u32,
 }
 
 impl ConsumerCursor {
-    /// The consumer of a ring of `capacity` entries, which holds none, and whose indices are `start`.
+    /// The consumer of an empty ring of `capacity` entries whose indices are `start`.
     ///
     /// # Panics
     /// If the capacity is no power of two, or more than 2³¹.
@@ -126,7 +126,7 @@ impl ConsumerCursor {
         }
     }
 
-    /// How many entries may be read. Reads the other side's index only where fewer than `wanted` are known to wait.
+    /// Number of entries that may be read. It reads the other side's index only if fewer than `wanted` are known to wait.
     ///
     /// # Errors
     /// [`BrokenRing`] when the other side's index is impossible.
@@ -140,10 +140,10 @@ impl ConsumerCursor {
         if known >= wanted {
             return Ok(known);
         }
-        // What the producer wrote before it stored its index is visible from here on.
+        // The producer stored its index after its writes, so the entries before it are visible from here on.
         let produced = shared.producer().load(Ordering::Acquire);
         let claimed = produced.wrapping_sub(self.next);
-        // Neither more than fit nor fewer than waited before.
+        // A valid number of waiting entries is at most the capacity and at least the last known number.
         if !(known..=self.capacity).contains(&claimed) {
             let capacity = self.capacity;
             return Err(BrokenRing { capacity, claimed });
@@ -159,7 +159,7 @@ impl ConsumerCursor {
         (self.next.wrapping_add(ahead) & (self.capacity - 1)) as usize
     }
 
-    /// Gives the next `count` entries back to the producer. They were read, and [`waiting`](Self::waiting) had said that they may be.
+    /// Gives the next `count` entries back to the producer. The caller has read them, within the number that [`waiting`](Self::waiting) returned.
     #[inline]
     pub fn release<I: SharedIndices>(&mut self, shared: &I, count: u32) {
         self.next = self.next.wrapping_add(count);

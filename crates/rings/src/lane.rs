@@ -1,7 +1,7 @@
 //! A lane: two rings of packets in shared memory, one each way, between a data plane and one kthread of an application.
 //!
-//! Each entry is a slot that holds its packet: a word with the length, then the bytes. So no address in shared memory leads anywhere. Neither side trusts the
-//! other: an index that cannot be breaks the lane, a length that cannot be costs its packet, and a packet is copied before it is looked at.
+//! Each entry is a slot that holds its packet: a word with the length, then the bytes. So shared memory holds no address. Neither side trusts the other: an
+//! impossible index breaks the lane, an impossible length loses its packet, and a side copies a packet before it parses it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use crate::mapping::{SharedMapping, SharedWord, SharedWords};
 /// The longest packet: a slot is 2 KiB with the word before it.
 pub const MOST_PACKET_BYTES: usize = SLOT_WORDS * 8 - 8;
 
-/// Packets of each of a lane's rings.
+/// Capacity of each of a lane's rings, in packets.
 pub const LANE_PACKETS: u32 = 256;
 
 const SLOT_WORDS: usize = 256;
@@ -81,14 +81,14 @@ impl PacketSender {
         Ok(self.cursor.room(&self.ring, 1)? > 0)
     }
 
-    /// Packets that the other side has not taken yet, by what it says.
+    /// Packets that the other side has not taken yet, by its index.
     #[inline]
     #[must_use]
     pub fn unread(&self) -> u32 {
         self.cursor.unread(&self.ring)
     }
 
-    /// Writes a packet and hands it over; false where there is no room, or the packet is longer than a slot.
+    /// Writes a packet and hands it over. Returns `false` if the ring is full or the packet is longer than a slot.
     ///
     /// # Errors
     /// [`BrokenRing`] when the other side's index is impossible.
@@ -105,14 +105,14 @@ impl PacketSender {
     }
 }
 
-/// A packet that was taken from a ring.
+/// The result of taking a packet from a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// Copied out; so long.
+    /// A packet of this length was copied out.
     Packet(usize),
-    /// Its length was impossible: it is lost.
+    /// The packet's length was impossible, and the packet is lost.
     Invalid,
-    /// None waits.
+    /// The ring is empty.
     Nothing,
 }
 
@@ -175,7 +175,7 @@ pub struct LaneEnds {
 }
 
 impl LaneEnds {
-    /// The data plane's ends of the lane at this offset; `None` where it does not fit the memory. Rings go on where their indices stand.
+    /// The data plane's ends of the lane at this offset; `None` if the lane does not fit the memory. The rings continue at their indices.
     #[must_use]
     pub fn of_plane(mapping: &Arc<SharedMapping>, offset: usize) -> Option<Self> {
         Some(Self {

@@ -1,8 +1,8 @@
 //! Single-producer, single-consumer rings of packets in shared memory. The other side is the kernel (`AF_XDP`) or another process.
 //!
 //! The protocol is that of `AF_XDP`: two indices that count entries and wrap at 2³², each written by one side. The
-//! [cursors](cursor) know nothing of memory, so they are tested without a kernel. A side that is not trusted can write anything
-//! into the shared memory: indices are checked, places masked, and an entry is copied before it is looked at.
+//! [cursors](cursor) are independent of the memory, so they are tested without a kernel. An untrusted side can write anything into
+//! the shared memory. So indices are checked, positions are masked, and an entry is copied before it is used.
 //!
 //! | concern | file |
 //! |---|---|

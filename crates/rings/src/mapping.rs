@@ -12,8 +12,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Mapped memory. Others may write to it at any time, so what is in it is reached through atomics, or by the owner of a
-/// part that the others have handed over.
+/// Mapped memory. Others may write to it at any time, so access is by atomics, or by the owner of a part that the others have
+/// handed over.
 pub struct SharedMapping {
     at: NonNull<u8>,
     bytes: usize,
@@ -34,7 +34,7 @@ impl SharedMapping {
         Self::map(bytes, flags, -1, 0)
     }
 
-    /// `bytes` bytes of a file, or of what a socket has at that offset.
+    /// Maps `bytes` bytes of a file, or of a socket's rings, at this offset.
     ///
     /// # Errors
     /// When the file cannot be mapped.
@@ -54,7 +54,7 @@ impl SharedMapping {
         Ok(Self { at, bytes })
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
@@ -66,7 +66,7 @@ impl SharedMapping {
         self.bytes == 0
     }
 
-    /// Where it begins.
+    /// Its first address.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.at
@@ -144,7 +144,7 @@ impl Deref for SharedWord {
     }
 }
 
-/// 64-bit words in shared memory. They are read and written one by one: who reads several may see those of several writes.
+/// 64-bit words in shared memory. They are read and written one by one, so a reader of several words may see parts of several writes.
 #[derive(Debug)]
 pub struct SharedWords {
     at: NonNull<AtomicU64>,
@@ -158,7 +158,7 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// How many there are.
+    /// Number of words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -195,7 +195,7 @@ impl SharedWords {
         self.atomic(place).store(word, Ordering::Relaxed);
     }
 
-    /// Copies bytes out, from the word at `place` on, word by word: whatever others write meanwhile, this is a copy of some bytes.
+    /// Copies bytes out, word by word, from the word at `place` on. The copy is stable, though it may mix bytes of concurrent writes.
     ///
     /// # Panics
     /// If there are fewer.
@@ -214,7 +214,7 @@ impl SharedWords {
         }
     }
 
-    /// Copies bytes in, from the word at `place` on. What follows them in the last word becomes 0.
+    /// Copies bytes in, from the word at `place` on. The rest of the last word becomes 0.
     ///
     /// # Panics
     /// If there is no room.
@@ -235,7 +235,7 @@ impl SharedWords {
         }
     }
 
-    /// The words that so many bytes take, from a place on.
+    /// The range of words for this number of bytes, from a position on.
     #[inline]
     fn range(&self, place: usize, bytes: usize) -> &[AtomicU64] {
         let count = bytes.div_ceil(8);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::cursor::{BrokenRing, ConsumerCursor, ProducerCursor, SharedIndices};
 use crate::mapping::{SharedMapping, SharedWord, SharedWords};
 
-/// Where the parts of a ring lie in its mapping, in bytes.
+/// The offsets of a ring's parts in its mapping, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingPlaces {
     /// The producer's index.
@@ -19,19 +19,19 @@ pub struct RingPlaces {
     pub entries: usize,
 }
 
-/// A packet in a ring: where it lies and how long it is.
+/// A packet's descriptor in a ring: its offset and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketDescriptor {
     /// The offset of its first byte in the memory of packets.
     pub address: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u32,
-    /// 0, or what both sides agreed on.
+    /// 0, or flags that both sides agreed on.
     pub options: u32,
 }
 
 impl PacketDescriptor {
-    /// As the two words of an entry.
+    /// Encodes it as the two words of an entry.
     #[inline]
     #[must_use]
     pub fn words(self) -> [u64; 2] {
@@ -39,7 +39,7 @@ impl PacketDescriptor {
         [self.address, u64::from_ne_bytes([a, b, c, d, e, f, g, h])]
     }
 
-    /// From the two words of an entry.
+    /// Decodes it from the two words of an entry.
     #[inline]
     #[must_use]
     pub fn of_words([address, rest]: [u64; 2]) -> Self {
@@ -89,12 +89,12 @@ impl<const W: usize> RingMemory<W> {
 pub struct ProducerRing<const W: usize> {
     memory: RingMemory<W>,
     cursor: ProducerCursor,
-    /// Entries written and not handed over yet.
+    /// Number of entries written and not handed over yet.
     written: u32,
 }
 
 impl<const W: usize> ProducerRing<W> {
-    /// The ring at these places; `None` where they do not fit the mapping. It goes on where the indices stand, and takes the ring as empty.
+    /// The ring at these offsets; `None` if they do not fit the mapping. It continues at the present indices, and treats the ring as empty.
     ///
     /// # Panics
     /// If the capacity is no power of two.
@@ -109,7 +109,7 @@ impl<const W: usize> ProducerRing<W> {
         })
     }
 
-    /// How many more entries can be written.
+    /// Number of further entries that can be written.
     ///
     /// # Errors
     /// [`BrokenRing`] when the other side's index is impossible.
@@ -119,7 +119,7 @@ impl<const W: usize> ProducerRing<W> {
         Ok(free - self.written)
     }
 
-    /// Writes an entry, to be handed over by [`publish`](Self::publish). False where the ring is full or broken.
+    /// Writes an entry, to be handed over by [`publish`](Self::publish). Returns `false` if the ring is full or broken.
     #[inline]
     pub fn push(&mut self, entry: [u64; W]) -> bool {
         if !matches!(self.room(1), Ok(1..)) {
@@ -133,7 +133,7 @@ impl<const W: usize> ProducerRing<W> {
         true
     }
 
-    /// Hands over what was written since the last time.
+    /// Hands over the entries written since the last call.
     #[inline]
     pub fn publish(&mut self) {
         if self.written > 0 {
@@ -162,12 +162,12 @@ impl<const W: usize> ProducerRing<W> {
 pub struct ConsumerRing<const W: usize> {
     memory: RingMemory<W>,
     cursor: ConsumerCursor,
-    /// Entries read and not given back yet.
+    /// Number of entries read and not given back yet.
     read: u32,
 }
 
 impl<const W: usize> ConsumerRing<W> {
-    /// The ring at these places; `None` where they do not fit the mapping. It goes on where the consumer's index stands.
+    /// The ring at these offsets; `None` if they do not fit the mapping. It continues at the consumer's index.
     ///
     /// # Panics
     /// If the capacity is no power of two.
@@ -182,7 +182,7 @@ impl<const W: usize> ConsumerRing<W> {
         })
     }
 
-    /// How many entries wait to be read; 0 only if none does.
+    /// Number of entries waiting to be read; 0 only if the ring is empty.
     ///
     /// # Errors
     /// [`BrokenRing`] when the other side's index is impossible.
@@ -192,7 +192,7 @@ impl<const W: usize> ConsumerRing<W> {
         Ok(waiting - self.read)
     }
 
-    /// Reads the next entry, if there is one and the ring is not broken. It is a copy: what the other side writes later does not change it.
+    /// Reads the next entry, if there is one and the ring is not broken. It is a copy: later writes of the other side leave it unchanged.
     #[inline]
     pub fn pop(&mut self) -> Option<[u64; W]> {
         if !matches!(self.waiting(1), Ok(1..)) {
@@ -205,7 +205,7 @@ impl<const W: usize> ConsumerRing<W> {
         }))
     }
 
-    /// Gives back what was read since the last time.
+    /// Gives back the entries read since the last call.
     #[inline]
     pub fn release(&mut self) {
         if self.read > 0 {

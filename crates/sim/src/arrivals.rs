@@ -6,21 +6,21 @@ use crate::server::{NEVER, SimRequest};
 use headway_policy::Rng;
 use headway_workload::{Arrival, Generator};
 
-/// RequestStream drawn at a time.
+/// Arrivals drawn at a time.
 const DRAWN: usize = 64;
 
 /// The arrivals still to come.
 pub(crate) struct RequestStream<'a> {
     generator: Generator,
     flows: Option<DrawnFlows>,
-    /// The next ones, drawn together: what is read was written long ago, and drawing does not wait for what
-    /// happens in the server.
+    /// The next arrivals, drawn as a batch: the reader then finds them written long ago, and drawing never waits
+    /// for the server's code.
     drawn: Vec<Arrival>,
-    /// The first of them that is still to come.
+    /// Index of the next arrival in `drawn`.
     next: usize,
     left: u64,
     until_ns: u64,
-    /// RequestStream before this index are not measured.
+    /// Requests before this index are not measured.
     counted_from: u64,
     index: u64,
     classes: usize,
@@ -59,7 +59,7 @@ impl<'a> RequestStream<'a> {
         next.map_or(NEVER, |arrival| arrival.at_ns)
     }
 
-    /// The next one, in the order of time.
+    /// The next request, in the order of time.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<SimRequest> {
         let arrival = *self.drawn.get(self.next)?;
@@ -81,7 +81,8 @@ impl<'a> RequestStream<'a> {
         Some(request)
     }
 
-    /// The class that the server's classifier assigns to a request of this class. An exact classifier that knows them all draws nothing.
+    /// The class that the server's classifier assigns to a request of this class. An exact classifier that recognises every request
+    /// draws no random number.
     #[inline]
     fn classify(&mut self, class: u16) -> u16 {
         let unknown_share = self.experiment.unknown_share;
@@ -98,7 +99,7 @@ impl<'a> RequestStream<'a> {
         }
     }
 
-    /// Draws the next ones; none are left where none are drawn.
+    /// Draws the next batch of arrivals; an empty batch ends the stream.
     fn draw(&mut self) {
         let (until_ns, count) = (self.until_ns, self.left.min(DRAWN as u64));
         self.drawn.clear();

@@ -1,11 +1,11 @@
-//! How many requests of each class are in the system, over the run: the series that tells an
-//! overloaded class from a merely busy one.
+//! The number of requests of each class in the system, over the run: this series separates an
+//! overloaded class from a busy one.
 
 use headway_report::stats::backlog_growth;
 
 /// Batches the run is cut into.
 const BATCHES: usize = 64;
-/// Looks at the backlog in a batch.
+/// Samples of the backlog in a batch.
 const LOOKS: u64 = 64;
 /// Requests per worker that a system holds in passing; below that a trend means nothing.
 const PASSING_PER_WORKER: f64 = 4.0;

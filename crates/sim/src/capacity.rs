@@ -10,7 +10,7 @@ pub struct CapacitySearch {
     pub lowest: f64,
     /// Highest load tried.
     pub highest: f64,
-    /// The answer is this near to the true one.
+    /// The largest error of the load found.
     pub tolerance: f64,
 }
 
@@ -47,8 +47,8 @@ pub enum CapacityError {
 }
 
 impl CapacitySearch {
-    /// Bisects: tails grow with load, so that what fails at a load fails above it. `tried` hears
-    /// of every load and whether it met the SLO.
+    /// Bisects: tails grow with load, so a policy that fails at a load fails above it. `tried` is
+    /// called with every load and whether it met the SLO.
     ///
     /// # Errors
     /// When the experiment or the SLO is not valid.

@@ -7,7 +7,7 @@ use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec};
 use headway_workload::{Offered, Workload};
 
 impl Experiment {
-    /// Whether it can be run.
+    /// Checks the experiment without running it.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -60,7 +60,7 @@ impl Experiment {
         self.check_policy()
     }
 
-    /// Whether the servers can stand in so many racks.
+    /// Checks that the servers divide evenly into the racks.
     fn check_racks(&self) -> Result<(), SimError> {
         if self.racks > 0 && self.servers.is_multiple_of(self.racks) {
             return Ok(());
@@ -72,7 +72,7 @@ impl Experiment {
         })
     }
 
-    /// Whether there are as many flows as there can be, and the policy is not told of others.
+    /// Checks the number of flows, and that the policy's own parameters state no other flows.
     fn check_flows(&self) -> Result<(), SimError> {
         let Some(flows) = self.flows else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Experiment {
         }
     }
 
-    /// Whether the policy goes with so many servers, and its values with their shape.
+    /// Checks the policy against the number of servers, and its parameters against their shape.
     fn check_policy(&self) -> Result<(), SimError> {
         match &self.policy {
             PolicySpec::Rack { spec, inner, .. } => rack::check(self, spec, inner.as_ref()),
@@ -104,7 +104,7 @@ impl Experiment {
         }
     }
 
-    /// In order of time, of workers that there are, and each a change.
+    /// Checks the worker changes: they are in order of time, name existing workers, and each changes its worker's presence.
     fn check_core_changes(&self) -> Result<(), SimError> {
         let workers = self.total_workers();
         let mut present = vec![true; workers];
@@ -142,10 +142,10 @@ impl Experiment {
     }
 }
 
-/// Whether the classes' own SLOs can be read.
+/// Checks that the classes' own SLOs parse.
 ///
 /// # Errors
-/// [`SimError::ClassSlo`], which names the first class whose cannot.
+/// [`SimError::ClassSlo`] for the first class whose SLO does not parse.
 pub fn check_slos(workload: &Workload) -> Result<(), SimError> {
     workload.union().try_for_each(|class| {
         let own = own_slo(class).transpose();

@@ -1,4 +1,4 @@
-//! The costs of a real system, which an ideal one does not have.
+//! The costs of a real system; an ideal one has none.
 
 use headway_policy::PreemptionCosts;
 use serde::{Deserialize, Serialize};
@@ -14,36 +14,36 @@ pub struct Costs {
     pub dispatch_ns: u64,
     /// From the dispatcher's decision to the worker's start.
     pub handoff_ns: u64,
-    /// From a completion, or an interruption, to the dispatcher's knowing of it.
+    /// From a completion or an interruption until the dispatcher notices it.
     pub completion_ns: u64,
-    /// A worker's work per request beside the service itself: taking it up, the reply.
+    /// A worker's work per request besides the service itself: receiving it, sending the reply.
     pub overhead_ns: u64,
-    /// The dispatcher's work per request that comes back unfinished, serial with what arrives: it
-    /// signals, queues it, and hands it out again (Concord § 2.2.2). Where nobody dispatches, nobody pays it.
+    /// The dispatcher's work per request that comes back unfinished, serial with what arrives: it signals, queues it,
+    /// and hands it out again (Concord § 2.2.2). Systems without a dispatcher do not pay it.
     #[serde(skip_serializing_if = "is_zero")]
     pub requeue_ns: u64,
-    /// How often a worker that runs a request that may be interrupted looks for arrivals, where workers take turns as the dispatcher; it
-    /// pays `dispatch_ns` for each that it finds. 0: a dispatcher's thread sees each at once.
+    /// The interval between a busy worker's looks for arrivals, where workers take turns as the dispatcher and their requests are
+    /// preemptible. The worker pays `dispatch_ns` for each arrival that it finds. 0: a dispatcher's thread sees each arrival at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub look_ns: u64,
-    /// A worker's work at the end of a quantum that is renewed, where a monitor interrupts without a dispatcher and the workers carry it out.
-    /// 0: a core of its own does, and no worker pays (SYNERGY's timer core).
+    /// A worker's work at the end of a renewed quantum, where no dispatcher interrupts and the workers run the monitor themselves. 0: a core
+    /// of its own runs the monitor, and no worker pays (SYNERGY's timer core).
     #[serde(skip_serializing_if = "is_zero")]
     pub renew_ns: u64,
-    /// How much longer a request takes on a dispatcher that works, %: code that interrupts itself
-    /// reads the clock (Concord § 3.3).
+    /// The slowdown of a request that the dispatcher runs itself, %: such code reads the clock in order
+    /// to interrupt itself (Concord § 3.3).
     #[serde(skip_serializing_if = "is_zero")]
     pub dispatcher_slowdown_percent: u64,
-    /// Instead of the policy's [`PreemptionCosts::notif_ns`].
+    /// Replaces the policy's [`PreemptionCosts::notif_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notif_ns: Option<u64>,
-    /// Instead of the policy's [`PreemptionCosts::switch_ns`].
+    /// Replaces the policy's [`PreemptionCosts::switch_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,
-    /// Instead of the policy's [`PreemptionCosts::next_ns`].
+    /// Replaces the policy's [`PreemptionCosts::next_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_ns: Option<u64>,
-    /// Instead of the policy's [`PreemptionCosts::proc_permille`].
+    /// Replaces the policy's [`PreemptionCosts::proc_permille`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proc_permille: Option<u64>,
 }
@@ -55,7 +55,7 @@ impl Costs {
         *self == Self::default()
     }
 
-    /// The costs of interrupting: those given here, else the policy's own `costs`.
+    /// The costs of interrupting: these fields where given, otherwise the policy's own `costs`.
     #[must_use]
     pub fn applied_to(&self, costs: PreemptionCosts) -> PreemptionCosts {
         PreemptionCosts {
@@ -67,7 +67,7 @@ impl Costs {
         }
     }
 
-    /// The costs of interrupting that are not given here, each with the parameters by which policies say their own.
+    /// The costs of interrupting that these fields leave to the policy, each with the names of the policies' parameters for it.
     pub fn not_given(&self) -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
         let all = [
             (self.notif_ns, "notif_ns", ["notif", "cost"]),
@@ -80,7 +80,7 @@ impl Costs {
             .map(|(_, name, params)| (name, params))
     }
 
-    /// How long the dispatcher takes for what takes a worker `stretch_ns`.
+    /// The time that a dispatcher needs for work of `stretch_ns` on a worker.
     pub(crate) fn on_dispatcher_ns(&self, stretch_ns: u64) -> u64 {
         stretch_ns + stretch_ns * self.dispatcher_slowdown_percent / 100
     }

@@ -6,16 +6,16 @@ use headway_report::slo::SloError;
 /// Why an experiment cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The policy's name or parameters.
+    /// The policy's name or parameters are wrong.
     #[error(transparent)]
     Policy(#[from] SpecError),
-    /// The applications' limits.
+    /// The applications' limits are wrong.
     #[error(transparent)]
     Host(#[from] headway_policy::host::ShapeError),
-    /// The workload.
+    /// The workload is wrong.
     #[error(transparent)]
     Workload(#[from] headway_workload::Error),
-    /// Several servers and nobody who chooses among them.
+    /// There are several servers and no rack's policy that chooses among them.
     #[error(
         "'{policy}' is a server's policy: who gets which request of several servers? Say racksched,inner={policy}"
     )]
@@ -31,7 +31,7 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
-    /// The requests' flows are given, and the policy is told of others.
+    /// The experiment states the requests' flows, and the policy's parameters state others.
     #[error("'{policy}' draws flows of its own: leave its flows out, or those of the requests")]
     FlowsTwice {
         /// The policy.
@@ -45,7 +45,7 @@ pub enum SimError {
         /// The fault in it.
         source: SloError,
     },
-    /// Something out of range.
+    /// A quantity is out of range.
     #[error("{what} must be {expected}, not {given}")]
     OutOfRange {
         /// The quantity.

@@ -25,14 +25,14 @@ pub enum Classification {
     Random,
 }
 
-/// A worker comes or goes while the run lasts.
+/// A change in the set of workers during a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreChange {
     /// When, in virtual time.
     pub at_ns: u64,
-    /// Which; in a rack counted over all servers: server × workers + worker.
+    /// The worker's index; in a rack counted over all servers: server × workers + worker.
     pub worker: WorkerId,
-    /// Whether it is there from then on.
+    /// Whether the worker is present from then on.
     pub present: bool,
 }
 
@@ -46,40 +46,40 @@ pub struct Experiment {
     pub workload: Workload,
     /// The policy, of a server or of a rack.
     pub policy: PolicySpec,
-    /// Servers, when the policy is a rack's; else 1.
+    /// Number of servers under a rack's policy; otherwise 1.
     pub servers: usize,
-    /// Racks that the servers stand in, as many in each, behind a core switch; 1 without one.
+    /// Number of equal racks that hold the servers, behind a core switch; 1 without a core switch.
     pub racks: usize,
     /// Workers of a server.
     pub workers: usize,
-    /// How much arrives.
+    /// The offered load.
     pub offered: Offered,
-    /// For how long.
+    /// The length of the run.
     pub length: Length,
     /// Part of the arrivals, by index, that is simulated but not measured.
     pub warm_up: f64,
-    /// Of everything random.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// Of the machinery.
+    /// Costs of dispatching and preemption.
     pub costs: Costs,
     /// Added to every latency, ns.
     pub network_ns: u64,
-    /// Most requests in one queue; unbounded unless said.
+    /// Most requests in one queue; unbounded by default.
     pub queue_limit: usize,
-    /// Where interrupted requests may go on.
+    /// Where interrupted requests may resume.
     pub resume: Resume,
-    /// The flows that requests belong to, by which the network steers them; each request is one of its own unless said.
+    /// The requests' flows, by which the network steers them; by default each request is a flow of its own.
     pub flows: Option<Flows>,
     /// The server's classifier.
     pub classifier: Classification,
-    /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
+    /// Fraction of the requests, 0 to 1, that the classifier does not recognise: the server sees them as UNKNOWN.
     pub unknown_share: f64,
-    /// Workers coming and going, in order of time.
+    /// Changes in the set of workers, in order of time.
     pub core_changes: Vec<CoreChange>,
-    /// Length of the intervals of [`Outcome::timeline`](crate::Outcome::timeline), ns; none unless said. Each takes some
+    /// Length of the intervals of [`Outcome::timeline`](crate::Outcome::timeline), ns; none by default. Each interval takes some
     /// 250 KiB a class.
     pub timeline_ns: Option<u64>,
-    /// The window, ns, that [`Outcome::slices`](crate::Outcome::slices) tells who ran where in; none unless said.
+    /// The window, ns, whose schedule [`Outcome::slices`](crate::Outcome::slices) records; none by default.
     pub trace_window: Option<Range<u64>>,
 }
 
@@ -114,69 +114,69 @@ impl Experiment {
         }
     }
 
-    /// With so many servers. Does not change what is offered.
+    /// Sets the number of servers. The offered load stays as set.
     #[must_use]
     pub fn servers(mut self, servers: usize) -> Self {
         self.servers = servers;
         self
     }
 
-    /// With its servers in so many racks, as many in each.
+    /// Divides the servers evenly into this number of racks.
     #[must_use]
     pub fn racks(mut self, racks: usize) -> Self {
         self.racks = racks;
         self
     }
 
-    /// Workers of all servers.
+    /// Number of workers of all servers together.
     #[must_use]
     pub fn total_workers(&self) -> usize {
         self.servers * self.workers
     }
 
-    /// With so many workers a server. Does not change what is offered.
+    /// Sets the number of workers per server. The offered load stays as set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// At this rate or load.
+    /// Sets the offered rate or load.
     #[must_use]
     pub fn offered(mut self, offered: Offered) -> Self {
         self.offered = offered;
         self
     }
 
-    /// At this load of all its workers.
+    /// Sets the offered load of all its workers.
     #[must_use]
     pub fn load(self, load: f64) -> Self {
         let workers = self.total_workers();
         self.offered(Offered::Load { load, workers })
     }
 
-    /// For so many arrivals.
+    /// Sets the number of arrivals.
     #[must_use]
     pub fn requests(mut self, requests: u64) -> Self {
         self.length = Length::Requests(requests);
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// With requests of these flows.
+    /// Sets the requests' flows.
     #[must_use]
     pub fn flows(mut self, flows: Flows) -> Self {
         self.flows = Some(flows);
         self
     }
 
-    /// With these costs.
+    /// Sets the costs.
     #[must_use]
     pub fn costs(mut self, costs: Costs) -> Self {
         self.costs = costs;
@@ -193,7 +193,7 @@ impl Experiment {
         }
     }
 
-    /// How many arrivals are to be expected.
+    /// The expected number of arrivals.
     #[must_use]
     pub fn expected_requests(&self) -> f64 {
         let recorded = match &self.workload.arrivals {
@@ -227,7 +227,7 @@ impl Experiment {
     }
 }
 
-/// The shape that a server's policy is built for, as far as the workload decides it.
+/// The part of a server's shape that the workload determines.
 pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Shape {
     const JOBS_AT_FIRST: usize = 1024;
     let mut shape = Shape::new(workers);
@@ -237,8 +237,8 @@ pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Sh
     shape
 }
 
-/// The hints that a policy has of a workload's classes before the first request, in the order of [`Workload::union`]: their mean service times, shares in the
-/// first phase, which are long, and how long their requests may stay. A live server that is told the same runs the policy that was simulated.
+/// The hints about a workload's classes that a policy has before the first request, in the order of [`Workload::union`]: mean service times, shares in the
+/// first phase, the long classes, and the longest permitted sojourn times. A live server with the same hints runs the simulated policy.
 #[must_use]
 pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
     let mix = workload.initial_mix();
@@ -253,13 +253,13 @@ pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
         .collect()
 }
 
-/// The class's own SLO: its grammar is that of `--slo` without a name, so any scope will do to read it.
+/// The class's own SLO. Its grammar is that of `--slo` without the scope, so the parser gets an arbitrary scope.
 pub(crate) fn own_slo(class: &headway_workload::Class) -> Option<Result<Slo, SloError>> {
     let slo = class.slo.as_ref()?;
     Some(format!("overall.{slo}").parse())
 }
 
-/// How long a request of the class may stay, by the first bound of its own SLO.
+/// The longest permitted sojourn time of the class's requests, from the first bound of its own SLO.
 fn slo_ns(class: &headway_workload::Class) -> Option<u64> {
     let slo = own_slo(class)?.ok()?;
     let bound = slo.bounds().first()?;

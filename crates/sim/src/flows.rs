@@ -1,4 +1,4 @@
-//! The flows that requests belong to, where a few clients send them all.
+//! The requests' flows, where a few clients send all requests.
 
 use crate::error::{SimError, in_range};
 use headway_policy::Rng;
@@ -6,7 +6,7 @@ use headway_policy::placements::flow_hash;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-/// How many flows there are, and how much each of them sends.
+/// The number of flows, and the skew of their shares.
 ///
 /// As text `8`, or `8,zipf:0.99` for flows of which few send most. Where the network steers, a flow's hash names the worker of all its
 /// requests: few flows load the workers unevenly, whatever the policy.
@@ -20,17 +20,18 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Flows {
-    /// How many: 1 to 65 536.
+    /// Number of flows: 1 to 65 536.
     pub count: u32,
-    /// The exponent of Zipf's law, 0 to 10: the flow of rank `r` sends in proportion to `r` to the power of `-skew`. At 0 all send alike.
+    /// The exponent of Zipf's law, 0 to 10: the flow of rank `r` sends in proportion to `r` to the power of `-skew`. At 0 all flows have
+    /// equal shares.
     pub skew: f64,
 }
 
-/// The most flows that are told apart.
+/// The most flows.
 const MOST_FLOWS: u32 = 1 << 16;
 
 impl Flows {
-    /// Flows that all send alike.
+    /// Flows of equal shares.
     #[must_use]
     pub fn even(count: u32) -> Self {
         Self { count, skew: 0.0 }
@@ -42,8 +43,8 @@ impl Flows {
         in_range("the exponent of the flows' shares", self.skew, 0.0, 10.0)
     }
 
-    /// The flows with their shares and hashes, drawn from `seed`. Of flows that all send alike the hashes are those that a policy's `flows=N`
-    /// has under that seed.
+    /// The flows with their shares and hashes, drawn from `seed`. Flows of equal shares have the hashes of a policy's `flows=N` under the
+    /// same seed.
     #[must_use]
     pub fn drawn(self, seed: u64) -> DrawnFlows {
         DrawnFlows {
@@ -54,7 +55,7 @@ impl Flows {
         }
     }
 
-    /// Of each flow where its part of all 32-bit words ends.
+    /// For each flow, the end of its range of 32-bit words.
     fn ends(self, seed: u64) -> Box<[u64]> {
         const WORDS: u64 = 1 << 32;
         let count = u64::from(self.count);
@@ -99,7 +100,7 @@ pub struct DrawnFlows {
 }
 
 impl DrawnFlows {
-    /// The hash of the flow that a word drawn uniformly stands for.
+    /// The hash of the flow whose range contains a uniformly drawn word.
     #[must_use]
     #[inline]
     pub fn hash(&self, word: u32) -> u32 {
@@ -146,7 +147,7 @@ mod tests {
     use headway_policy::placements::Hashed;
     use std::collections::HashMap;
 
-    /// How many of evenly spaced words are each flow's.
+    /// For each flow, the number of evenly spaced words in its range.
     fn shares(flows: &DrawnFlows) -> Vec<u64> {
         const WORDS: u64 = 1 << 20;
         let mut counts = HashMap::new();

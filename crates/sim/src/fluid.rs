@@ -1,8 +1,9 @@
 //! A server that shares its workers among all requests at once.
 //!
-//! All rates are equal at any time, so one number, the service `v` that a request would have got
-//! that was there from the beginning, orders everything: a request that arrives at `v` and needs
-//! `s` is done at `v + s`, whoever comes or goes. An event costs one heap operation.
+//! All present requests are served at the same rate. So one number orders all events: the virtual
+//! service `v`, which a request present from the beginning would have received. A request that
+//! arrives at `v` and needs `s` is done at `v + s`, whatever other requests come or go. An event
+//! costs one heap operation.
 
 use crate::arrivals::RequestStream;
 use crate::experiment::Experiment;
@@ -15,7 +16,7 @@ use headway_policy::spec::Params;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A request in service; the one with the least `done_at` is the greatest.
+/// A request in service. The order is reversed: the request with the least `done_at` is the greatest, as the max-heap needs it.
 struct Sharing {
     /// Virtual service at which it is done, ns.
     done_at: f64,
@@ -51,7 +52,7 @@ struct Fluid {
     present: BitSet,
     workers: usize,
     sharing: BinaryHeap<Sharing>,
-    /// Service received by whoever is there since the server was last empty, ns.
+    /// Virtual service since the server was last empty, ns.
     virtual_ns: f64,
     now_ns: u64,
     work: Work,
@@ -99,7 +100,7 @@ impl Fluid {
     fn arrive(&mut self, request: SimRequest) {
         self.advance_to(request.arrived_ns);
         if self.sharing.is_empty() {
-            // Small numbers again: rounding never builds up over a run.
+            // Restart at 0: rounding errors do not accumulate over a run.
             self.virtual_ns = 0.0;
         }
         self.sharing.push(Sharing {

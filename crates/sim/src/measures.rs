@@ -44,8 +44,8 @@ impl<'a> Measures<'a> {
         self.backlog.entered(usize::from(request.class));
     }
 
-    /// A request was answered, `latency_ns` after it arrived, network not included. Its slowdown in thousandths, where it
-    /// is measured.
+    /// Records an answer, `latency_ns` after the request's arrival, network excluded. Returns the slowdown in thousandths
+    /// if the request is measured.
     #[inline]
     pub(crate) fn answered(
         &mut self,
@@ -74,7 +74,7 @@ impl<'a> Measures<'a> {
         }
     }
 
-    /// The plan was revised.
+    /// Records a revision of the plan.
     pub(crate) fn plan_changed(&mut self, at_ns: u64, reservation: Vec<Reservation>) {
         self.plan_changes.push(PlanChange { at_ns, reservation });
     }
@@ -83,7 +83,7 @@ impl<'a> Measures<'a> {
         reservation_of(plan, &self.experiment.workload.class_names())
     }
 
-    /// Of a server that did so much work and ended with such a plan.
+    /// The outcome of a server, from its `work` and its last plan.
     pub(crate) fn into_server_outcome(
         mut self,
         work: Work,

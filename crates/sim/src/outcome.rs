@@ -37,7 +37,7 @@ impl Totals {
     }
 }
 
-/// A revision of the plan, for showing how reservations followed the traffic.
+/// A revision of the plan: a chart of them shows how reservations followed the traffic.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlanChange {
     /// When, in virtual time.
@@ -51,7 +51,7 @@ pub struct PlanChange {
 pub struct Outcome {
     /// The report.
     pub run: Run,
-    /// The histograms behind it.
+    /// The histograms behind the report.
     pub recorder: Recorder,
     /// Every revision of the plan.
     pub plan_changes: Vec<PlanChange>,
@@ -164,7 +164,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// The costs assumed, as a simulation must say.
+/// The assumed costs, which every simulation reports.
 fn costs_json(experiment: &Experiment) -> Option<serde_json::Map<String, serde_json::Value>> {
     let mut costs = match serde_json::to_value(experiment.costs) {
         Ok(serde_json::Value::Object(costs)) => costs,

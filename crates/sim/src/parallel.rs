@@ -1,18 +1,18 @@
-//! Many runs at once: the results come in the order of the inputs, whatever thread made them.
+//! Parallel runs, with the results in the order of the inputs.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::Builder;
 
-/// Threads that this machine runs at once.
+/// Number of threads that this machine runs at once.
 #[must_use]
 pub fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Applies `run` to every input on `threads` threads and gives the results in the inputs' order;
-/// `done` hears, on the calling thread, of every result as it comes.
+/// `done` is called on the calling thread with every result as it arrives.
 ///
 /// # Panics
 /// When `run` panics, or the system refuses a thread.

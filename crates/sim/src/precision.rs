@@ -1,45 +1,45 @@
-//! How many replications an estimate needs: as many as its interval takes to become tight.
+//! The number of replications that an estimate needs for a tight interval.
 //!
 //! A sequential procedure (Law, *Simulation Modeling and Analysis*, 5th ed., § 9.4.1): after each
 //! batch of replications the relative half-width of the mean's Student-t interval is compared with
-//! the one that was asked for. The batches grow by a fixed schedule that knows nothing of threads,
-//! so the number of replications, and with it every figure, depends on the experiment alone. As
-//! with every rule that looks before it stops, the interval covers a little less often than it
-//! says; the first batch is what keeps that little.
+//! the requested one. The batches grow by a fixed schedule, independent of the number of threads.
+//! So the number of replications, and with it every figure, depends on the experiment alone. As
+//! under every sequential stopping rule, the interval's coverage is a little below its confidence;
+//! the first batch keeps the difference small.
 
 use headway_report::Run;
 use headway_report::slo::{Measure, Scope, Statistic};
 use headway_report::stats::{ConfidenceInterval, mean_interval};
 
-/// Confidence of the intervals that are waited for.
+/// Confidence of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// Fewest replications that an interval is judged by.
+/// Fewest replications for an interval.
 const FIRST: u64 = 5;
 
 /// A figure of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
-    /// Of which requests. [`Scope::EveryClass`] is the largest of all classes.
+    /// The requests. [`Scope::EveryClass`] takes the largest value of all classes.
     pub scope: Scope,
-    /// Which measure of theirs.
+    /// Their measure.
     pub measure: Measure,
-    /// Which statistic of it.
+    /// The statistic of the measure.
     pub statistic: Statistic,
 }
 
-/// When a point has been replicated enough.
+/// The stopping rule: when a point has enough replications.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Precision {
-    /// The figure to be known.
+    /// The figure to estimate.
     pub figure: Figure,
     /// Largest half-width of its interval, relative to the estimate: 0.02 is ± 2 %.
     pub relative: f64,
-    /// Most replications, whatever their interval.
+    /// Most replications, even if the interval is still wider.
     pub most: u64,
 }
 
 impl Figure {
-    /// Its value in a run: µs for a latency; NaN when nothing was measured.
+    /// The figure's value in a run: µs for a latency; NaN when nothing was measured.
     #[must_use]
     pub fn of(&self, run: &Run) -> f64 {
         let pick = |latency_us, slowdown| {
@@ -62,7 +62,7 @@ impl Figure {
 }
 
 impl Precision {
-    /// How many replications there are to be, given those that were made; as many as were made
+    /// The number of replications needed in total, given the finished ones; equal to their number
     /// when no more are needed. Overloaded runs need none beyond the first batch: their tails only
     /// measure the runs' length.
     #[must_use]
@@ -79,7 +79,7 @@ impl Precision {
         }
     }
 
-    /// Whether the figure is known as well as was asked for.
+    /// Whether the interval is as tight as requested.
     #[must_use]
     pub fn is_reached(&self, runs: &[Run]) -> bool {
         self.interval(runs).is_some_and(|interval| {

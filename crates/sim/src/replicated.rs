@@ -15,12 +15,12 @@ use headway_policy::{ClassId, Plan, Shape, WorkerId};
 use headway_report::schedule::{Runner, Slice};
 use std::ops::Range;
 
-/// One server to whoever feeds it.
+/// Several engines that look like one server to their driver.
 pub(crate) struct Replicated<I, L, M> {
     engines: Vec<Engine<I, L, M>>,
     division: Division,
     steps: Agenda,
-    /// Idle workers and waiting requests. No engine sees that another's worker idles while a request waits at this one.
+    /// Idle workers and waiting requests of all instances. A single engine cannot see that another's worker idles while its own requests wait.
     standings: Standings,
     now_ns: u64,
 }
@@ -47,7 +47,7 @@ impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
         }
     }
 
-    /// Lets an instance act, and notes how it stands then.
+    /// Lets an instance act, and updates its next event and its counts.
     #[inline]
     fn act(&mut self, at: usize, now_ns: u64, act: impl FnOnce(&mut Engine<I, L, M>)) {
         self.standings.elapsed(now_ns - self.now_ns, 0);
@@ -100,7 +100,7 @@ impl<I: Ingress, L: Local, M: Monitor> Standing for Replicated<I, L, M> {
         }
     }
 
-    /// There is no plan of all workers.
+    /// Each instance has a plan of its own; none covers all workers.
     fn plan(&self) -> Option<&Plan> {
         None
     }
@@ -132,7 +132,7 @@ impl<I: Ingress, L: Local, M: Monitor> Directed for Replicated<I, L, M> {
         }
     }
 
-    /// Its flow says which instance it comes to.
+    /// The request's flow determines its instance.
     fn would_start(&self, request: &SimRequest) -> bool {
         self.engines[self.division.steer(request.flow)].would_start(request)
     }
@@ -163,7 +163,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
         self.act(at, now_ns, |engine| engine.revoke(now_ns, worker, sink));
     }
 
-    /// Within one instance only: others' queues are out of sight.
+    /// Siblings count within one instance only: a worker sees no queue of another instance.
     fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>) {
         let (at, worker) = self.division.place_of(worker);
         let sibling = sibling

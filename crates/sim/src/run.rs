@@ -15,7 +15,7 @@ use headway_policy::systems::{self, Replicas, System, Visit};
 use headway_policy::{PolicySpec, Shape};
 
 impl Experiment {
-    /// Runs it.
+    /// Runs the experiment.
     ///
     /// # Errors
     /// [`SimError`] when the policy, the workload or a figure is not valid.
@@ -32,8 +32,8 @@ impl Experiment {
         }
     }
 
-    /// Runs a system of one's own making instead of the one its policy names: a new composition
-    /// is simulated before it has a name.
+    /// Runs the given system instead of the policy's: this simulates a new composition before it
+    /// has a name.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -51,7 +51,7 @@ impl Experiment {
     }
 }
 
-/// Runs an experiment under whatever system its policy names.
+/// Runs an experiment under the system that its policy names.
 struct RunSystem<'a> {
     experiment: &'a Experiment,
 }
@@ -104,8 +104,7 @@ impl RunSystem<'_> {
     }
 }
 
-/// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
-/// before what begins.
+/// Runs until the system has drained after the last arrival. On a tie, ends come before beginnings.
 fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Measures<'_>) {
     let mut arrivals = RequestStream::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();

@@ -1,17 +1,17 @@
-//! Idle cores and waiting requests of all servers, and the time that cores idle while something waits.
+//! Idle cores and waiting requests of all servers, and the time that cores idle while a request waits.
 
 use crate::server::Standing;
 
-/// Of one server, or of all.
+/// The counts of one server, or of all servers.
 #[derive(Clone, Copy, Debug, Default)]
 struct StandingCounts {
     idle: usize,
     waiting: usize,
 }
 
-/// How servers stand that are one system: those of a rack, or the instances of one server with several dispatchers. Such a
-/// system wastes a core that idles while a request waits anywhere: at another server or in the switch, of which the servers
-/// themselves see nothing.
+/// The counts of servers that form one system: the servers of a rack, or the instances of one server with several
+/// dispatchers. Such a system wastes a core that idles while a request waits anywhere, at another server or in the switch.
+/// A server alone cannot see that.
 #[derive(Clone, Debug)]
 pub(crate) struct Standings {
     each: Vec<StandingCounts>,
@@ -20,7 +20,7 @@ pub(crate) struct Standings {
 }
 
 impl Standings {
-    /// Of servers with so many idle cores each, and nothing that waits.
+    /// Servers with these numbers of idle cores and no waiting request.
     pub(crate) fn new(idle: impl IntoIterator<Item = usize>) -> Self {
         let each: Vec<_> = idle
             .into_iter()
@@ -36,7 +36,7 @@ impl Standings {
         }
     }
 
-    /// The server has acted.
+    /// Updates a server's counts after it acted.
     #[inline]
     pub(crate) fn note(&mut self, at: usize, server: &(impl Standing + ?Sized)) {
         let now = StandingCounts {
@@ -48,7 +48,7 @@ impl Standings {
         self.total.waiting = self.total.waiting - before.waiting + now.waiting;
     }
 
-    /// So much time passed, while the switch held `held` requests.
+    /// Accounts for `ns` nanoseconds during which the switch held `held` requests.
     #[inline]
     pub(crate) fn elapsed(&mut self, ns: u64, held: usize) {
         if self.total.waiting + held > 0 {

@@ -1,7 +1,7 @@
-//! Notes who ran where and when.
+//! Records which request ran where and when.
 //!
-//! The engine holds a tape only where one was asked for; without one it pays a branch where a
-//! request stops running.
+//! The engine holds a tape only for an experiment with a trace window; otherwise it pays one branch
+//! where a request stops running.
 
 use crate::server::SimRequest;
 use headway_policy::JobId;
@@ -30,7 +30,7 @@ impl Tape {
         self.slices
     }
 
-    /// A request stopped running.
+    /// Records that a request stopped running.
     pub(crate) fn stopped(
         &mut self,
         id: JobId,
@@ -39,7 +39,7 @@ impl Tape {
         ran: Range<u64>,
         done: bool,
     ) {
-        // Overtaken in the instant it began: it waits as before.
+        // The request was interrupted in the instant it began: its wait goes on.
         if ran.is_empty() && !done {
             return;
         }

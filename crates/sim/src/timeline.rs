@@ -1,18 +1,18 @@
-//! Latencies over the course of a run: what a change of the workload does while it lasts.
+//! Latencies over the course of a run: they show the effect of a change of the workload.
 
 use headway_report::Histogram;
 
-/// Requests that arrived within one stretch of virtual time.
+/// Requests that arrived within one interval of virtual time.
 #[derive(Clone, Debug)]
 pub struct TimelineInterval {
-    /// When it begins; it ends where the next begins.
+    /// Start of the interval; it ends where the next begins.
     pub from_ns: u64,
     /// Latencies in ns, a histogram for each class in the workload's order.
     pub classes: Vec<Histogram>,
 }
 
-/// Intervals of equal length, made as requests arrive in them. Requests count where they arrived,
-/// as in Perséphone's Figure 7, whenever they finish; the warm-up counts, too.
+/// Intervals of equal length, allocated as requests arrive in them. A request counts in the
+/// interval of its arrival, as in Perséphone's Figure 7; the warm-up counts, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     interval_ns: u64,

@@ -192,7 +192,7 @@ fn compositions_of_a_named_systems_parts_are_that_system() {
     }
 }
 
-/// What each is for: shorts that do not wait behind longs.
+/// The purpose of each of these policies: short requests do not wait behind long ones.
 #[test]
 fn shorts_are_protected() {
     let short = |policy: &str| high_bimodal(policy).classes[0].slowdown.p99;

@@ -207,7 +207,7 @@ fn an_ideal_darc_on_every_server_is_a_harder_rival() {
     assert!(gain("pallas-rocksdb-port") < 0.5);
 }
 
-/// What the paper does not say: over all requests, whose p99 is that of the long ones, JSQ over plain c-FCFS is about as good.
+/// A result that the paper omits: over all requests, whose p99 is that of the long ones, JSQ over plain c-FCFS is about as good.
 #[test]
 fn overall_latency_gains_little() {
     for workload in [

@@ -256,7 +256,7 @@ impl<T: ThreadParking> NetStack<T> {
         let mut core = self.locked();
         let result = change(&mut core);
         core.poll(self.threads.kthread());
-        let has_sent = core.has_sent();
+        let has_sent = !self.threads.is_polled_after() && core.has_sent();
         drop(core);
         self.ring_after(has_sent);
         result

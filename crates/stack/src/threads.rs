@@ -22,6 +22,9 @@ pub trait ThreadParking: Send + Sync + 'static {
 
     /// The kthread that the current thread runs on, asked in a section: its lane is the one that packets leave by.
     fn kthread(&self) -> usize;
+
+    /// Whether the stack is polled before the current thread's kthread sleeps: the data plane hears then of what the thread sent, once of many packets.
+    fn is_polled_after(&self) -> bool;
 }
 
 /// The system's threads, all on kthread 0.
@@ -61,5 +64,9 @@ impl ThreadParking for OsThreads {
 
     fn kthread(&self) -> usize {
         0
+    }
+
+    fn is_polled_after(&self) -> bool {
+        false
     }
 }

@@ -42,6 +42,10 @@ impl ThreadParking for Uthreads {
     fn kthread(&self) -> usize {
         current_kthread().unwrap_or_else(|| OsThreads.kthread())
     }
+
+    fn is_polled_after(&self) -> bool {
+        in_thread()
+    }
 }
 
 /// Kthreads poll the stack between threads, where their source wakes one for a packet ([`RuntimeBuilder::packets`](headway_threads::RuntimeBuilder::packets)).

@@ -9,7 +9,7 @@ pub(crate) struct Alias {
     cells: Box<[Cell]>,
 }
 
-/// A cell keeps its own index below `keep` (a fraction of 2⁶⁴) and gives `other` above.
+/// A cell yields its own index for words below `keep` (a fraction of 2⁶⁴), and `other` above.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     keep: u64,
@@ -20,7 +20,7 @@ impl Alias {
     /// A table that draws index `i` with probability `weights[i]` ÷ their sum.
     ///
     /// # Panics
-    /// When there are no weights, or more than `u32::MAX`. The caller has checked that each is
+    /// When there are no weights, or more than `u32::MAX`. The caller checks that each weight is
     /// finite and at least 0, and that the sum is above 0.
     pub(crate) fn new(weights: &[f64]) -> Self {
         let len = u32::try_from(weights.len()).expect("at most u32::MAX alternatives");
@@ -52,7 +52,7 @@ impl Alias {
         }
     }
 
-    /// An index, from one word: the product's high half is the cell, its low half the place in it.
+    /// The index for one random word: the product's high half is the cell, its low half the position within the cell.
     #[inline]
     pub(crate) fn sample(&self, stream: &mut Stream) -> usize {
         let product = u128::from(stream.word()) * self.cells.len() as u128;

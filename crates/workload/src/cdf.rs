@@ -2,8 +2,8 @@
 
 use crate::ServiceDistribution;
 
-/// Terms of a series or fraction after which it is taken as it is: several times what the widest
-/// parameters in use need.
+/// Most terms of a series or fraction: several times the number that the widest parameters in use
+/// need.
 const TERMS_MAX: usize = 20_000;
 const PRECISION: f64 = 1e-14;
 

@@ -11,7 +11,7 @@ const SHARE_TOLERANCE: f64 = 0.002;
 
 /// A broken rule about a list of classes.
 pub(crate) struct BrokenRule {
-    /// Which class of the list; none for the list itself.
+    /// The class's index in the list; none for the list itself.
     pub(crate) class: Option<usize>,
     /// The key, dotted, within the class.
     pub(crate) key: String,
@@ -19,8 +19,8 @@ pub(crate) struct BrokenRule {
 }
 
 impl Workload {
-    /// Whether the workload makes sense: shares sum to 1 ± 0.002 in every mix, parameters are in
-    /// range, names are unique. Workloads read from files and named ones always pass.
+    /// Checks the workload: shares sum to 1 ± 0.002 in every mix, parameters are in range, names are
+    /// unique. Named workloads and workloads read from files always pass.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the first field that is wrong.
@@ -85,7 +85,7 @@ pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)>
 
 pub(crate) fn arrivals(arrivals: &Arrivals) -> Result<(), (&'static str, Problem)> {
     match arrivals {
-        // Gaps of a smaller cv are equal to a clock; far below, their shape 1 ÷ cv² is not a number to draw with.
+        // Gaps of a smaller cv are as regular as a clock, and their shape 1 ÷ cv² grows too large to draw with.
         Arrivals::Gamma { cv } => check_number("cv", *cv, 0.001..=100.0, "from 0.001 to 100"),
         Arrivals::Poisson | Arrivals::Deterministic | Arrivals::Trace(_) => Ok(()),
     }
@@ -160,7 +160,7 @@ fn shares(classes: &[Class]) -> Result<(), BrokenRule> {
         );
     }
     let sum: f64 = classes.iter().map(|class| class.share).sum();
-    // The last bit of a decimal share must not decide.
+    // `1e-12` covers the binary rounding of decimal shares.
     if (sum - 1.0).abs() > SHARE_TOLERANCE + 1e-12 {
         return whole("share", Problem::Shares { sum });
     }

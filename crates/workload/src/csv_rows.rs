@@ -1,4 +1,4 @@
-//! The CSV that traces and sample files are written in.
+//! The CSV of traces and sample files.
 
 use csv::StringRecord;
 
@@ -6,7 +6,7 @@ use crate::duration;
 use crate::error::{Error, Problem};
 use crate::section::Document;
 
-/// A value, or the column it stands in and what is wrong with it.
+/// A value, or its column and its problem.
 pub(crate) type Checked<T> = Result<T, (&'static str, Problem)>;
 
 /// A service time as in trace and sample files, at least 1 ns.
@@ -50,7 +50,7 @@ pub(crate) fn at(document: Document<'_>, row: &StringRecord, key: &str, problem:
     )
 }
 
-/// Where a row's own line starts: its position is that of the blank lines and comments before it.
+/// The byte offset of a row's own line: the reader's position precedes the blank lines and comments before it.
 fn start_of(text: &str, position: Option<&csv::Position>) -> usize {
     let offset = position.map_or(0, csv::Position::byte) as usize;
     let rest = text.get(offset..).unwrap_or_default();

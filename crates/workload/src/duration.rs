@@ -22,7 +22,7 @@ pub enum DurationParseError {
     /// The number has no unit, so it could mean anything.
     #[error("`{0}` has no unit; write ns, us, ms, s or min, such as `{0}us`")]
     MissingUnit(String),
-    /// The unit is none of those known.
+    /// The unit is unknown.
     #[error("`{text}` has the unknown unit `{unit}`; use ns, us, ms, s or min")]
     UnknownUnit {
         /// The whole text.
@@ -113,8 +113,8 @@ fn is_decimal(number: &str) -> bool {
     number.bytes().any(|byte| byte.is_ascii_digit()) && number.matches('.').count() <= 1
 }
 
-/// `number · unit_ns`, rounded half up, or none when `number` is no decimal or the product does
-/// not fit. Digits beyond the eighteenth decimal place cannot change the result and are ignored.
+/// `number · unit_ns`, rounded half up; `None` when `number` is no decimal or the product does not fit.
+/// Digits beyond the eighteenth decimal place cannot change the result and are ignored.
 fn scale(number: &str, unit_ns: u64) -> Option<u64> {
     if !is_decimal(number) {
         return None;

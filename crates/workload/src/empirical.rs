@@ -1,4 +1,4 @@
-//! Service times measured elsewhere, drawn again with their frequencies.
+//! Measured service times, drawn with their recorded frequencies.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// A distribution over `(service_ns, weight)` points. Weights are relative; they need not sum
-    /// to 1. [`ServiceDistribution::check`](crate::ServiceDistribution::check) tells whether the points make sense.
+    /// A distribution over `(service_ns, weight)` points. Weights are relative; they need not sum to 1.
+    /// [`ServiceDistribution::check`](crate::ServiceDistribution::check) validates the points.
     #[must_use]
     pub fn new(points: Vec<(u64, f64)>) -> Self {
         Self { points, file: None }
@@ -60,7 +60,7 @@ impl Empirical {
     /// [`Workload::to_toml`](crate::Workload::to_toml).
     ///
     /// # Errors
-    /// [`Error::Located`] when a line is no service time, or there is none at all.
+    /// [`Error::Located`] when a line is no service time, or the text has none.
     pub fn from_csv_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let document = Document { path, text };

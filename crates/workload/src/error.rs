@@ -1,4 +1,4 @@
-//! What can be wrong with a workload, where, and what to do about it.
+//! Errors in workloads, with their place and remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::duration;
 use crate::names::NAMES;
 
-/// Why a workload, trace or sample file could not be had.
+/// Why a workload, trace or sample file could not be loaded.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The name is none of [`NAMES`] and no file either.
@@ -17,7 +17,7 @@ pub enum Error {
     /// A file could not be read.
     #[error("cannot read {what} `{}`: {source}", path.display())]
     Read {
-        /// What the file was meant to be: `workload`, `trace` or `service times`.
+        /// The expected kind of file: `workload`, `trace` or `service times`.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -27,14 +27,14 @@ pub enum Error {
     /// A file's content is wrong at a known place.
     #[error(transparent)]
     Located(#[from] Box<Located>),
-    /// A workload built in code, not read from a file, is wrong.
+    /// A workload built in code is wrong.
     #[error("workload `{workload}`: {key}: {problem}")]
     Invalid {
         /// The workload's name.
         workload: String,
         /// Dotted path of the offending field, such as `class.share`.
         key: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: Box<Problem>,
     },
 }
@@ -47,7 +47,7 @@ pub enum Error {
     names = NAMES.join(", ")
 )]
 pub struct UnknownWorkload {
-    /// What was asked for.
+    /// The given name.
     pub name: String,
     /// The most similar name, if any is similar.
     pub nearest: Option<&'static str>,
@@ -64,18 +64,18 @@ pub struct Located {
     /// Dotted path of the offending key, such as `class.service.mean`, or the column of a CSV
     /// file; empty when the file could not be parsed that far.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with a value.
+/// The problem with a value.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The file is not well-formed.
     #[error("{0}")]
     Syntax(String),
-    /// A key that means nothing here.
+    /// An unknown key.
     #[error("unknown key{}; known here: {known}", suggestion(nearest.as_deref()))]
     UnknownKey {
         /// The most similar key, if any is similar.
@@ -86,7 +86,7 @@ pub enum Problem {
     /// A name (of a distribution, process or class) that is not known.
     #[error("unknown {what} `{given}`{}; known: {known}", suggestion(nearest.as_deref()))]
     UnknownName {
-        /// What the name should be of.
+        /// The kind of thing that the name should denote.
         what: &'static str,
         /// The name given.
         given: String,
@@ -98,7 +98,7 @@ pub enum Problem {
     /// A required key is missing.
     #[error("missing; {remedy}")]
     Missing {
-        /// What to write.
+        /// The remedy: the value to write.
         remedy: &'static str,
     },
     /// A trace lacks a column.
@@ -110,9 +110,9 @@ pub enum Problem {
     /// The value has the wrong type.
     #[error("expected {expected}, found {found}")]
     Type {
-        /// What is needed.
+        /// The required type.
         expected: &'static str,
-        /// What was there.
+        /// The type found.
         found: String,
     },
     /// The value is not a duration.
@@ -129,7 +129,7 @@ pub enum Problem {
     /// The shares of a mix do not sum to 1.
     #[error("the shares of all classes must sum to 1 ± 0.002, but sum to {}", rounded(*.sum))]
     Shares {
-        /// What they sum to.
+        /// Their sum.
         sum: f64,
     },
     /// Two classes of one mix have one name.
@@ -144,21 +144,21 @@ pub enum Problem {
         /// The time given.
         given: String,
     },
-    /// A line of a log is not what its format says.
+    /// A line of a log is not in the log's format.
     #[error("not a line of {format}; such as: {example}")]
     NotOfFormat {
         /// The format's name.
         format: &'static str,
-        /// A line that is.
+        /// An example of a line in this format.
         example: &'static str,
     },
-    /// Nobody said how long a class of a log takes.
+    /// The service model has no time for a class of the log.
     #[error("nothing says how long `{class}` takes; add `{class}=2us`, or `*=2us` for all others")]
     Unpriced {
         /// The class.
         class: String,
     },
-    /// A value makes no sense beside another.
+    /// A value contradicts another.
     #[error("{0}")]
     Conflict(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Files that somebody hands us, read up to a bound: a device or a wrong file must not fill the memory.
+//! Input files, read up to a bound: a device or a wrong file must not fill the memory.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -12,7 +12,7 @@ pub const TRACE_BYTES_MAX: u64 = 256 << 20;
 /// Reads a text of at most `most_bytes`.
 ///
 /// # Errors
-/// When the file cannot be opened or read, is no UTF-8, or is longer.
+/// When the file cannot be opened or read, is not UTF-8, or is longer.
 pub fn read_text(path: &Path, most_bytes: u64) -> Result<String> {
     let mut text = String::new();
     let mut bounded = File::open(path)?.take(most_bytes + 1);
@@ -29,7 +29,7 @@ pub fn read_text(path: &Path, most_bytes: u64) -> Result<String> {
     ))
 }
 
-/// The same of a regular file: a pipe may never end.
+/// Reads a regular file only: a pipe may never end.
 pub(crate) fn read_regular(path: &Path, most_bytes: u64) -> Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::other("not a regular file"));

@@ -18,16 +18,16 @@ pub struct Arrival {
     pub class: u16,
     /// How long it occupies a worker, at least 1.
     pub service_ns: u64,
-    /// Which flow it belongs to, as a hash over all 32-bit values, for steering.
+    /// The hash of its flow, uniform over all 32-bit values, for steering.
     pub flow: u32,
 }
 
-/// How much is offered.
+/// The offered rate or load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Offered {
     /// This many requests per second, whatever the phase.
     Rate(f64),
-    /// The rate that loads the workers to a fraction, for each phase by its own mean service time.
+    /// The rate that loads the workers to this fraction, computed for each phase from its own mean service time.
     Load {
         /// Utilisation of the workers: 1 is saturation, more is overload.
         load: f64,
@@ -62,8 +62,8 @@ enum ArrivalSource {
 }
 
 impl Generator {
-    /// A generator of `workload` at the offered rate. A trace is replayed as recorded, whatever is
-    /// offered.
+    /// A generator of `workload` at the offered rate. A trace is replayed as recorded, and ignores the
+    /// offered rate.
     ///
     /// # Panics
     /// When [`Workload::check`] fails, or the rate is not a finite number above 0.
@@ -96,7 +96,7 @@ impl Generator {
             if at_ns >= until_ns {
                 return;
             }
-            // Field by field: a copy of the whole reads wider than it was written, and waits for the stores.
+            // Field by field: a copy of the whole struct is a wider read than the stores before it, and would wait for them.
             into.push(Arrival {
                 at_ns,
                 class,
@@ -141,7 +141,7 @@ struct DrawnRequest {
 struct TraceReplay {
     trace: Arc<Trace>,
     position: usize,
-    /// The workload's class index for each of the trace's.
+    /// The workload's class index for each class of the trace.
     classes: Box<[u16]>,
 }
 
@@ -211,9 +211,9 @@ impl Synthetic {
         }
     }
 
-    /// The arrival falls beyond the phase's end: what is left of its gap passes at the next phase's
-    /// rate. For Poisson arrivals this is exactly the process whose rate changes at the boundary;
-    /// for the others it is the same change of time scale.
+    /// The arrival falls beyond the phase's end: the rest of its gap passes at the next phase's rate. For
+    /// Poisson arrivals this is exactly the process whose rate changes at the boundary; for the other
+    /// processes it is the same change of time scale.
     #[cold]
     fn change_phase(&mut self) {
         let last = self.mixes.len() - 1;
@@ -239,7 +239,7 @@ impl Synthetic {
 #[derive(Debug, Clone, Default)]
 struct ArrivalClock {
     whole_ns: u64,
-    /// From 0 to below 1.
+    /// The fraction of a nanosecond, from 0 to below 1.
     fraction_ns: f64,
 }
 
@@ -292,10 +292,10 @@ impl GapDistribution {
     }
 }
 
-/// A phase made ready to draw from.
+/// A phase, prepared for drawing.
 #[derive(Debug, Clone)]
 struct Mix {
-    /// `u64::MAX` for the last: it never ends.
+    /// `u64::MAX` for the last phase, which never ends.
     end_ns: u64,
     mean_gap_ns: f64,
     choice: Alias,

@@ -1,10 +1,10 @@
 //! Request classes, service-time and arrival distributions, traces, and the workloads of the
 //! literature by name.
 //!
-//! A [`Workload`] says *what* arrives: classes with their shares and service times, and how
-//! arrivals follow one another. A [`Generator`] turns it into a sequence of [`Arrival`]s at a
-//! given rate or load. The same seed gives the same sequence, bit for bit, on every machine: all
-//! transcendental functions come from `libm`, never from the system's mathematics library.
+//! A [`Workload`] describes the requests: classes with their shares and service times, and the
+//! arrival process. A [`Generator`] turns it into a sequence of [`Arrival`]s at a given rate or
+//! load. The same seed gives the same sequence, bit for bit, on every machine: all transcendental
+//! functions come from `libm`, never from the system's mathematics library.
 //!
 //! ```
 //! use headway_workload::{Generator, Offered, Workload};
@@ -22,9 +22,9 @@
 //!
 //! # Common random numbers
 //!
-//! Arrival times, classes, service times and flows are drawn from four independent streams.
-//! Policies that are compared under one seed therefore see the same requests, and a change of one
-//! part of the workload (say, the arrival process) leaves the other parts as they were.
+//! Arrival times, classes, service times and flows are drawn from four independent streams. So
+//! policies compared under one seed see the same requests, and a change of one part of the workload
+//! (say, the arrival process) leaves the other parts unchanged.
 //!
 //! # Workload files
 //!
@@ -53,11 +53,11 @@
 //! | `pareto` | `min`, `max`, `alpha` (bounded; the mean is derived) |
 //! | `empirical` | `file`, or `samples` and optionally `weights` |
 //!
-//! Durations carry a unit (see [`duration`]). Shares sum to 1 ± 0.002. `name` defaults to the
-//! file's stem, `arrivals` to Poisson. A mix that changes over time is a list of `[[phase]]`, each
-//! with a `duration` and `[[phase.class]]` tables; after the last phase, the last one goes on. A
-//! class of a phase takes what it leaves out from the top-level `[[class]]` of that name, and a
-//! phase without classes uses the top-level ones.
+//! Durations carry a unit (see [`duration`]). Shares sum to 1 ± 0.002. `name` defaults to the file's
+//! stem, `arrivals` to Poisson. A mix that changes over time is a list of `[[phase]]`, each with a
+//! `duration` and `[[phase.class]]` tables; the last phase continues for ever. A class of a phase
+//! takes missing keys from the top-level `[[class]]` of that name, and a phase without classes uses
+//! the top-level ones.
 //!
 //! # Traces and sample files
 //!
@@ -68,8 +68,8 @@
 //! shares and service times, so `[[class]]` tables beside it are optional: they fix the order of the
 //! classes and add `long` and `slo`.
 //!
-//! [`log`] reads traces of memcached clusters and of Redis instead, and [`Trace::fit`] turns a
-//! trace into a workload that can be drawn from.
+//! [`log`] reads traces of memcached clusters and of Redis instead, and [`Trace::fit`] fits a
+//! synthetic workload to a trace.
 
 mod alias;
 mod cdf;

@@ -8,8 +8,8 @@ use crate::trace::Trace;
 use crate::workload::{Arrivals, Class, Workload};
 
 impl Trace {
-    /// A workload that replays this trace, with each class's recorded share and service times. Set
-    /// its `arrivals` to another process to draw from the recorded distributions instead.
+    /// A workload that replays this trace, with each class's recorded share and service times. With
+    /// another process in `arrivals`, the workload draws from the recorded distributions instead.
     #[must_use]
     pub fn into_workload(self, name: impl Into<String>) -> Workload {
         let classes = self.observed_classes();
@@ -22,7 +22,7 @@ impl Trace {
         }
     }
 
-    /// Each class as it was recorded.
+    /// Each class, with its recorded share and service times.
     pub(crate) fn observed_classes(&self) -> Vec<Class> {
         let mut samples_ns = vec![Vec::new(); self.classes().len()];
         for record in self.records() {

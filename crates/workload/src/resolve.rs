@@ -16,7 +16,7 @@ impl Workload {
     ///
     /// # Errors
     /// [`Error::Unknown`], with the nearest name, when it is neither a name nor an existing file
-    /// and does not look like a path; else the errors of reading the file.
+    /// and does not look like a path; otherwise the errors of reading the file.
     pub fn resolve(name_or_path: &str) -> Result<Self, Error> {
         if let Some(workload) = Self::named(name_or_path) {
             return Ok(workload);

@@ -1,4 +1,4 @@
-//! Service distributions made ready to draw from.
+//! Service distributions, prepared for drawing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::random::{Stream, power};
 use crate::ziggurat::Exponential;
 use crate::{Empirical, ServiceDistribution};
 
-/// A [`ServiceDistribution`] with everything that does not change between draws computed once.
+/// A [`ServiceDistribution`] with its constants computed once, before the draws.
 #[derive(Debug, Clone)]
 pub(crate) enum Sampler {
     Constant {

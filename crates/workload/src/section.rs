@@ -1,4 +1,4 @@
-//! A table of a TOML file together with its place, so that every mistake can be told by line.
+//! A table of a TOML file with its place, so that every error names a line.
 
 use std::path::Path;
 

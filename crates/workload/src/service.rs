@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::empirical::Empirical;
 use crate::error::Problem;
 
-/// How long a request of one class occupies a worker. All parameters are durations in
-/// nanoseconds; samples are rounded to whole nanoseconds and never below 1.
+/// The distribution of the time that a request of one class occupies a worker. All parameters are
+/// durations in nanoseconds; samples are rounded to whole nanoseconds and never below 1.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServiceDistribution {
-    /// Always the same.
+    /// Constant.
     Constant {
         /// The service time.
         mean_ns: u64,
@@ -29,16 +29,16 @@ pub enum ServiceDistribution {
     },
     /// Uniform between two bounds.
     Uniform {
-        /// The least.
+        /// The smallest value.
         min_ns: u64,
-        /// The most.
+        /// The largest value.
         max_ns: u64,
     },
     /// Bounded Pareto: density ∝ x^(−alpha−1) between two bounds.
     Pareto {
-        /// The least.
+        /// The smallest value.
         min_ns: u64,
-        /// The most.
+        /// The largest value.
         max_ns: u64,
         /// The tail's exponent, from 0.001 to 100; the smaller, the heavier.
         alpha: f64,
@@ -125,10 +125,10 @@ impl ServiceDistribution {
         libm::sqrt(self.scv())
     }
 
-    /// Whether the parameters are in range.
+    /// Checks that the parameters are in range.
     ///
     /// # Errors
-    /// The key of the first parameter that is not, and why.
+    /// The key of the first parameter out of range, and the problem.
     pub fn check(&self) -> Result<(), (&'static str, Problem)> {
         match self {
             Self::Constant { mean_ns } | Self::Exponential { mean_ns } => {

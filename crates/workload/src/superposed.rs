@@ -1,4 +1,4 @@
-//! Streams of requests over one another, each with an arrival process of its own.
+//! Superposed streams of requests, each with an arrival process of its own.
 
 use std::iter::Peekable;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use crate::{Arrival, Arrivals, Class, Error, Generator, Offered, Trace, Workload
 
 impl Workload {
     /// The first `requests` arrivals, at least one, of several workloads together, each at its rate in
-    /// requests per second, as a trace to be replayed: what no single process gives, such as one
-    /// class that comes in bursts beside one that does not. Streams are independent of one another.
+    /// requests per second, as a trace to be replayed. No single process gives such arrivals, for
+    /// example one class in bursts beside a steady one. Streams are independent of one another.
     ///
     /// # Errors
     /// [`Error::Invalid`] when two streams have a class of the same name, or there is no stream.
@@ -101,7 +101,7 @@ mod tests {
         workload
     }
 
-    /// Each stream keeps its rate and its own process, whatever comes between.
+    /// Each stream keeps its rate and its own process, independent of the other streams.
     #[test]
     fn streams_keep_their_rates_and_processes() {
         let even = (stream("even", Arrivals::Deterministic), 1e6);

@@ -1,4 +1,4 @@
-//! Workload files, read.
+//! The reader of workload files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn phase(section: &TomlSection<'_>, declared: &[Class]) -> Result<Phase, Error> 
     })
 }
 
-/// Checks a mix; a sum of shares that is off is told at the first class.
+/// Checks a mix; a wrong sum of shares is reported at the first class.
 fn check_mix(
     parent: &TomlSection<'_>,
     key: &str,
@@ -141,8 +141,8 @@ fn trace(section: &TomlSection<'_>) -> Result<Arrivals, Error> {
     Ok(Arrivals::Trace(Arc::new(trace.named(PathBuf::from(file)))))
 }
 
-/// The classes of a trace, in the order of their declarations if there are any. The trace decides
-/// shares and service times, whatever is declared; a declaration adds `long` and `slo`.
+/// The classes of a trace, in the order of their declarations if there are any. Shares and service
+/// times always come from the trace; a declaration adds `long` and `slo`.
 fn traced_classes(sections: &[TomlSection<'_>], trace: &Trace) -> Result<Vec<Class>, Error> {
     let mut observed = trace.observed_classes();
     for (index, section) in sections.iter().enumerate() {
@@ -186,7 +186,7 @@ fn classes(sections: &[TomlSection<'_>], declared: &[Class]) -> Result<Vec<Class
         .collect()
 }
 
-/// A class; what it leaves out comes from the declaration of that name.
+/// A class; its missing keys come from the declaration of that name.
 fn class(section: &TomlSection<'_>, declared: &[Class]) -> Result<Class, Error> {
     section.only(&["name", "share", "service", "long", "slo"])?;
     let name = section
@@ -335,7 +335,7 @@ fn number(section: &TomlSection<'_>, key: &str, remedy: &'static str) -> Result<
         .ok_or_else(|| section.missing(key, remedy))
 }
 
-/// Refuses all keys but the one that names the kind, and that kind's own.
+/// Refuses all keys except the one that names the kind and the kind's own keys.
 fn only(section: &TomlSection<'_>, kind: &str, own: &[&str]) -> Result<(), Error> {
     let known: Vec<&str> = std::iter::once(kind).chain(own.iter().copied()).collect();
     section.only(&known)
@@ -357,7 +357,7 @@ fn unknown_name(
     section.error(key, problem)
 }
 
-/// Paths in a workload file start at its folder.
+/// Paths in a workload file are relative to its folder.
 fn beside(section: &TomlSection<'_>, file: &str) -> PathBuf {
     section
         .document()

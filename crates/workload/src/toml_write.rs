@@ -1,4 +1,4 @@
-//! Workload files, written.
+//! The writer of workload files.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn write(workload: &Workload) -> String {
     out
 }
 
-/// A trace decides shares and service times; writing them too would only invite contradictions.
+/// Shares and service times come from the trace; written copies could contradict it.
 fn put_class(out: &mut String, class: &Class, from_trace: bool) {
     put(out, format_args!("name = {}\n", quoted(&class.name)));
     if !from_trace {
@@ -120,7 +120,7 @@ fn quoted_path(path: &Path) -> String {
     quoted(&path.display().to_string())
 }
 
-/// As a basic string on one line, whatever it contains.
+/// A basic TOML string on one line, for any content.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

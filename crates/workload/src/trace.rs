@@ -17,10 +17,10 @@ const COLUMNS: [&str; 3] = ["time", "class", "service"];
 
 /// A recorded sequence of requests.
 ///
-/// As a file: CSV with a header row that contains the columns `time` (since the start, never
-/// falling), `class` (a name) and `service` (how long it took, at least 1 ns), in any order; other
-/// columns are ignored. A number without a unit is microseconds. Blank lines and lines that start
-/// with `#` are skipped.
+/// As a file: CSV with a header row that contains the columns `time` (since the start, never falling),
+/// `class` (a name) and `service` (its service time, at least 1 ns), in any order; other columns are
+/// ignored. A number without a unit is microseconds. Blank lines and lines that start with `#` are
+/// skipped.
 ///
 /// ```
 /// use headway_workload::{Generator, Offered, Trace};
@@ -45,7 +45,7 @@ pub struct TraceRecord {
     pub at_ns: u64,
     /// Its class, an index into [`Trace::classes`].
     pub class: u16,
-    /// How long it took to serve, at least 1.
+    /// Its service time, ns, at least 1.
     pub service_ns: u64,
 }
 
@@ -169,7 +169,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Adds a record that is known to be right.
+    /// Adds a record without checks.
     pub(crate) fn append(&mut self, at_ns: u64, class: &str, service_ns: u64) {
         let known = self.classes.iter().position(|known| known == class);
         let index = known.unwrap_or_else(|| {
@@ -206,7 +206,7 @@ impl Trace {
     }
 }
 
-/// Writes a trace file, record by record: what [`Trace::read`] reads.
+/// Writes a trace file for [`Trace::read`], record by record.
 ///
 /// ```
 /// use headway_workload::{Trace, TraceRecord, TraceWriter};
@@ -242,7 +242,7 @@ impl<W: Write> TraceWriter<W> {
     /// What the writer answers.
     ///
     /// # Panics
-    /// When the record's class is none of the trace's.
+    /// When the record's class is not one of the trace's classes.
     pub fn write(&mut self, record: &TraceRecord) -> io::Result<()> {
         let us = |ns: u64| format!("{}.{:03}", ns / 1_000, ns % 1_000);
         let class = &self.classes[usize::from(record.class)];

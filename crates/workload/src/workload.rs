@@ -1,4 +1,4 @@
-//! What arrives: classes, shares, arrival process, phases.
+//! The description of the requests: classes, shares, arrival process, phases.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use crate::service::ServiceDistribution;
 use crate::trace::Trace;
 
-/// A workload: everything about the requests except how many of them come per second.
+/// A workload: everything about the requests except their rate.
 ///
 /// Classes are identified by name. Their indices, used in [`Arrival`](crate::Arrival), follow the
 /// order of first appearance in `classes` and then in the phases' classes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// How arrivals follow one another.
     pub arrivals: Arrivals,
-    /// The mix when there are no phases; declarations of classes (it may be empty) when there are.
+    /// Without phases, the mix. With phases, declarations of classes; it may then be empty.
     pub classes: Vec<Class>,
-    /// Mixes that follow one another; the last goes on for ever. Empty when the mix never changes.
+    /// Successive mixes; the last continues for ever. Empty when the mix never changes.
     pub phases: Vec<Phase>,
 }
 
@@ -29,10 +29,10 @@ pub struct Class {
     pub name: String,
     /// The fraction of requests of this class, from 0 to 1; a mix's shares sum to 1 ± 0.002.
     pub share: f64,
-    /// How long its requests take.
+    /// Its requests' service times.
     pub service: ServiceDistribution,
-    /// Whether policies that tell long classes from short ones should take it as long; `None`
-    /// leaves that to the policy.
+    /// Whether policies that treat long classes apart should treat this class as long; `None`
+    /// leaves the choice to the policy.
     pub long: Option<bool>,
     /// The class's service-level objective, in the grammar of `--slo` without the class's name.
     pub slo: Option<String>,
@@ -54,10 +54,10 @@ pub enum Arrivals {
     Trace(Arc<Trace>),
 }
 
-/// A mix that holds for a while.
+/// A mix that holds for a limited time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// How long it holds, at least 1 ns.
+    /// Its duration, at least 1 ns.
     pub duration_ns: u64,
     /// Its mix.
     pub classes: Vec<Class>,

@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use crate::random::{Stream, unit_interval};
 
 const LAYERS: usize = 256;
-/// Where the base layer's tail starts, for 256 layers (section 4 of the paper).
+/// Start of the base layer's tail, for 256 layers (section 4 of the paper).
 const TAIL_START: f64 = 7.697_117_470_131_05;
 /// The area of each layer.
 const LAYER_AREA: f64 = 3.949_659_822_581_557e-3;
 
 static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
 
-/// Draws exponential variates with mean 1. Holds the tables' address, so that a draw does not ask
+/// Draws exponential variates with mean 1. It holds the tables' address, so a draw skips the check
 /// whether they are built.
 #[derive(Clone, Copy)]
 pub(crate) struct Exponential(&'static Tables);
@@ -32,8 +32,8 @@ impl Exponential {
         Self(&TABLES)
     }
 
-    /// One variate with mean 1. The low 8 bits of a word choose the layer, the top 53 the place in
-    /// it.
+    /// One variate with mean 1. The low 8 bits of a word choose the layer, the top 53 the position
+    /// in it.
     #[inline]
     pub(crate) fn sample(self, stream: &mut Stream) -> f64 {
         let word = stream.word();
@@ -46,7 +46,7 @@ impl Exponential {
         }
     }
 
-    /// The place is not surely under the curve: decide, and draw again if it is above.
+    /// The position may lie above the curve: compare it with the density, and draw again if it does.
     #[cold]
     fn edge_case(self, layer: usize, x: f64, stream: &mut Stream) -> f64 {
         if layer == 0 {

@@ -1,4 +1,5 @@
-/* What keeps a request from yielding is counted by its kind: a mutex that is held for a whole call, and a reader's lock. Behind the shim. */
+/* The server counts, by kind, the locks that keep requests from yielding: a mutex held for a whole call, and a reader's lock. It runs
+ * behind the shim. */
 #include <headway.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* What headway_preempt.h promises, seen from inside: a request in a no-preempt section is not interrupted until the section
- * ends, and then at once; a checkpoint is where code without probes is. */
+/* The promises of headway_preempt.h, checked in the handler: a request in a no-preempt section yields at the section's
+ * end, and not before; in code without probes it yields at a checkpoint. */
 #include <headway.h>
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! The file: its keys, and where in it something stands.
+//! The settings file: its keys, and the positions of their values.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-/// What a settings file says. The keys are the names of `headway serve`'s flags; `A` and `K` are what its `app` and `[kv]` are read as.
+/// The content of a settings file. The keys are the names of `headway serve`'s flags; `A` and `K` are what its `app` and `[kv]` are read as.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[serde(bound(deserialize = "A: Deserialize<'de>, K: Deserialize<'de>"))]
@@ -109,13 +109,13 @@ const KEYS: &[&str] = &[
 pub struct ConfigError {
     /// The file, with line and key where they are known.
     pub place: String,
-    /// What is wrong, and what to write instead.
+    /// The problem, and the remedy.
     pub message: String,
 }
 
-/// A settings file as it was read, to tell where something stands; the default is an empty one.
+/// A settings file with its text, which gives the positions of values; the default is an empty file.
 pub struct File<A, K> {
-    /// What it says.
+    /// Its content.
     pub config: Config<A, K>,
     path: PathBuf,
     text: String,
@@ -139,7 +139,7 @@ where
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ConfigError`]: it cannot be read, is no TOML, or has a key or a value that it cannot have.
+    /// [`ConfigError`] when the file cannot be read, is not TOML, or has an unknown key or an invalid value.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = read_text(path, SETTINGS_BYTES_MAX).map_err(|error| ConfigError {
             place: path.display().to_string(),
@@ -166,12 +166,12 @@ where
 }
 
 impl<A, K> File<A, K> {
-    /// `FILE:LINE: key`, where the key's value stands.
+    /// The position of a key's value as `FILE:LINE: key`.
     pub fn place<T>(&self, key: &str, set: &Spanned<T>) -> String {
         format!("{}: {key}", self.line_of(set.span().start))
     }
 
-    /// What a key's value means, if the key is set; an error names its place.
+    /// The parsed value of a key, if it is set; an error names its position.
     pub(super) fn parsed<T, U, E: Display>(
         &self,
         key: &str,
@@ -188,7 +188,7 @@ impl<A, K> File<A, K> {
         Ok(Some(parsed))
     }
 
-    /// `FILE:LINE` of a byte.
+    /// The position of a byte as `FILE:LINE`.
     fn line_of(&self, byte: usize) -> String {
         let before = &self.text[..byte.min(self.text.len())];
         let line = before.matches('\n').count() + 1;
@@ -201,7 +201,7 @@ fn unknown_key(message: &str) -> Option<&str> {
     message.strip_prefix("unknown field `")?.split('`').next()
 }
 
-/// A word of `W`, as what it stands for, where it stands.
+/// A word of the list `W`, parsed, with its position.
 fn spanned<'de, D, W, T>(
     from: D,
     meaning: impl FnOnce(W) -> T,

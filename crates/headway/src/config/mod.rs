@@ -45,7 +45,7 @@ pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
 pub use words::{address, explain, look_every, pin, policy};
 
-/// Where a server listens that is not told: loopback, port 7000.
+/// The default address of a server: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";
 
 /// A [`Builder`] made from a settings file; in the prelude, so that `Builder::from_config` is at hand.
@@ -60,18 +60,18 @@ pub const LISTEN: &str = "udp://127.0.0.1:7000";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromConfig: Sized {
-    /// What the file says of the server, with the defaults of `headway serve` for the rest: [as many workers](default_workers) as leave a core to a dispatcher's thread, `darc`, port 7000 on
-    /// loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file is found
-    /// from the working directory.
+    /// Builds the server of the file, with the defaults of `headway serve` for missing keys: [as many workers](default_workers) as leave a core to a
+    /// dispatcher's thread, `darc`, port 7000 on loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file
+    /// is found from the working directory.
     ///
     /// # Errors
-    /// [`ConfigError`], which names the file, the line and the key; so for `resume = "anywhere"` and `preempt = "signal"`, which not every handler
-    /// bears.
+    /// [`ConfigError`], which names the file, the line and the key; also for `resume = "anywhere"` and `preempt = "signal"`, which not every handler
+    /// tolerates.
     fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::from_config_promising(path, HandlerPromises::none())
     }
 
-    /// The same for handlers of which something is promised: the file may ask for that, too.
+    /// The same for handlers with promises: the file may use what their author promised.
     ///
     /// ```no_run
     /// use headway::config::HandlerPromises;
@@ -151,11 +151,11 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
     }
 }
 
-/// The most cores on which workers take turns as the dispatcher unless the layout is chosen: a thread for it would take a quarter of them or more.
+/// The most cores on which, by default, workers take turns as the dispatcher: a thread of its own would take a quarter of the cores or more.
 pub const TURNS_CORES_MAX: usize = 4;
 
-/// As many workers as a server has on a machine with `cores` cores, unless chosen: one on each core, but one less where a dispatcher's thread takes one. It does with more than
-/// [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher leaves a core to its monitor in
+/// The default number of workers on a machine with `cores` cores: one on each core, minus one where a dispatcher's thread takes a core. It does so with more
+/// than [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher leaves a core to its monitor in
 /// the dedicated layout only.
 ///
 /// ```
@@ -197,7 +197,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The builder with how the file has requests interrupted.
+/// The builder with the file's interruption mechanism.
 fn interrupted_as_set<S, D, C>(
     mut builder: Builder<S, D, C>,
     file: &File<IgnoredAny, IgnoredAny>,
@@ -232,14 +232,14 @@ fn interrupted_as_set<S, D, C>(
 /// The workload of a name or a file, its classes' own SLOs included.
 ///
 /// # Errors
-/// There is none, or something in it cannot be.
+/// When there is no such workload, or it is invalid.
 pub fn workload(name: &str) -> Result<Workload, String> {
     let workload = Workload::resolve(name).map_err(|error| error.to_string())?;
     check_slos(&workload).map_err(|error| format!("{name}: {error}"))?;
     Ok(workload)
 }
 
-/// The classes of a workload, as the simulator tells a policy of them.
+/// The classes of a workload, with the same hints as in a simulation.
 #[must_use]
 pub fn classes(workload: &Workload) -> Vec<DeclaredClass> {
     let named = workload

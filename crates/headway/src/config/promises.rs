@@ -1,4 +1,4 @@
-//! What only the author of a handler can promise, so that a settings file may ask for it.
+//! Promises of a handler's author, which permit further settings in a file.
 #![expect(
     unsafe_code,
     reason = "only the author of a handler can know what it keeps of its thread, and where it may be interrupted"
@@ -7,11 +7,11 @@
 use headway_policy::Resume;
 use headway_runtime::{Builder, Mechanism};
 
-/// What the author of a server's handlers promises of them.
+/// The promises that the author of a server's handlers makes about them.
 ///
-/// A settings file may ask for `resume = "anywhere"` and `preempt = "signal"`, which not every handler bears. Who writes the file need not know the
-/// handlers, so [`from_config`](super::FromConfig::from_config) refuses both;
-/// [`from_config_promising`](super::FromConfig::from_config_promising) takes what is promised here.
+/// A settings file may ask for `resume = "anywhere"` and `preempt = "signal"`, which not every handler tolerates. The file's author may not know
+/// the handlers, so [`from_config`](super::FromConfig::from_config) refuses both.
+/// [`from_config_promising`](super::FromConfig::from_config_promising) accepts the promised ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]
 pub struct HandlerPromises {
@@ -28,40 +28,40 @@ impl HandlerPromises {
         }
     }
 
-    /// Interrupted requests may go on at any worker.
+    /// Allows interrupted requests to resume at any worker.
     ///
     /// # Safety
-    /// The handlers keep what [`Builder::resume_anywhere`] asks of them.
+    /// The handlers fulfil the contract of [`Builder::resume_anywhere`].
     pub const unsafe fn resume_anywhere(mut self) -> Self {
         self.resume_anywhere = true;
         self
     }
 
-    /// Requests may be interrupted by signals, between any two instructions.
+    /// Allows interruption by signals, between any two instructions.
     ///
     /// # Safety
-    /// The handlers keep what [`Builder::interrupt_by_signal`] asks of them.
+    /// The handlers fulfil the contract of [`Builder::interrupt_by_signal`].
     pub const unsafe fn interrupt_by_signal(mut self) -> Self {
         self.interrupt_by_signal = true;
         self
     }
 
-    /// Whether requests may go on like this.
+    /// Whether the promises allow this resume mode.
     #[must_use]
     pub const fn allow_resume(self, resume: Resume) -> bool {
         self.resume_anywhere || matches!(resume, Resume::OwnWorker)
     }
 
-    /// Whether requests may be interrupted by this.
+    /// Whether the promises allow this mechanism.
     #[must_use]
     pub const fn allow_mechanism(self, mechanism: Mechanism) -> bool {
         self.interrupt_by_signal || !matches!(mechanism, Mechanism::Signal)
     }
 
-    /// The builder with what is asked for, for the handlers of which this was promised.
+    /// The builder with the requested resume mode and mechanism, under these promises.
     ///
     /// # Panics
-    /// When it is not promised: ask [`allow_resume`](Self::allow_resume) and [`allow_mechanism`](Self::allow_mechanism) first.
+    /// When a promise is missing: call [`allow_resume`](Self::allow_resume) and [`allow_mechanism`](Self::allow_mechanism) first.
     pub fn apply<S, D, C>(
         self,
         builder: Builder<S, D, C>,

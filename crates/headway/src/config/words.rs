@@ -10,11 +10,11 @@ use headway_runtime::Pin;
 use headway_words::hint;
 use headway_workload::duration;
 
-/// A server's policy and its parameters: `darc,delta=3`. A value that only some numbers of workers or classes can have is checked where
-/// the server starts.
+/// A server's policy and its parameters: `darc,delta=3`. The server checks at its start the values that depend on the number of workers
+/// or classes.
 ///
 /// # Errors
-/// There is no such policy, parameter or value.
+/// When there is no such policy, parameter or value.
 pub fn policy(text: &str) -> Result<ServerSpec, String> {
     let read = || -> Result<ServerSpec, SpecError> {
         let policy: ServerSpec = text.parse()?;
@@ -24,7 +24,7 @@ pub fn policy(text: &str) -> Result<ServerSpec, String> {
     read().map_err(|error| explain(&error))
 }
 
-/// What is wrong with a policy, with the nearest valid word.
+/// The error in a policy, with the nearest valid word.
 #[must_use]
 pub fn explain(error: &SpecError) -> String {
     let alternatives = error.alternatives();
@@ -35,7 +35,7 @@ pub fn explain(error: &SpecError) -> String {
 /// The cores that threads are bound to, of `auto`, `off` or `0,1,2`.
 ///
 /// # Errors
-/// It is none of these.
+/// When the word is none of these.
 pub fn pin(text: &str) -> Result<Pin, String> {
     match text {
         "auto" => Ok(Pin::Auto),
@@ -56,7 +56,7 @@ pub fn pin(text: &str) -> Result<Pin, String> {
 /// The address of `udp://HOST:PORT`; a host's name is resolved.
 ///
 /// # Errors
-/// The scheme is missing or another, or the host is unknown.
+/// When the scheme is missing or different, or the host is unknown.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
     let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
     let Some((scheme, place)) = url.split_once("://") else {
@@ -71,10 +71,10 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| wrong("names no address"))
 }
 
-/// How often workers that take turns as the dispatcher poll for arrivals while a request runs: a time of at least 1 µs.
+/// The interval between polls for arrivals while a request runs, where workers take turns as the dispatcher: at least 1 µs.
 ///
 /// # Errors
-/// It is no time, or a shorter one: polling costs a good part of a microsecond.
+/// When the word is no time or below 1 µs: polling costs a good part of a microsecond.
 pub fn look_every(text: &str) -> Result<Duration, String> {
     const LEAST_NS: u64 = 1_000;
     match duration::parse(text).map_err(|error| error.to_string())? {
@@ -89,7 +89,7 @@ pub fn look_every(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    /// One weight a class: how many classes there are the workload says later.
+    /// One weight per class; the number of classes is checked later, with the workload.
     #[test]
     fn values_that_depend_on_the_classes_are_left_to_the_server() {
         let weighted = policy("wrr,weights=3/1").unwrap();

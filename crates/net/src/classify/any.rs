@@ -1,11 +1,11 @@
-//! The classifier chosen at start-up, by name.
+//! A classifier selected by name at start-up.
 
 use std::str::FromStr;
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, FixedField, Memcached, Protobuf, Resp, WireType};
 
-/// Any of the classifiers, chosen by a spec string; a predictable branch per request.
+/// Any of the classifiers, selected by a spec string; it costs a predictable branch per request.
 ///
 /// A spec is a name, then after a colon `key=value` pairs separated by commas. Classes are 0
 /// to 65535; numbers may be hexadecimal (`0x1f`).

@@ -1,4 +1,4 @@
-//! By a number at a fixed place: enough for most binary protocols with their own header.
+//! Classifies by a number at a fixed offset: enough for most binary protocols with their own header.
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, NumberTable};
@@ -68,8 +68,8 @@ impl FixedField {
         }
     }
 
-    /// Looks only at the bits in `mask`, moved down so that the lowest of them counts 1. With
-    /// an empty mask every datagram long enough reads as 0.
+    /// Uses only the bits in `mask`, shifted so that the lowest of them counts 1. With an empty mask
+    /// every datagram long enough reads as 0.
     #[must_use]
     pub fn with_mask(self, mask: u32) -> Self {
         Self { mask, ..self }

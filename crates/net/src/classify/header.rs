@@ -1,4 +1,4 @@
-//! By the type byte of the wire header, which the client sets.
+//! Classifies by the type byte of the wire header, which the client sets.
 
 use super::Classifier;
 use super::spec::{ClassifierSpec, ClassifierSpecError};
@@ -32,7 +32,7 @@ impl WireType {
     }
 }
 
-/// Collects (type, class) pairs; types not named are unknown.
+/// Collects (type, class) pairs; other types are unknown.
 impl FromIterator<(u8, u16)> for WireType {
     fn from_iter<I: IntoIterator<Item = (u8, u16)>>(pairs: I) -> Self {
         let mut classes = Box::new([None; 256]);

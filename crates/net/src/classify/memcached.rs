@@ -1,4 +1,4 @@
-//! By the command of a memcached request, in the text or the binary protocol.
+//! Classifies by the command of a memcached request, in the text or the binary protocol.
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;
@@ -60,12 +60,12 @@ const BINARY_REQUEST_MAGIC: u8 = 0x80;
 const BINARY_HEADER_BYTES: usize = 24;
 const UDP_FRAME_BYTES: usize = 8;
 
-/// Classifies memcached requests by their command: the text protocol (with its meta
-/// commands) and, told apart by its first byte, the binary one.
+/// Classifies memcached requests by their command, in the text protocol (with its meta commands) or
+/// the binary one. The first byte distinguishes the two.
 ///
-/// A binary opcode belongs to the text command that does the same, so GetKQ is a `get`; a
-/// compare-and-swap is a `set` there, as the opcode says. Text commands are in lower case,
-/// as memcached has them.
+/// A binary opcode counts as the equivalent text command, so GetKQ is a `get`. A binary
+/// compare-and-swap is a `set`, by its opcode. Text commands are in lower case, as memcached has
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memcached {
     words: WordTable,

@@ -1,9 +1,9 @@
 //! Request classifiers: from the bytes of a request to its class (Perséphone § 4.2).
 //!
-//! The dispatcher asks one classifier, once per datagram, before it knows anything else
-//! about the request. So a classifier looks at a bounded number of bytes, never allocates,
-//! never panics, and answers `None` (UNKNOWN) where it is not sure: an unknown request
-//! waits in the lowest-priority queue, a misclassified one takes a reserved core.
+//! The dispatcher asks one classifier, once per datagram, before it knows anything else about the
+//! request. So a classifier reads a bounded number of bytes, never allocates, never panics, and
+//! returns `None` (UNKNOWN) when in doubt. An unknown request waits in the lowest-priority queue,
+//! while a misclassified one would take a reserved core.
 //!
 //! Each classifier here is *prefix-stable*: once the start of a datagram has a class, no
 //! byte that follows can change it. A truncated request is therefore either unknown or
@@ -44,13 +44,13 @@ pub use table::{MAX_WORD_BYTES, NumberTable, WordTable, WordTooLong};
 pub trait Classifier: Send + Sync {
     /// The class of the request in `datagram`, or `None` if the classifier cannot decide.
     ///
-    /// Total: all bytes give an answer. Classes are the numbers of the classifier's
+    /// The function is total: it accepts all bytes. Classes are the numbers of the classifier's
     /// configuration; the engine treats an unknown number as `None`.
     fn classify(&self, datagram: &[u8]) -> Option<u16>;
 
     /// Whether `datagram` may be a request. A protocol that marks its responses returns `false` for them. The server
     /// never answers responses: one forged datagram could make two servers answer each other for ever. It recognises
-    /// those with its own header itself, and asks this about all other datagrams.
+    /// responses with its own header itself, and calls this method for all other datagrams.
     fn is_request(&self, datagram: &[u8]) -> bool {
         let _ = datagram;
         true

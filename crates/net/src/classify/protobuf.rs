@@ -1,10 +1,10 @@
-//! By a field of a Protocol Buffers message, without its schema.
+//! Classifies by a field of a Protocol Buffers message, without its schema.
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, NumberTable, WordTable, WordTooLong};
 
-/// Fields walked before giving up: a classifier's time must be bounded, and a type that is
-/// not among the first fields is better moved there.
+/// Most fields that are walked: a classifier's time must be bounded, and a message should have its
+/// type among the first fields.
 const MAX_FIELDS: usize = 64;
 
 /// Largest field number of the wire format.
@@ -13,9 +13,9 @@ const MAX_FIELD_NUMBER: u64 = (1 << 29) - 1;
 /// Classifies a message by the value of one of its top-level fields, or by which member of a
 /// `oneof` it holds.
 ///
-/// Fields are walked in the order sent, at most 64 of them. The first occurrence counts,
-/// where a decoder takes the last: serialisers send a field once, and the first cannot be
-/// changed by bytes not yet seen. Groups (deprecated since proto2) are unknown.
+/// Fields are walked in the order sent, at most 64 of them. The first occurrence counts, while a
+/// decoder takes the last. Serialisers send a field once, and later bytes cannot change the first
+/// occurrence. Groups (deprecated since proto2) are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protobuf {
     select: Select,
@@ -186,7 +186,7 @@ struct MessageField<'a> {
     after: &'a [u8],
 }
 
-/// A field's value, as far as its type shows on the wire.
+/// A field's value, in the types of the wire format.
 enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),

@@ -1,4 +1,4 @@
-//! By the command of a RESP request: Redis and other servers of its protocol.
+//! Classifies by the command of a RESP request: Redis and other servers of its protocol.
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;

@@ -8,13 +8,13 @@ use thiserror::Error;
 
 use super::table::{MAX_WORD_BYTES, NumberTable, WordTooLong};
 
-/// A classifier's spec string is wrong: where and why.
+/// An error in a classifier's spec string, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("classifier `{spec}`, column {column}: {problem}")]
 pub struct ClassifierSpecError {
     /// The spec as given.
     pub spec: String,
-    /// Where the problem starts, in characters, from 1; one past the end for a missing part.
+    /// Start of the problem, in characters, from 1; one past the end for a missing part.
     pub column: usize,
     /// The problem.
     pub problem: SpecProblem,
@@ -71,7 +71,7 @@ pub enum SpecProblem {
         /// The key.
         key: String,
     },
-    /// Something without a default is not given.
+    /// A part without a default is missing.
     #[error("`{example}` or the like is missing")]
     Missing {
         /// The part to add.
@@ -85,7 +85,7 @@ pub enum SpecProblem {
     },
 }
 
-/// A spec string cut into its parts. A classifier takes the parts that it knows.
+/// A spec string, split into its parts. A classifier takes the parts that it knows.
 pub(super) struct ClassifierSpec<'a> {
     text: &'a str,
     name: &'a str,

@@ -1,4 +1,4 @@
-//! The lookup tables classifiers are configured with: built once, read per request.
+//! The lookup tables of classifiers: built once, read per request.
 
 use std::collections::BTreeMap;
 

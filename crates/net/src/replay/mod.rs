@@ -1,9 +1,9 @@
 //! Arrivals from a schedule instead of a network.
 //!
-//! A replay shows a live policy's effect without the kernel's network stack, which costs several
-//! microseconds a request: the same dispatcher, classifiers and workers run, fed with requests that "arrive" at
-//! the times a workload generator drew. Latency counts from the intended time, so a dispatcher that is late
-//! to poll is charged for it (no coordinated omission).
+//! A replay shows a live policy's effect without the kernel's network stack, which costs several microseconds a
+//! request: the same dispatcher, classifiers and workers run, and requests "arrive" at the times that a workload
+//! generator drew. Latency counts from the intended time, so a dispatcher that is late to poll is charged for it (no
+//! coordinated omission).
 
 mod rx;
 mod schedule;
@@ -92,7 +92,7 @@ impl ReplayControl {
         self.shared.queues().iter().map(Queue::taken).sum()
     }
 
-    /// Takes the records of the ways out, in no particular order. Each way out hands its records over when it is dropped,
+    /// Takes the records of the sending ends, in no particular order. Each end hands over its records when it is dropped,
     /// so join the threads first. A second call finds none.
     pub fn take_completions(&self) -> Vec<Completion> {
         std::mem::take(&mut *self.shared.completions())

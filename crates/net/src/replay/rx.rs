@@ -10,7 +10,7 @@ use crate::header::{Flag, Header};
 use crate::pool::{FreeList, Pool, SlotId};
 use crate::slot::{Peer, Slot};
 
-/// A sleep ends this late or later (timer slack, wake-up, an interrupt to a virtual core), so the rest is spun.
+/// The last part of a wait, which is spun: a sleep can end this late (timer slack, wake-up, an interrupt to a virtual core).
 const SLEEP_ERROR_NS: u64 = 100_000;
 
 /// A receive queue fed by a schedule.
@@ -34,7 +34,7 @@ impl ReplayRx {
         &self.shared.queues()[self.queue]
     }
 
-    /// When the next request arrives; never, before the start and after the end.
+    /// The next request's arrival time; never, before the start and after the end.
     fn next_ns(&self) -> u64 {
         let next = self.queue().remaining().first();
         self.shared
@@ -106,14 +106,14 @@ impl Rx for ReplayRx {
         remaining.partition_point(is_due)
     }
 
-    /// Sleeps, then spins the last 100 µs: an arrival here must not be late by a timer's error, which a packet's
-    /// interrupt would not have.
+    /// Sleeps, then spins the last 100 µs: a timer's error must not delay an arrival, since a packet's interrupt has no
+    /// such error.
     fn wait(&self, timeout_ns: u64) {
         let now_ns = self.clock.now_ns();
         let end_ns = self.next_ns().min(now_ns.saturating_add(timeout_ns));
         let wait_ns = end_ns.saturating_sub(now_ns);
         if wait_ns > SLEEP_ERROR_NS {
-            // Woken, or early: either way the caller looks at its queues and comes back.
+            // After a wake or an early return the caller polls its queues and waits again.
             self.queue().waker().wait(None, wait_ns - SLEEP_ERROR_NS);
         } else {
             self.spin_until(end_ns);
@@ -128,13 +128,13 @@ impl Rx for ReplayRx {
         self.queue().remaining().is_empty()
     }
 
-    /// None: the schedule waits for whoever polls.
+    /// No request is lost: the schedule waits for the next poll.
     fn dropped(&self) -> u64 {
         0
     }
 }
 
-/// The header's time field tells a spinning service how long to spin, as a load generator's does.
+/// The header's time field holds the time that a synthetic service spins, as in a load generator's requests.
 fn fill(slot: &mut Slot, arrival: &ReplayArrival, start_ns: u64) {
     slot.arrived_ns = start_ns.saturating_add(arrival.at_ns);
     slot.service_hint_ns = arrival.service_ns;

@@ -1,4 +1,4 @@
-//! The schedules of a replay, shared by its queues, its ways out and its control.
+//! The schedules of a replay, shared by its queues, its sending ends and its control.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use crate::waker::Waker;
 pub struct ReplayArrival {
     /// When it arrives, in nanoseconds after the start.
     pub at_ns: u64,
-    /// The work it stands for, in nanoseconds.
+    /// Its service time, in nanoseconds.
     pub service_ns: u64,
-    /// Its place in the workload, as in the wire header.
+    /// Its index in the workload, as in the wire header.
     pub index: u32,
     /// Its class, as in the wire header.
     pub class: u8,
@@ -24,9 +24,9 @@ pub struct ReplayArrival {
 pub struct Completion {
     /// From the intended arrival to the response (or refusal), in nanoseconds.
     pub latency_ns: u64,
-    /// The work the request stood for, in nanoseconds.
+    /// The request's service time, in nanoseconds.
     pub service_ns: u64,
-    /// The request's place in the workload.
+    /// The request's index in the workload.
     pub index: u32,
     /// Its class in the schedule, which may differ from the classifier's.
     pub class: u8,
@@ -36,7 +36,7 @@ pub struct Completion {
 
 const NOT_STARTED: u64 = u64::MAX;
 
-/// The state that the receive queues, the ways out and the control share.
+/// The state that the receive queues, the sending ends and the control share.
 #[derive(Debug)]
 pub(super) struct ReplayState {
     start_ns: AtomicU64,
@@ -81,7 +81,7 @@ impl ReplayState {
     }
 }
 
-/// A schedule and how far it has been handed out. On lines of its own: thieves move other queues' cursors.
+/// A schedule and the cursor of its next arrival, on cache lines of its own: thieves move other queues' cursors.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Queue {
@@ -132,7 +132,7 @@ impl Queue {
             if due.is_empty() {
                 return due;
             }
-            // The schedule is never written, so the claim itself is all that needs to be atomic.
+            // The schedule is read-only, so only the claim needs to be atomic.
             match self.cursor.compare_exchange_weak(
                 cursor,
                 cursor + due.len(),

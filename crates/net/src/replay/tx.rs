@@ -7,7 +7,7 @@ use super::schedule::{Completion, ReplayState};
 use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
 
-/// A way out that records each request's completion, and hands the records over when dropped.
+/// A sending end that records each request's completion, and hands over the records when dropped.
 #[derive(Debug)]
 pub struct ReplayTx {
     shared: Arc<ReplayState>,
@@ -15,8 +15,8 @@ pub struct ReplayTx {
 }
 
 impl ReplayTx {
-    /// Reserves room for all requests, so that recording never allocates. Touches the memory of one and a half fair
-    /// shares, so that recording causes no page fault unless the load is very uneven.
+    /// Reserves capacity for all requests, so recording never allocates. It touches the memory of one and a half
+    /// fair shares, so recording causes no page fault unless the load is very uneven.
     pub(super) fn new(shared: Arc<ReplayState>, fair_share: usize) -> ReplayTx {
         let total = shared.total();
         let mut completions = Vec::with_capacity(total);

@@ -41,7 +41,7 @@ pub enum BindError {
         /// The address asked for.
         addr: SocketAddr,
     },
-    /// The process has as many files open as it may. A receive queue takes two of them.
+    /// The process has reached its limit of open files. A receive queue takes two of them.
     #[error(
         "cannot bind udp://{addr}: this process may not open more files, and each receive queue takes two: raise the limit \
          (`ulimit -n`), or choose fewer workers"
@@ -62,7 +62,7 @@ pub enum BindError {
     },
 }
 
-/// A socket that has its port to itself.
+/// A socket with exclusive use of its port.
 pub(super) fn exclusive(addr: SocketAddr) -> Result<UdpSocket, BindError> {
     let fd = open(addr)?;
     bind_to(fd, addr)
@@ -107,7 +107,7 @@ fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
         setsockopt(&fd, sockopt::Ipv6V6Only, &false).map_err(other(addr, "IPV6_V6ONLY"))?;
     }
     if addr.ip().is_unspecified() {
-        // Of each datagram the kernel then says which address it came to, and a response can come from there.
+        // The kernel then reports each datagram's destination address, and the response can use it as its source.
         match addr {
             SocketAddr::V4(_) => setsockopt(&fd, sockopt::Ipv4PacketInfo, &true)
                 .map_err(other(addr, "IP_PKTINFO"))?,

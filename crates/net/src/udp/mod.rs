@@ -59,8 +59,8 @@ impl UdpDatapath {
         self.addr
     }
 
-    /// One socket per queue. The port was taken exclusively, so that a second server is refused instead of
-    /// silently sharing the requests; only now is it opened to sockets of this user.
+    /// One socket per queue. The port was bound exclusively, so a second server is refused instead of silently
+    /// sharing the requests. Only now further sockets of this user may bind it.
     fn sockets(self, queues: usize) -> io::Result<Vec<Arc<UdpSocket>>> {
         let mut sockets = vec![self.socket];
         if queues > 1 {
@@ -77,7 +77,7 @@ impl UdpDatapath {
     }
 }
 
-/// The kernel did not take the steering program.
+/// The kernel refused the steering program.
 fn refused(steering: Steering, error: &io::Error) -> io::Error {
     let what = format!(
         "the kernel refused the program that steers requests by {steering} (SO_ATTACH_REUSEPORT_CBPF: {error}): steer by flow, which needs \

@@ -14,7 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 /// 768 bytes each, 8 MiB last for 27 ms.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// Asks for a large receive buffer, beyond the system's limit if privileged, else up to it.
+/// Requests a large receive buffer: beyond the system's limit if privileged, otherwise up to it.
 pub(super) fn enlarge_receive_buffer(socket: &impl AsFd) -> Result<(), Errno> {
     setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
         .or_else(|_| setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))
@@ -59,7 +59,7 @@ fn instruction(code: u32, k: u32) -> Instruction {
     }
 }
 
-/// Makes the kernel give each datagram to the socket of the port's group whose place the program returns. Takes no privileges.
+/// Makes the kernel deliver each datagram to the socket of the port's group whose index the program returns. It needs no privileges.
 pub(super) fn steer(socket: &impl AsFd, program: &mut [Instruction]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as u16,

@@ -126,7 +126,7 @@ impl Rx for UdpRx {
         false
     }
 
-    /// By the kernel, which alone can tell a request that it lost from one never sent.
+    /// The kernel's count: only the kernel can distinguish a lost request from one that was never sent.
     fn dropped(&self) -> u64 {
         options::memory(&self.socket).map_or(0, |memory| u64::from(memory.drops))
     }

@@ -44,10 +44,10 @@ pub enum SteeringError {
         /// The byte asked for.
         byte: usize,
     },
-    /// Something else.
+    /// The text is no steering.
     #[error("'{word}' is no steering: write flow, random, class, or byte=N with N from 0 to {}", HEADER_BYTES - 1)]
     Unknown {
-        /// What was written.
+        /// The given text.
         word: String,
     },
 }
@@ -56,16 +56,16 @@ impl HeaderByte {
     /// The request's type, which names its class.
     pub const CLASS: Self = Self(0);
 
-    /// Its place in the header.
+    /// Its offset in the header.
     #[must_use]
     pub fn number(self) -> u8 {
         self.0
     }
 
-    /// The byte at this place.
+    /// The byte at this offset.
     ///
     /// # Errors
-    /// [`SteeringError::BeyondHeader`] from 10 on: a short request does not have it.
+    /// [`SteeringError::BeyondHeader`] from 10 on: a short request has no such byte.
     pub fn new(byte: usize) -> Result<Self, SteeringError> {
         if byte < HEADER_BYTES {
             Ok(Self(byte as u8))

@@ -9,12 +9,12 @@ use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
 use crate::slot::Peer;
 
-/// A way out that is a UDP socket, shared with a receive queue so that responses come from the port asked.
+/// The sending end of a UDP socket. It shares the socket with a receive queue, so that responses come from the requests' destination port.
 #[derive(Debug)]
 pub struct UdpTx {
     socket: Arc<UdpSocket>,
     is_v4: bool,
-    /// Whether the socket has all addresses, so that each response must name its own.
+    /// Whether the socket is bound to all addresses, so that each response must name its source.
     on_all: bool,
     batch: Batch,
 }
@@ -67,7 +67,7 @@ impl Tx for UdpTx {
             {
                 Ok(taken) => (next, sent) = (next + taken, sent + taken),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The first one is refused for good (a peer that cannot be reached): the others are not its fault.
+                // The kernel refused the first response for good (an unreachable peer): skip it and send the others.
                 Err(_) => next += 1,
             }
         }

@@ -59,7 +59,7 @@ impl Series {
 /// A chart of one or more [`Series`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What the chart shows.
+    /// The chart's title.
     pub title: String,
     /// Name and unit of the horizontal axis.
     pub x_label: String,

@@ -110,7 +110,7 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// Whatever the file system answers, with the path.
+    /// The file system's error, with the path.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         fs::write(path, self.render()).map_err(|error| {

@@ -14,7 +14,7 @@ const TOP: f64 = 8.0;
 const LANE: f64 = 16.0;
 /// Colours in the style sheet.
 const COLOURS: usize = 8;
-/// More bars than this are not drawn: a page is to open at once.
+/// The most bars that are drawn: a page should open at once.
 const BARS_MAX: usize = 4_000;
 
 /// The figure.

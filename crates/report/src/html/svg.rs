@@ -15,7 +15,7 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 370.0;
 /// Colours in the style sheet.
 const COLOURS: usize = 8;
-/// Above so many points a line shows its shape by itself; markers appear on hovering only.
+/// A line of more points than this shows its shape by itself; markers appear on hovering only.
 const MARKED_POINTS_MAX: usize = 60;
 
 /// A point that has a place on the axes.
@@ -187,7 +187,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The line through the points; a point left out breaks it, since what lies between is unknown.
+/// The line through the points; a missing point breaks it, since the values between are unknown.
 fn path(placed: &[Placed]) -> String {
     let mut d = String::new();
     let mut expected = usize::MAX;

@@ -8,11 +8,11 @@ use crate::run::{Run, Summary};
 /// One bound of an [`Slo`](super::Slo).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Which requests.
+    /// The requests it applies to.
     pub scope: Scope,
-    /// Which of their measures.
+    /// The measure.
     pub measure: Measure,
-    /// Which statistic of it.
+    /// The statistic of the measure.
     pub statistic: Statistic,
     /// The largest value allowed: µs for latency, a ratio for slowdown.
     pub at_most: f64,
@@ -29,7 +29,7 @@ pub enum Scope {
     Class(String),
 }
 
-/// What a [`Bound`] limits.
+/// The measure that a [`Bound`] limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Sojourn time, in µs.
@@ -94,7 +94,7 @@ impl Bound {
         })
     }
 
-    /// A value of the measure, for people.
+    /// A value of the measure, formatted for people.
     pub(super) fn shown(&self, value: f64) -> String {
         match self.measure {
             Measure::Latency => duration_us(value),
@@ -103,7 +103,7 @@ impl Bound {
     }
 }
 
-/// A latency in the largest unit that keeps the number at 1 or above and reads back as the same: 250us, 20ms.
+/// A latency in the largest unit that keeps the number at 1 or above and parses back to the same value: 250us, 20ms.
 fn written_us(us: f64) -> String {
     let (unit, scale) = LATENCY_UNITS
         .iter()

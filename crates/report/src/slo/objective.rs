@@ -1,4 +1,4 @@
-//! Bounds, all of which a run must keep.
+//! A service-level objective: bounds, all of which a run must keep.
 
 use std::fmt;
 use std::str::FromStr;
@@ -86,9 +86,9 @@ impl Slo {
 }
 
 impl Slo {
-    /// The bound that `run` uses most of, its scope narrowed to the class, with value ÷ bound: up
-    /// to 1 it is kept. `None` when the run is overloaded or lossy, or some bound's requests were not
-    /// measured: then nothing is shown.
+    /// The bound with the largest ratio of value to bound in `run`, its scope narrowed to the class,
+    /// and this ratio; a ratio up to 1 keeps the bound. `None` when the run is overloaded or lossy,
+    /// or when the requests of some bound were not measured.
     pub fn tightest(&self, run: &Run) -> Option<(Bound, f64)> {
         if run.meta.overloaded || self.loss(run).is_some() {
             return None;
@@ -112,7 +112,7 @@ impl Slo {
         tightest.filter(|_| shown)
     }
 
-    /// The loss that keeps `run` from meeting anything: of all requests, or else of a bounded class.
+    /// The loss that makes `run` unusable for a verdict: of all requests, or else of a bounded class.
     fn loss(&self, run: &Run) -> Option<Loss> {
         let of_all = Loss {
             scope: Scope::Overall,

@@ -35,19 +35,19 @@ pub enum SloError {
     UnknownWord {
         /// Where the word starts.
         column: usize,
-        /// What was expected there.
+        /// The kind of word expected there.
         what: &'static str,
         /// The word found.
         word: String,
-        /// The nearest word, or all of them.
+        /// The nearest valid word, or all of them.
         remedy: String,
     },
     /// A bound without the shape `SCOPE.MEASURE.STATISTIC<=BOUND`.
     #[error("SLO, column {column}: {problem}; write it like `class.*.slowdown.p999<=10`")]
     Shape {
-        /// Where the trouble starts.
+        /// Where the error starts.
         column: usize,
-        /// What is missing or too much.
+        /// The missing or superfluous part.
         problem: &'static str,
     },
     /// A limit that is not a positive number with the unit its measure needs.
@@ -57,9 +57,9 @@ pub enum SloError {
         column: usize,
         /// The limit as written.
         text: String,
-        /// The measure it was to bound.
+        /// The bounded measure.
         measure: Measure,
-        /// A limit of the right form.
+        /// An example of a valid limit.
         example: &'static str,
     },
     /// A class that the workload does not have.
@@ -67,7 +67,7 @@ pub enum SloError {
     UnknownClass {
         /// The name in the SLO.
         name: String,
-        /// The nearest name, or all of them.
+        /// The nearest class's name, or all of them.
         remedy: String,
     },
 }
@@ -82,7 +82,7 @@ impl SloError {
     }
 }
 
-/// A part of the text that remembers where it stands.
+/// A part of the text with its column.
 #[derive(Clone, Copy)]
 struct Span<'a> {
     text: &'a str,
@@ -198,7 +198,7 @@ fn bound(span: Span<'_>) -> Result<Bound, SloError> {
     })
 }
 
-/// What a bound is on.
+/// Scope, measure and statistic of a bound.
 struct BoundedFigure {
     scope: Scope,
     measure: Measure,

@@ -198,7 +198,7 @@ fn a_percentile_is_written_with_or_without_its_point() {
     assert_eq!(slo(text).to_string(), written);
 }
 
-/// A run of so many requests at slowdown 1, answered and dropped, of `short` and `long`.
+/// A run of the classes `short` and `long` with these numbers of answered and dropped requests, all at slowdown 1.
 fn lossy(answered: [u64; 2], dropped: [u64; 2]) -> Run {
     let classes = ["short", "long"].map(|name| crate::ClassMeta::new(name, 500.0));
     let mut recorder = crate::Recorder::new(&classes);

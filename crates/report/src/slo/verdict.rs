@@ -13,19 +13,19 @@ pub enum Verdict {
     Met,
     /// At least one was not.
     Missed(Vec<Violation>),
-    /// The run was overloaded: its tail measures only its length, so no bound was looked at.
+    /// The run was overloaded: its tail measures only its length, so no bound was checked.
     Overloaded,
     /// The run lost more than [`LOST_FRACTION_MAX`] of all requests, or of a bounded class: the latencies of the
-    /// others say nothing about it, so no bound was looked at.
+    /// other requests prove nothing, so no bound was checked.
     Lossy(Loss),
 }
 
 /// The requests that a run lost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Whose: all requests, or those of one class.
+    /// The scope of the loss: all requests, or those of one class.
     pub scope: Scope,
-    /// How much of them, 0 to 1.
+    /// The lost fraction, 0 to 1.
     pub fraction: f64,
 }
 
@@ -41,7 +41,7 @@ impl Verdict {
 pub struct Violation {
     /// The bound, its scope narrowed to the class that broke it.
     pub bound: Bound,
-    /// The value found; `None` when no request was measured, which shows nothing to be kept.
+    /// The value found; `None` when no request was measured, which counts as a broken bound.
     pub value: Option<f64>,
 }
 

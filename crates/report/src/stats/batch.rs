@@ -19,8 +19,8 @@ pub struct BatchMeans {
     pub batch_len: usize,
     /// Lag-1 autocorrelation of the batch means.
     pub lag1: f64,
-    /// Whether `lag1` is small enough for the batch means to pass as independent. If not, the run
-    /// is too short for its correlation and the interval is too narrow.
+    /// Whether `lag1` is small enough to treat the batch means as independent. Otherwise the run is
+    /// too short for its correlation, and the interval is too narrow.
     pub independent: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Intervals, and what samples must be to support one.
+//! Confidence intervals, and the checks whether samples support one.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ impl ConfidenceInterval {
 
     /// Whether the two intervals share a value.
     ///
-    /// Intervals that do not overlap differ; ones that do may differ all the same, which
+    /// Estimates whose intervals do not overlap differ. Where the intervals overlap,
     /// [`difference_interval`](super::difference_interval) decides.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.lo <= other.hi && other.lo <= self.hi
@@ -50,7 +50,7 @@ pub enum StatsError {
         what: &'static str,
         /// The fewest that support it.
         needed: usize,
-        /// How many there were.
+        /// The number of samples given.
         got: usize,
     },
     /// A sample that is infinite, not a number, or outside the statistic's domain.
@@ -62,7 +62,7 @@ pub enum StatsError {
         index: usize,
         /// Its value.
         value: f64,
-        /// What it had to be.
+        /// The condition that it violates.
         domain: &'static str,
     },
     /// A probability outside 0 to 1.

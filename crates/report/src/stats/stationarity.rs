@@ -2,8 +2,8 @@
 //!
 //! A queue below saturation wanders and returns; one above it grows linearly with time. A run is cut
 //! into batches of equal duration, and three questions are put to the second half of its backlog
-//! series, where the filling of the initially empty system is over. Overload is declared only
-//! when all three say so:
+//! series, where the filling of the initially empty system is over. Overload is declared only when
+//! all three answers are yes:
 //!
 //! 1. *Is the drift more than chance?* The mean change from batch to batch is positive at the 99 %
 //!    level, one-sided, by Student's t on the changes. Above saturation a backlog is a random walk

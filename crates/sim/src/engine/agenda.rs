@@ -1,26 +1,26 @@
-//! The next event of each worker: who is first is known at once, and a worker's new time is
-//! compared with those of its block, and the block's with the other blocks'.
+//! The next event of each worker. The earliest is known at once. A worker's new time is compared
+//! with the times of its block, and the block's earliest with those of the other blocks.
 
 use crate::server::NEVER;
 
-/// Low bits of an entry that say whose it is; the time is above them, so the smaller entry is the
-/// earlier event, and on a tie that of the lower index.
+/// The low bits of an entry hold the player's index and the high bits the time. So the smaller entry is
+/// the earlier event, and on a tie the event of the lower index.
 const PLAYER_BITS: u32 = 10;
 const PLAYER_MASK: u64 = (1 << PLAYER_BITS) - 1;
 
-/// The latest time of an event: half a year of virtual time. Later is never.
+/// The latest time of an event: half a year of virtual time. Later times count as never.
 const LAST_NS: u64 = NEVER >> PLAYER_BITS;
 
-/// A cache line of entries. Up to some dozens of players, comparing a line is faster than climbing a tree, each of whose
-/// levels waits for a store to the one below.
+/// A cache line of entries. Up to some dozens of players, comparing a line is faster than climbing a tree: each level of
+/// a tree waits for a store to the level below.
 const BLOCK: usize = 8;
 
-/// Everyone's next event, for a fixed number of players; on a tie the lower index is first.
+/// The next event of each of a fixed number of players (workers or servers); on a tie the lower index is first.
 pub(crate) struct Agenda {
     first: u64,
-    /// Of up to sixteen players, as most servers have workers: here, without a way through memory.
+    /// Up to sixteen players, as many as most servers have workers: stored inline, without an indirection.
     few: Few,
-    /// Of more: their entries, and the first of each block, in blocks again.
+    /// More players: their entries, and the first of each block, again in blocks.
     entries: Box<[[u64; BLOCK]]>,
     firsts: Box<[[u64; BLOCK]]>,
 }
@@ -67,7 +67,7 @@ impl Agenda {
         (self.first & PLAYER_MASK) as usize
     }
 
-    /// The player's event is now at this time.
+    /// Sets the time of the player's event.
     #[inline]
     pub(crate) fn set(&mut self, player: usize, at_ns: u64) {
         let entry = at_ns.min(LAST_NS) << PLAYER_BITS | player as u64;

@@ -1,4 +1,5 @@
-//! The delay until an arrival is seen: none by a dispatcher's thread; else until one of the workers that take turns as the dispatcher looks.
+//! The delay until an arrival is seen. A dispatcher's thread sees it at once; where workers take turns as the dispatcher, one of them must
+//! first look.
 
 use super::Engine;
 use crate::Costs;
@@ -17,8 +18,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// When the first of the workers, all of which are busy, looks up from what it runs: at its request's end, or at that of a slice.
-    /// Then it pays for the request that it finds.
+    /// The time when the first of the workers, all of them busy, looks for arrivals: at the end of its request or of a slice. That worker
+    /// pays for the request that it finds.
     fn seen_by_worker_ns(&mut self, now_ns: u64) -> u64 {
         let Costs {
             look_ns,

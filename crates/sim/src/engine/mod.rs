@@ -1,8 +1,8 @@
-//! A server in virtual time: it owns the time, carries decisions out and makes none.
+//! A server in virtual time: it owns the time and carries out the policy's decisions.
 //!
-//! Every worker has at most one event of its own (it looks up from what it runs), kept in a
-//! [`Agenda`]; whatever else takes time (the dispatcher's work, hand-offs, completion notices)
-//! lies in a heap that is empty in an ideal system. Arrivals come from outside.
+//! Every worker has at most one event of its own, the end of its request, slice or quantum, kept in an
+//! [`Agenda`]. All other delayed events (the dispatcher's work, hand-offs, completion notices) lie in
+//! a heap that is empty in an ideal system. The driver feeds the arrivals.
 
 pub(crate) mod agenda;
 mod lookout;
@@ -31,19 +31,19 @@ use worker::{OnDispatcher, SimWorker, Start};
 /// An event on its way to the dispatcher or to a worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Delayed {
-    /// A request the dispatcher is working its way to.
+    /// A request in the dispatcher's backlog of arrivals.
     Arrival { job: JobId },
     /// A request on its way to a worker.
     Handoff { worker: WorkerId, job: JobId },
-    /// A completion the dispatcher does not know of yet.
+    /// A completion that the dispatcher has not noticed yet.
     Notice {
         worker: WorkerId,
         job: JobId,
         cpu_ns: u64,
     },
-    /// An unfinished request the dispatcher does not know to be back yet.
+    /// An interrupted request that the dispatcher has not taken back yet.
     GivenBack { worker: WorkerId, job: JobId },
-    /// The dispatcher's own stint is over.
+    /// The dispatcher's slice on a request of its own is over.
     StintOver,
 }
 
@@ -61,17 +61,17 @@ pub(crate) struct Engine<I, L, M> {
     stops: Agenda,
     delayed: BinaryHeap<Reverse<(u64, u64, Delayed)>>,
     delayed_count: u64,
-    /// Until when the dispatcher works through what arrived, or on a request of its own.
+    /// When the dispatcher is free: until then it handles arrivals or runs a request of its own.
     dispatcher_free_ns: u64,
     stint: Option<OnDispatcher>,
     work: Work,
-    /// Workers that are there and run nothing.
+    /// Workers that are present and idle.
     idle: usize,
     now_ns: u64,
     revisions: u64,
     /// Requests ever handed out by the ingress.
     dispatched: u64,
-    /// The slices that ran, if they are recorded.
+    /// Recorder of slices, for experiments with a trace window.
     tape: Option<Tape>,
 }
 
@@ -103,7 +103,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         engine
     }
 
-    /// A request stops running, on a worker or on the dispatcher.
+    /// Records that a request stops running, on a worker or on the dispatcher.
     #[inline]
     fn note(&mut self, id: JobId, runner: Runner, from_ns: u64, done: bool) {
         if let Some(tape) = &mut self.tape {
@@ -124,8 +124,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.monitor.next_deadline_ns().unwrap_or(NEVER)
     }
 
-    /// A worker that was freed and got nothing has no next event. Only now: most get something at
-    /// once, and its time is set by that.
+    /// Clears the next event of a freed worker that got no request. Called last, since most freed workers
+    /// get a request at once, which sets their time.
     #[inline]
     fn settle(&mut self, worker: usize) {
         if self.workers[worker].is_free() {
@@ -133,7 +133,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// A role asked to be called although nothing happens.
+    /// Calls the role whose deadline has come.
     fn deadline(&mut self, at_ns: u64, sink: &mut impl Sink) {
         self.advance_to(at_ns);
         if self.monitor.next_deadline_ns() == Some(at_ns) {
@@ -165,7 +165,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// A request that nobody places; the bound is that of the shared queue.
+    /// Puts an arrival into the shared queue, where no dispatcher and no steering places it; this queue's limit applies.
     fn share_arrival(&mut self, id: JobId, sink: &mut impl Sink) {
         if self.queues.shared_len() >= self.queue_limit {
             return self.shed(id, sink);
@@ -179,8 +179,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.requests.remove(id);
     }
 
-    /// Carries out every decision there is. What an interruption gives back and whom it frees are
-    /// the ingress's business again.
+    /// Carries out decisions until none is left. It repeats because an interruption gives a request back
+    /// to the ingress and frees a worker.
     #[inline]
     fn decide(&mut self, sink: &mut impl Sink) {
         loop {
@@ -199,7 +199,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// Whether the monitor interrupted someone because of what happened.
+    /// Polls the monitor and carries out its interruption. Returns whether there was one.
     fn interrupt(&mut self) -> bool {
         if M::ON_DISPATCHER && self.working().is_some() {
             return false;
@@ -228,11 +228,11 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// A request is in a worker's queue. An idle worker is woken at once by work it may take.
+    /// Puts a request into a worker's queue, and wakes idle workers that may take it.
     #[inline]
     fn receive(&mut self, worker: WorkerId, job: JobId, sink: &mut impl Sink) {
         let queued = self.queues.len(worker.index());
-        // Where the network steers, the bound is that of the workers' own queues.
+        // Where the network steers, the limit applies to each worker's own queue.
         if I::OWNER == Owner::Steering && queued >= self.queue_limit {
             return self.shed(job, sink);
         }
@@ -246,7 +246,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.wake(worker.index() + 1);
     }
 
-    /// A worker that went on because nothing else waited at it looks up when its present slice or quantum is over.
+    /// After a request joined its queue: a worker that runs alone, without slices or quanta, must stop at the end of the present one.
     #[inline]
     fn joined(&mut self, worker: usize) {
         let at = &mut self.workers[worker];
@@ -261,7 +261,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.stops.set(worker, at.next_ns());
     }
 
-    /// There is new work. Idle workers that may take it look, from `first` on.
+    /// Lets idle workers look for new work, from `first` on, where workers steal.
     #[inline]
     fn wake(&mut self, first: usize) {
         if L::STEALS && self.queues.waiting() > 0 && self.idle > 0 {
@@ -275,7 +275,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// If the worker is idle, it asks its policy what to run, and begins it `after_ns` from now.
     #[inline]
     fn look_for_work(&mut self, worker: usize, after_ns: u64) {
-        // A worker that takes from no other queue finds nothing while its own is empty.
+        // A worker that does not steal finds nothing while its own queue is empty.
         let nothing_here = !L::STEALS && self.queues.len(worker) == 0;
         if nothing_here || !self.workers[worker].is_idle() {
             return;
@@ -318,8 +318,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.stops.set(worker, at.next_ns());
     }
 
-    /// The worker finished, or its slice is over, or the monitor asked to look, or it leaves what
-    /// it was interrupted at. Whether it is free of what it was at.
+    /// The worker's event: its request is done, its slice or quantum is over, or it has left an
+    /// interrupted request. Returns whether the worker is free of its request.
     #[inline]
     fn worker_looks_up(&mut self, worker: usize, sink: &mut impl Sink) -> bool {
         let at = &self.workers[worker];
@@ -377,7 +377,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// The worker carries the monitor out itself: its request takes longer by the look at it. By how much, ns.
+    /// The worker runs the monitor itself, which delays its request. Returns the delay, ns.
     fn pay_for_renewal(&mut self, worker: usize) -> u64 {
         let renew_ns = self.costs.renew_ns;
         let at = &mut self.workers[worker];
@@ -392,15 +392,15 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.goes_on(worker)
     }
 
-    /// The worker goes on with what it is at, until it next looks up.
+    /// The worker goes on with its request until its next event.
     #[inline]
     fn goes_on(&mut self, worker: usize) -> bool {
         self.stops.set(worker, self.workers[worker].next_ns());
         false
     }
 
-    /// The worker is to stop what it runs. It pays for that before it switches, or the request
-    /// does later. Whether it is free at once.
+    /// Interrupts the worker's request. The cost is charged to the worker before it switches, or to
+    /// the request's remaining service. Returns whether the worker is free at once.
     #[inline]
     fn preempt(&mut self, worker: usize) -> bool {
         let SimWorker {
@@ -433,7 +433,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// The worker is free of what it was interrupted at, which is queued again.
+    /// Queues the worker's interrupted request again, and lets the worker look for work.
     #[inline]
     fn leave(&mut self, worker: usize) {
         let id = self.free(worker);
@@ -470,7 +470,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// When the dispatcher will know of what happens at a worker now.
+    /// When the dispatcher notices an event that happens at a worker now.
     #[inline]
     fn known_at_ns(&self) -> u64 {
         let notice_ns = self.now_ns + self.costs.completion_ns;
@@ -480,7 +480,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
     }
 
-    /// When the dispatcher will have dealt with a request that comes back now.
+    /// When the dispatcher has queued a request that comes back now.
     #[inline]
     fn taken_back_at_ns(&mut self) -> u64 {
         let known_at_ns = self.known_at_ns();
@@ -523,7 +523,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.look_for_work(worker, 0);
     }
 
-    /// The dispatcher knows that a request is done.
+    /// The dispatcher notices that a request is done.
     #[inline]
     fn noticed(&mut self, worker: WorkerId, job: JobId, cpu_ns: u64, sink: &mut impl Sink) {
         self.ingress.finished(self.now_ns, worker, job, cpu_ns);

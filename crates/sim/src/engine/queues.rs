@@ -1,4 +1,4 @@
-//! The workers' queues: what rings are to the live server.
+//! The workers' queues: the counterpart of the live server's rings.
 
 use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::systems::SharedQueues;
@@ -9,22 +9,22 @@ use std::collections::VecDeque;
 pub(super) struct WorkerQueues {
     own: Vec<Own>,
     shared: Vec<SharedJobs>,
-    /// Requests that each of them has room for.
+    /// Capacity of each shared queue, in requests.
     shared_room: usize,
-    /// Requests in all of them.
+    /// Requests in all queues together.
     waiting: usize,
-    /// As [`Backlog::congested`].
+    /// The value of [`Backlog::congested`].
     pub(super) congested: u64,
-    /// As [`Backlog::short_ns`], by worker.
+    /// The value of [`Backlog::short_ns`], by worker.
     short_ns: Vec<u64>,
-    /// As [`Backlog::is_long`], by worker.
+    /// The classes of [`Backlog::is_long`], by worker.
     longs: Vec<BitSet>,
-    /// As [`Queues::sibling`], by worker.
+    /// The value of [`Queues::sibling`], by worker.
     siblings: Vec<Option<WorkerId>>,
 }
 
-/// A worker's own queue. Its head is kept apart: under a dispatcher that hands out one request at a time there is
-/// nothing else, and it passes through without a look at the list.
+/// A worker's own queue. Its head is a field of its own: under a dispatcher that hands out one request at a time,
+/// the queue never touches the list.
 #[derive(Clone, Default)]
 struct Own {
     head: Option<JobId>,
@@ -113,13 +113,13 @@ impl WorkerQueues {
         self.shared.iter().map(|shared| shared.jobs.len()).sum()
     }
 
-    /// Puts a request that nobody places into the shared queue.
+    /// Puts a request that neither a dispatcher nor steering places into the shared queue.
     pub(super) fn push_unplaced(&mut self, job: JobId) {
         let fits = self.push_shared(0, job);
         debug_assert!(fits, "the queue of all that arrives has room for it");
     }
 
-    /// `false` where the queue has no room left.
+    /// Returns `false` when the queue is full.
     pub(super) fn push_shared(&mut self, queue: usize, job: JobId) -> bool {
         let shared = &mut self.shared[queue];
         if shared.jobs.len() >= self.shared_room {
@@ -131,7 +131,7 @@ impl WorkerQueues {
         true
     }
 
-    /// As one worker sees them.
+    /// The view of one worker.
     #[inline]
     pub(super) fn seen_by(&mut self, worker: usize) -> SimQueues<'_> {
         SimQueues {
@@ -141,7 +141,7 @@ impl WorkerQueues {
     }
 }
 
-/// The queues through one worker's eyes.
+/// One worker's view of the queues.
 pub(super) struct SimQueues<'a> {
     queues: &'a mut WorkerQueues,
     me: usize,

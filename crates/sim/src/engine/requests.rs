@@ -1,14 +1,14 @@
-//! The requests in flight, in slots that are used again.
+//! The requests in flight, in reused slots.
 
 use crate::server::SimRequest;
 use headway_policy::{ClassId, Job, JobId};
 
-/// A request in flight, on a cache line of its own. In this order, so that what is written apart is not read together:
-/// a load wider than the last store waits for it.
+/// A request in flight, on a cache line of its own. The order of the fields keeps separately written fields out of one
+/// wide load: a load wider than the last store waits for it.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct InFlight {
-    /// Its service time and what probes and interruptions added to it, ns.
+    /// Its service time plus the costs of probes and interruptions, ns.
     pub(super) needs_ns: u64,
     pub(super) request: SimRequest,
     /// Service it received before it was last interrupted, ns.
@@ -30,7 +30,7 @@ impl InFlight {
         self.needs_ns - self.attained_ns
     }
 
-    /// As policies see it.
+    /// The request as policies see it.
     #[inline]
     pub(super) fn job(&self, id: JobId) -> Job {
         Job {
@@ -52,7 +52,7 @@ pub(super) struct RequestSlab {
 }
 
 impl RequestSlab {
-    /// Stores a request; the flag says that ids have grown beyond what there was.
+    /// Stores a request. The flag tells whether the range of ids has grown.
     #[inline]
     pub(super) fn insert(&mut self, request: InFlight) -> (JobId, bool) {
         if let Some(id) = self.free.pop() {
@@ -69,7 +69,7 @@ impl RequestSlab {
         self.slots.capacity()
     }
 
-    /// How many there are.
+    /// Number of requests in flight.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -1,4 +1,4 @@
-//! The engine as whoever feeds it sees it.
+//! The engine's interface to its driver.
 
 use super::requests::InFlight;
 use super::{Delayed, Engine};
@@ -75,7 +75,7 @@ impl<I: Ingress, L: Local, M: Monitor> Directed for Engine<I, L, M> {
     fn would_start(&self, request: &SimRequest) -> bool {
         match I::OWNER {
             Owner::Dispatcher => self.ingress.would_start(ClassId(request.taken_for)),
-            // Idle workers help themselves to whatever lies anywhere.
+            // Idle workers steal waiting requests from every queue.
             Owner::Steering | Owner::Nobody => L::STEALS && self.idle > 0,
         }
     }
@@ -94,7 +94,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         if stop_ns <= delayed_ns {
             let worker = self.stops.first();
             let freed = self.worker_looks_up(worker, sink);
-            // A worker that goes on with its request changes nothing that the dispatcher decides by.
+            // A worker that goes on with its request changes no input of the dispatcher's decisions.
             if freed || M::POLLS || I::WORKS {
                 self.decide(sink);
                 self.settle(worker);
@@ -105,7 +105,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         }
     }
 
-    /// The dispatcher sees the request once it has worked its way to it.
+    /// The dispatcher sees the request after its earlier work.
     #[inline]
     fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink) {
         self.advance_to(now_ns);
@@ -125,7 +125,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
             self.dispatcher_free_ns = seen_ns;
             return self.delay(seen_ns, Delayed::Arrival { job: id });
         }
-        // From what is at hand: reading it back would wait for the stores.
+        // Built from local values: reading the slot back would wait for the stores.
         self.admit(in_flight.job(id), sink);
         self.decide(sink);
     }

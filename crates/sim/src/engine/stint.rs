@@ -1,4 +1,4 @@
-//! A dispatcher that also works: its stints at requests of its own (Concord § 3.3).
+//! A dispatcher that also runs requests: its slices on requests of its own (Concord § 3.3).
 
 use super::worker::OnDispatcher;
 use super::{Delayed, Engine};
@@ -13,7 +13,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.stint.filter(|_| I::WORKS)
     }
 
-    /// Whether it has nothing left to see to at this time.
+    /// Whether the dispatcher has no other work at this time.
     pub(super) fn dispatcher_is_idle(&self) -> bool {
         self.stint.is_none()
             && self.dispatcher_free_ns <= self.now_ns

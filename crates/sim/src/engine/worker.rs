@@ -7,20 +7,20 @@ use headway_policy::JobId;
 enum WorkerState {
     Idle,
     Serving,
-    /// Interrupted; it pays for that before it is free.
+    /// Its request was interrupted, and the worker pays for it before it is free.
     Leaving,
 }
 
-/// A request that a worker begins to serve; times but the first count from that.
+/// A request that a worker begins to serve. Durations count from `from_ns`.
 #[derive(Clone, Copy)]
 pub(super) struct Start {
     pub(super) running: JobId,
     pub(super) from_ns: u64,
-    /// How long it takes if nothing comes between.
+    /// Remaining service if nothing interrupts it.
     pub(super) left_ns: u64,
     /// When the worker interrupts itself.
     pub(super) slice_ns: Option<u64>,
-    /// When the monitor wants to look at it.
+    /// When the monitor checks the worker.
     pub(super) look_ns: Option<u64>,
 }
 
@@ -36,22 +36,22 @@ pub(super) struct OnDispatcher {
 #[derive(Clone, Copy)]
 pub(super) struct SimWorker {
     state: WorkerState,
-    /// Whether the server still has it.
+    /// Whether the server has lost this worker.
     away: bool,
     /// The request that it runs, unless it is idle.
     pub(super) running: JobId,
     pub(super) epoch: u64,
-    /// When the present stretch of service began, what comes before it paid.
+    /// When the present slice of service began, after the costs of starting it.
     pub(super) serving_from_ns: u64,
-    /// When the request is done, if nothing comes between.
+    /// When the request is done if nothing interrupts it.
     pub(super) done_ns: u64,
     /// When its slice is over.
     pub(super) slice_over_ns: u64,
-    /// When the monitor wants to look at it; or, leaving, when it has left.
+    /// When the monitor checks the worker; in the state `Leaving`, when it has left the request.
     pub(super) look_ns: u64,
-    /// It goes on in such steps while nothing else waits at it, ns; 0: it does not.
+    /// Length of the slices or quanta that pass without an event while no other request waits at the worker, ns; 0: none pass so.
     alone_step_ns: u64,
-    /// From when these steps count.
+    /// Start of the first of these steps.
     alone_from_ns: u64,
 }
 
@@ -83,15 +83,15 @@ impl SimWorker {
         self.alone_step_ns = 0;
     }
 
-    /// Goes on, in steps from now on, until it has company.
+    /// Goes on without events, in steps from now on, until another request waits at the worker.
     #[inline]
     pub(super) fn go_on_alone(&mut self, now_ns: u64, step_ns: u64) {
         self.alone_from_ns = now_ns;
         self.alone_step_ns = step_ns;
     }
 
-    /// Something else waits at it now. When its present step is over, if it goes on in steps: what ends at this very time ended
-    /// before.
+    /// Another request waits at the worker now. Returns the end of the present step if the worker goes on in steps; a step that
+    /// ends at this very time has ended before.
     #[inline]
     pub(super) fn has_company(&mut self, now_ns: u64) -> Option<u64> {
         let step_ns = std::mem::take(&mut self.alone_step_ns);
@@ -99,7 +99,7 @@ impl SimWorker {
         Some(self.alone_from_ns + (steps + 1) * step_ns)
     }
 
-    /// Stops serving, and is free after what that costs.
+    /// Stops serving; the worker is free at `left_ns`, after the cost of stopping.
     #[inline]
     pub(super) fn leave_at(&mut self, left_ns: u64) {
         self.state = WorkerState::Leaving;
@@ -109,7 +109,7 @@ impl SimWorker {
         self.alone_step_ns = 0;
     }
 
-    /// When it looks for arrivals, as it does once every `look_ns`, and at its request's end.
+    /// When the worker next looks for arrivals: once every `look_ns`, and at its request's end.
     #[inline]
     pub(super) fn looks_up_ns(&self, now_ns: u64, look_ns: u64) -> u64 {
         if self.state != WorkerState::Serving {
@@ -119,7 +119,7 @@ impl SimWorker {
         self.done_ns.min(self.serving_from_ns + slices * look_ns)
     }
 
-    /// When it looks up next.
+    /// When the worker's next event is.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.done_ns.min(self.slice_over_ns).min(self.look_ns)
@@ -131,13 +131,13 @@ impl SimWorker {
         self.alone_step_ns = 0;
     }
 
-    /// Whether it runs nothing.
+    /// Whether the worker runs no request.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.state == WorkerState::Idle
     }
 
-    /// Whether it is there and runs nothing.
+    /// Whether the worker is present and runs no request.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.state == WorkerState::Idle && !self.away
@@ -157,7 +157,7 @@ impl SimWorker {
         self.away = true;
     }
 
-    /// Whether it was away and is idle now that it is back.
+    /// Marks the worker as present. Returns whether it was away and is idle now.
     pub(super) fn come_back(&mut self) -> bool {
         std::mem::replace(&mut self.away, false) && self.is_idle()
     }

@@ -1,4 +1,4 @@
-//! One application while it runs: its server, its arrivals, and what is noted of it.
+//! One application while it runs: its server, its arrivals, and its measurements.
 
 use super::arrivals::SteppedArrivals;
 use super::experiment::{App, AppWork, HostExperiment};
@@ -19,7 +19,7 @@ pub(super) struct MeasuredSpan {
 }
 
 impl MeasuredSpan {
-    /// How much of a stretch of time is measured, ns.
+    /// The measured part of an interval, ns.
     pub(super) fn part_ns(self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns
             .min(self.to_ns)
@@ -34,7 +34,7 @@ impl MeasuredSpan {
 /// Sums over the measured time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sums {
-    /// Core time between being given a core and having left it.
+    /// Core time from the grant of a core until the kthread has left it.
     pub(super) allocated_ns: u64,
     /// Core time spent on requests, or on batch work.
     pub(super) useful_ns: u64,
@@ -49,14 +49,14 @@ pub(super) struct Sums {
 pub(super) struct Application {
     pub(super) sums: Sums,
     pub(super) measured: MeasuredSpan,
-    /// Since the start, for allocators that estimate.
+    /// Usage since the start, for allocators that estimate.
     usage: Usage,
     seen_ns: u64,
     pub(super) body: AppState,
-    /// Kthreads that have a core and run on it.
+    /// Kthreads that run on a core.
     running: usize,
     most: u64,
-    /// Whether its kthreads heed no signal to leave.
+    /// Whether its kthreads ignore the signal to leave.
     pub(super) refuses: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum AppState {
     Batch,
 }
 
-/// The part of an application that serves.
+/// The server part of an application.
 pub(super) struct Serving {
     pub(super) server: Box<dyn SimulatedServer>,
     arrivals: SteppedArrivals,
@@ -110,7 +110,7 @@ impl Application {
         matches!(self.body, AppState::Batch)
     }
 
-    /// When its server does something next of its own accord.
+    /// The time of its server's next event.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         match &self.body {
@@ -127,7 +127,7 @@ impl Application {
         }
     }
 
-    /// Whether requests are under way.
+    /// Number of requests in its server.
     pub(super) fn in_flight(&self) -> usize {
         match &self.body {
             AppState::Server(serving) => serving.server.in_flight(),
@@ -143,7 +143,7 @@ impl Application {
         }
     }
 
-    /// Up to now nothing has changed since the last time: sums up what that was.
+    /// Accounts for the time since the last call, during which no state changed.
     #[inline]
     pub(super) fn advance_to(&mut self, now_ns: u64) {
         let for_ns = now_ns - self.seen_ns;
@@ -165,7 +165,7 @@ impl Application {
         self.seen_ns = now_ns;
     }
 
-    /// The server carries out what happens next.
+    /// The server carries out its next event.
     #[inline]
     pub(super) fn step(&mut self) {
         let now_ns = self.next_ns();
@@ -214,7 +214,7 @@ impl Application {
         self.with_server(|server, left| server.revoke(now_ns, WorkerId(kthread.0), left));
     }
 
-    /// Two kthreads share a physical core from now on, or no more.
+    /// Sets or clears the kthread on the sibling hyper-thread.
     pub(super) fn set_sibling(&mut self, kthread: KthreadId, sibling: Option<KthreadId>) {
         if let AppState::Server(serving) = &mut self.body {
             let sibling = sibling.map(|sibling| WorkerId(sibling.0));
@@ -222,7 +222,7 @@ impl Application {
         }
     }
 
-    /// Whether a kthread that runs on its core finds nothing to do.
+    /// Whether a kthread that runs on its core finds no work.
     #[inline]
     pub(super) fn is_idle(&self, kthread: KthreadId) -> bool {
         match &self.body {
@@ -241,7 +241,7 @@ impl Application {
         }
     }
 
-    /// A batch application has a thread in its queue whenever anyone looks.
+    /// Counters of the shared queue. A batch application always has a thread in it.
     pub(super) fn shared(&self) -> Counters {
         match &self.body {
             AppState::Server(serving) => serving.server.central_counters(),
@@ -249,7 +249,7 @@ impl Application {
         }
     }
 
-    /// Up to the last event of its own.
+    /// Usage up to `now_ns`, including the time since the application's last event.
     pub(super) fn usage(&self, now_ns: u64) -> Usage {
         let for_ns = now_ns - self.seen_ns;
         let (busy, runnable) = match &self.body {
@@ -318,7 +318,7 @@ impl Serving {
         })
     }
 
-    /// Notes what left the server.
+    /// Records the requests that left the server.
     fn note(&mut self, sums: &mut Sums, measured: MeasuredSpan) {
         for Left {
             at_ns,

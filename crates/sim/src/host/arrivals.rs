@@ -1,11 +1,11 @@
-//! SteppedArrivals at a rate that changes in steps.
+//! Arrivals at a rate that changes in steps.
 
 use super::experiment::RateStep;
 use crate::server::NEVER;
 use headway_workload::{Arrival, Generator, Offered, Workload};
 
 /// One step after the other, each with a generator of its own. Poisson arrivals have no memory, so
-/// that starting anew at a step is exactly the process whose rate changes there.
+/// a new generator at each step gives exactly the process whose rate changes there.
 pub(super) struct SteppedArrivals {
     workload: Workload,
     steps: Vec<RateStep>,
@@ -18,7 +18,7 @@ pub(super) struct SteppedArrivals {
 }
 
 impl SteppedArrivals {
-    /// Until `until_ns`; the last step lasts until then.
+    /// Arrivals until `until_ns`, the end of the last step.
     pub(super) fn new(workload: &Workload, steps: &[RateStep], until_ns: u64, seed: u64) -> Self {
         let mut start_ns = 0;
         let mut clipped = Vec::with_capacity(steps.len());

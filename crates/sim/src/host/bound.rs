@@ -1,23 +1,23 @@
-//! The best any slow allocator could do (Shenango § 2, Figure 1): the fewest cores that keep the tail of an
-//! M/M/n queue below a limit over one interval, for which they are then all allocated.
+//! An upper bound for slow allocators (Shenango § 2, Figure 1): the fewest cores that keep the tail of an M/M/n
+//! queue below a limit, allocated for the whole interval.
 //!
-//! As in the paper, every interval starts with an empty queue and what is left at its end is done at once:
-//! its latency counts up to the interval's end. A conservative bound: real allocators must guess the number of
-//! cores, pay for changing it, and keep what is queued.
+//! As in the paper, every interval starts with an empty queue, and requests left at its end finish at once:
+//! their latency counts up to that end. A conservative bound: real allocators must guess the number of cores,
+//! pay for changing it, and keep what is queued.
 
 use headway_policy::Rng;
 use headway_workload::{Generator, Offered, Workload};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The best that a slow allocator can reach at one offered load.
+/// The bound for a slow allocator at one offered load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IntervalBound {
     /// Offered work, cores (erlang).
     pub offered_cores: f64,
     /// Fewest cores that keep the limit.
     pub cores: usize,
-    /// Offered ÷ allocated.
+    /// Offered ÷ allocated cores.
     pub efficiency: f64,
 }
 
@@ -59,7 +59,7 @@ pub fn optimal_interval_bound(
         .collect()
 }
 
-/// M/M/n/FCFS, begun anew at every interval.
+/// An M/M/n/FCFS queue that restarts empty at every interval.
 struct Intervals {
     offered_cores: f64,
     mean_ns: u64,
@@ -116,8 +116,8 @@ pub fn mmc_p_wait(offered: f64, cores: usize) -> f64 {
     blocked / (1.0 - rho + rho * blocked)
 }
 
-/// Fewest cores with which the 99.9th percentile of an M/M/c queue's latency in steady state is at
-/// most `limit_means` mean service times: what theory says of intervals that never end.
+/// Fewest cores with which the 99.9th percentile of an M/M/c queue's latency in steady state is at most
+/// `limit_means` mean service times: the theory's value for an endless interval.
 ///
 /// P(latency > t) = e^−t + C·(e^−(c−a)t − e^−t)/(1 − (c − a)), service rate 1; at c − a = 1 the second term is
 /// C·t·e^−t (Gross and Harris, § 2.3).
@@ -151,8 +151,8 @@ mod tests {
         assert!((mmc_p_wait(1.0, 2) - 1.0 / 3.0).abs() < 1e-12);
     }
 
-    /// Long intervals are steady state: the simulation needs the cores that theory says, or, where the
-    /// tail is within a percent of the limit, one beside.
+    /// Long intervals are steady state: the simulation needs the theory's number of cores. Where the tail is
+    /// within a percent of the limit, it may differ by one.
     #[test]
     fn long_intervals_agree_with_theory() {
         let loads = [0.5, 1.5, 3.0, 6.0];

@@ -1,11 +1,11 @@
-//! Whether a host's experiment can be run.
+//! Checks of a host's experiment.
 
 use super::experiment::{AppWork, HostExperiment};
 use crate::error::{SimError, in_range};
 use headway_policy::host::systems;
 
 impl HostExperiment {
-    /// Whether it can be run.
+    /// Checks the experiment without running it.
     ///
     /// # Errors
     /// As [`Self::run`].

@@ -1,15 +1,15 @@
-//! What moving a core costs.
+//! The costs of moving a core.
 
 use serde::{Deserialize, Serialize};
 
-/// Costs of a host's machinery, ns. By default Shenango's: 5.9 µs from the decision to the new
-/// kthread's first instruction, of which less than 2 µs of the daemon's (§ 3.1, Table 1 and Figure 6). The
-/// paper gives the two sums; how they divide into steps is ours.
+/// Costs of a host's machinery, ns. By default Shenango's: 5.9 µs from the decision to the new kthread's
+/// first instruction, of which less than 2 µs of the daemon's (§ 3.1, Table 1 and Figure 6). The paper
+/// gives the two sums; their division into steps is ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostCosts {
-    /// The daemon's serial work for one step: telling a kthread to leave, or waking one. A core taken from
-    /// another application needs both.
+    /// The daemon's serial work for one step: signalling a kthread to leave, or waking one. Moving a core
+    /// between applications takes both steps.
     pub daemon_ns: u64,
     /// From the daemon's signal until the kthread has left.
     pub leave_ns: u64,
@@ -18,12 +18,12 @@ pub struct HostCosts {
     /// From a kthread's decision to park until the daemon has its core. Linux switches processes in
     /// about 600 ns (§ 4.1.1).
     pub park_ns: u64,
-    /// How long a kthread looks for work before it parks: a couple of microseconds (§ 5).
+    /// The time that a kthread looks for work before it parks: a couple of microseconds (§ 5).
     pub spin_ns: u64,
-    /// The daemon's serial work per request, where requests pass through it; 154 ns are the paper's
-    /// 6.5 million a second (§ 8). 0: they reach the applications without it.
+    /// The daemon's serial work per request, where requests pass through it; 154 ns are the paper's 6.5
+    /// million a second (§ 8). 0: requests bypass the daemon.
     pub packet_ns: u64,
-    /// A kthread's work per request beside the service itself.
+    /// A kthread's work per request besides the service itself.
     pub overhead_ns: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for HostCosts {
 }
 
 impl HostCosts {
-    /// Nothing costs anything.
+    /// All costs are zero.
     pub const FREE: Self = Self {
         daemon_ns: 0,
         leave_ns: 0,
@@ -53,7 +53,7 @@ impl HostCosts {
         overhead_ns: 0,
     };
 
-    /// From the decision to take a core from one application until it runs another.
+    /// The time from the decision to move a core until it runs the other application.
     #[must_use]
     pub fn reallocation_ns(&self) -> u64 {
         2 * self.daemon_ns + self.leave_ns + self.wake_ns

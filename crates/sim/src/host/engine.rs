@@ -1,8 +1,8 @@
-//! The event loop of a host: it owns the time, carries the allocator's moves out, and makes none.
+//! The event loop of a host: it owns the time and carries out the allocator's moves.
 //!
-//! The life of a core: the daemon wakes a kthread on it (the application pays for it from then on); the
-//! kthread runs; it finds nothing for a while and parks, or the daemon signals it and it leaves; the
-//! allocator hears that the core is free.
+//! The life of a core: the daemon wakes a kthread on it (the application pays for it from then on); the kthread
+//! runs; it finds no work for a while and parks, or the daemon signals it and it leaves; the allocator gets the
+//! free core back.
 
 use super::application::Application;
 use super::experiment::HostExperiment;
@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 impl HostExperiment {
-    /// Runs it.
+    /// Runs the experiment.
     ///
     /// # Errors
     /// [`SimError`] when a policy, a workload or a figure is not valid.
@@ -29,7 +29,7 @@ impl HostExperiment {
     }
 }
 
-/// Runs an experiment under whatever allocator its policy names.
+/// Runs an experiment under the allocator that its policy names.
 struct RunHost<'a> {
     experiment: &'a HostExperiment,
 }
@@ -50,12 +50,12 @@ impl HostVisit for RunHost<'_> {
     }
 }
 
-/// A pending event. `tenancy` tells the tenants of a core apart: a signal may arrive after its kthread has left.
+/// A pending event. `tenancy` identifies the core's tenant: a signal may arrive after its kthread has left.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The kthread is through the kernel and runs.
+    /// The kthread has passed the kernel's wake-up and runs.
     Running { core: u16, tenancy: u64 },
-    /// It has looked for work in vain for so long.
+    /// The kthread has looked for work in vain for the whole spin time.
     Impatient { core: u16, tenancy: u64 },
     /// The core is free.
     Gone { core: u16, tenancy: u64 },
@@ -63,9 +63,9 @@ enum Event {
     Signalled { core: u16, tenancy: u64 },
     /// The daemon has moved the kthread to the shared core.
     Evicted { core: u16, tenancy: u64 },
-    /// The daemon comes to this one of its moves.
+    /// The daemon carries out the move of this number.
     Act { number: usize },
-    /// The daemon has worked its way to this packet.
+    /// The daemon has handled the packet of this number.
     Packet { number: usize },
 }
 
@@ -77,7 +77,7 @@ enum CoreState {
     Parking,
 }
 
-/// A core that somebody has.
+/// A core that a kthread has.
 #[derive(Clone, Copy)]
 struct Occupied {
     tenant: Tenant,
@@ -129,8 +129,8 @@ impl<'a, A: Allocator> Host<'a, A> {
         })
     }
 
-    /// Until the arrivals are over and all is done; who then still cannot finish within the same
-    /// time again never will.
+    /// Runs until the arrivals have ended and every request is done, or gives up after twice the
+    /// duration plus a second: the remaining requests count as unfinished.
     fn run(&mut self) {
         for app in 0..self.apps.len() {
             if self.apps[app].is_batch() {
@@ -166,7 +166,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         own.fold(event_ns.min(look_ns), u64::min)
     }
 
-    /// One event. On a tie what ends comes before what begins, and looking comes last.
+    /// Carries out one event. On a tie, ends come before beginnings, and the allocator's looks come last.
     fn happen(&mut self) {
         let now_ns = self.now_ns;
         if let Some(app) = self.apps.iter().position(|app| app.next_ns() == now_ns) {
@@ -193,7 +193,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         self.allocator.look(now_ns, &seen);
     }
 
-    /// The daemon takes the allocator's decisions up, one after the other.
+    /// Queues the allocator's decisions at the daemon, one after the other.
     fn decide(&mut self) {
         while let Some(decision) = self.allocator.poll() {
             let at_ns = self.daemon_works(self.experiment.costs.daemon_ns);
@@ -202,7 +202,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         }
     }
 
-    /// When the daemon is done with one more piece of work.
+    /// The time when the daemon has done one more piece of work.
     fn daemon_works(&mut self, for_ns: u64) -> u64 {
         let from_ns = self.daemon_free_ns.max(self.now_ns);
         self.daemon_free_ns = from_ns + for_ns;
@@ -255,7 +255,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         }
     }
 
-    /// Goes on unless the core has had another tenant since.
+    /// Ignores an event whose core has had another tenant since.
     fn if_still(&mut self, core: u16, tenancy: u64, then: fn(&mut Self, CoreId, Occupied)) {
         let core = CoreId(core);
         if self.tenancies[core.index()] != tenancy {
@@ -336,14 +336,15 @@ impl<'a, A: Allocator> Host<'a, A> {
         }
     }
 
-    /// It puts what it runs back and leaves, unless its application heeds no signal.
+    /// The kthread puts its request back and leaves, unless its application ignores signals.
     fn signalled(&mut self, core: CoreId, occupied: Occupied) {
         if !self.apps[occupied.tenant.app.index()].refuses {
             self.leave(core, occupied);
         }
     }
 
-    /// It is moved to the shared core. What it ran is put back here, as if it had heeded the signal: its share of that core counts for nothing.
+    /// The daemon moves the kthread to the shared core. The model queues the kthread's request again, as after a signal: it grants no service
+    /// on the shared core.
     fn evicted(&mut self, core: CoreId, occupied: Occupied) {
         let measured = u64::from(self.is_measured());
         self.apps[occupied.tenant.app.index()].sums.evicted += measured;
@@ -364,7 +365,7 @@ impl<'a, A: Allocator> Host<'a, A> {
     fn impatient(&mut self, core: CoreId, mut occupied: Occupied) {
         let idle = occupied.state == CoreState::Running
             && self.apps[occupied.tenant.app.index()].is_idle(occupied.tenant.kthread);
-        // Someone who found work and is idle anew has more patience, and another such event.
+        // A kthread that found work meanwhile has a new spin time, and an event of its own for it.
         if !idle
             || occupied
                 .idleness
@@ -387,7 +388,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         self.watch(tenant.app.index());
     }
 
-    /// The core is free again.
+    /// Frees the core.
     fn gone(&mut self, core: CoreId, occupied: Occupied) {
         let app = occupied.tenant.app;
         self.cores[core.index()] = None;
@@ -417,7 +418,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         (self.experiment.warm_up_ns()..self.experiment.duration_ns).contains(&self.now_ns)
     }
 
-    /// Something happened in an application: which of its kthreads begin to look for work in vain?
+    /// Starts the spin time of every kthread of an application that became idle by the last event.
     fn watch(&mut self, app: usize) {
         if !A::PARKS {
             return;
@@ -452,7 +453,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         }
     }
 
-    /// Everybody is charged for the cores that are still his.
+    /// Charges the applications for the cores that they still hold.
     fn close(&mut self) {
         self.now_ns = self.now_ns.max(self.experiment.duration_ns);
         for core in 0..self.cores.len() {
@@ -485,7 +486,7 @@ impl HostView for AppsView<'_> {
         self.apps[app.index()].usage(self.now_ns)
     }
 
-    /// Who is left takes over what another was interrupted in.
+    /// Always empty: the remaining kthreads take over an interrupted kthread's request.
     fn interrupted(&self, _app: AppId) -> BitSet {
         BitSet::EMPTY
     }

@@ -8,12 +8,12 @@ use headway_policy::spec::Spec;
 use headway_policy::systems::{self, ServerSpec};
 use headway_workload::Workload;
 
-/// A rate that holds for a while.
+/// A step of the arrival rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RateStep {
-    /// How long, ns. The last step lasts until the end whatever it says.
+    /// Its length, ns. The last step always lasts until the end.
     pub lasts_ns: u64,
-    /// SteppedArrivals per second; 0 for none.
+    /// Arrivals per second; 0 for none.
     pub rate_rps: f64,
 }
 
@@ -24,12 +24,12 @@ pub enum AppWork {
     Server {
         /// The requests that arrive.
         workload: Box<Workload>,
-        /// How much of it, over time; one step at least.
+        /// The arrival rate over time; at least one step.
         steps: Vec<RateStep>,
-        /// Its own scheduler: one that leaves no request where only an absent kthread would find it.
+        /// Its own scheduler. Every request must be reachable by every kthread, since any kthread may lose its core.
         policy: ServerSpec,
     },
-    /// It computes, on as many cores as it gets.
+    /// It computes on every core that it gets.
     Batch,
 }
 
@@ -40,11 +40,11 @@ pub struct App {
     pub name: String,
     /// Its work.
     pub work: AppWork,
-    /// Cores nobody takes from it while it uses them.
+    /// Guaranteed cores: the allocator leaves them to the application while it uses them.
     pub guaranteed: usize,
-    /// Most cores it may have; those of the host unless said.
+    /// Most cores it may have; all cores of the host by default.
     pub most: Option<usize>,
-    /// Whether its kthreads heed no signal to leave: they are moved away once the allocator has enough of it.
+    /// Whether its kthreads ignore the signal to leave; the allocator then has them moved away.
     pub refuses: bool,
 }
 
@@ -81,28 +81,28 @@ impl App {
         }
     }
 
-    /// With so many guaranteed cores.
+    /// Sets the number of guaranteed cores.
     #[must_use]
     pub fn guaranteed(mut self, cores: usize) -> Self {
         self.guaranteed = cores;
         self
     }
 
-    /// With at most so many cores.
+    /// Sets the most cores.
     #[must_use]
     pub fn most(mut self, cores: usize) -> Self {
         self.most = Some(cores);
         self
     }
 
-    /// With kthreads that heed no signal to leave.
+    /// Makes its kthreads ignore the signal to leave.
     #[must_use]
     pub fn refusing(mut self) -> Self {
         self.refuses = true;
         self
     }
 
-    /// At these rates, one after the other. Nothing changes for a batch application.
+    /// Sets the steps of its arrival rate. A batch application ignores them.
     #[must_use]
     pub fn steps(mut self, given: &[RateStep]) -> Self {
         if let AppWork::Server { steps, .. } = &mut self.work {
@@ -111,7 +111,7 @@ impl App {
         self
     }
 
-    /// With this scheduler of its own. Nothing changes for a batch application.
+    /// Sets its own scheduler. A batch application ignores it.
     #[must_use]
     pub fn policy(mut self, spec: ServerSpec) -> Self {
         if let AppWork::Server { policy, .. } = &mut self.work {
@@ -143,23 +143,23 @@ impl App {
 /// Everything a run depends on.
 #[derive(Clone, Debug)]
 pub struct HostExperiment {
-    /// The cores that are dealt out; the daemon has its own.
+    /// The cores that the allocator distributes; the daemon has one of its own.
     pub topology: HostTopology,
     /// The allocator of the cores: one of [`NAMES`](headway_policy::host::systems::NAMES).
     pub policy: Spec,
     /// The applications.
     pub apps: Vec<App>,
-    /// SteppedArrivals end then, ns of virtual time; what is under way is finished.
+    /// End of the arrivals, ns of virtual time; requests in flight are finished.
     pub duration_ns: u64,
     /// Part of the duration that is simulated but not measured.
     pub warm_up: f64,
-    /// Of everything random.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// Of the machinery.
+    /// Costs of moving cores.
     pub costs: HostCosts,
     /// Added to every latency, ns.
     pub network_ns: u64,
-    /// Width of the windows over which the tail is followed, ns.
+    /// Width of the windows of the tail over time, ns.
     pub window_ns: Option<u64>,
 }
 
@@ -180,28 +180,28 @@ impl HostExperiment {
         }
     }
 
-    /// With one more application.
+    /// Adds an application.
     #[must_use]
     pub fn app(mut self, app: App) -> Self {
         self.apps.push(app);
         self
     }
 
-    /// For so many ms of virtual time.
+    /// Sets the duration, ms of virtual time.
     #[must_use]
     pub fn duration_ms(mut self, ms: u64) -> Self {
         self.duration_ns = ms * 1_000_000;
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// With these costs.
+    /// Sets the costs.
     #[must_use]
     pub fn costs(mut self, costs: HostCosts) -> Self {
         self.costs = costs;
@@ -239,7 +239,7 @@ impl HostExperiment {
         shape
     }
 
-    /// When measuring begins, ns.
+    /// Start of the measured part, ns.
     #[must_use]
     pub fn warm_up_ns(&self) -> u64 {
         (self.duration_ns as f64 * self.warm_up) as u64

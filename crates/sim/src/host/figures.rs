@@ -1,8 +1,8 @@
-//! The host-level figures of the Shenango paper, a function each: what was run comes back as curves.
+//! The host-level figures of the Shenango paper: a function for each runs it and returns its curves.
 //!
 //! The testbed of Figures 4, 5, 7 and 8 adds a network, packet processing and hyper-threads that share a
-//! physical core. None of them is in the model: compare systems with one another, and shapes, not
-//! absolute latencies. Shenango has 14 of 16 hyper-threads (two are the daemon's), Arachne 15, ZygOS all 16.
+//! physical core. The model has none of them: compare systems and shapes, and leave absolute latencies aside.
+//! Shenango has 14 of 16 hyper-threads (two are the daemon's), Arachne 15, ZygOS all 16.
 
 use super::{App, HostCosts, HostExperiment, HostOutcome, IntervalBound, RateStep, Window};
 use crate::{SimError, available_threads, in_parallel};
@@ -16,29 +16,29 @@ const SPIN_MEAN_NS: f64 = 10_000.0;
 /// One point of a curve.
 #[derive(Clone, Debug)]
 pub struct CurvePoint {
-    /// Where on the axis; which axis the function says.
+    /// Position on the axis that the figure's function documents.
     pub x: f64,
     /// The result.
     pub outcome: HostOutcome,
 }
 
-/// A system's curve.
+/// The curve of one system.
 #[derive(Clone, Debug)]
 pub struct SystemCurve {
     /// The system's name.
     pub system: &'static str,
-    /// In the axis's order.
+    /// Points in the axis's order.
     pub points: Vec<CurvePoint>,
 }
 
-/// How much to simulate.
+/// The extent of the simulations.
 #[derive(Clone, Copy, Debug)]
 pub struct FigureEffort {
     /// Virtual time of a run, ms.
     pub duration_ms: u64,
-    /// Of everything random.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// Runs side by side.
+    /// Runs in parallel.
     pub threads: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for FigureEffort {
 /// Figure 1's two curves.
 #[derive(Clone, Debug)]
 pub struct Efficiency {
-    /// The optimal allocator with an interval of 1 ms; where no number of cores keeps the limit, none.
+    /// The optimal allocator with an interval of 1 ms; no point where no number of cores keeps the limit.
     pub bound: Vec<Option<IntervalBound>>,
     /// A Shenango runtime under the same load, by the offered cores.
     pub shenango: Vec<CurvePoint>,
@@ -94,7 +94,7 @@ const ARACHNE: Contestant = Contestant {
 };
 
 impl Contestant {
-    /// A server that may have every core, and swaptions where the system shares.
+    /// A server that may have every core, and swaptions under systems that share cores.
     fn host(&self, workload: &Workload, rate_rps: f64, effort: FigureEffort) -> HostExperiment {
         let app = App::server("server", workload.clone(), rate_rps)
             .guaranteed(self.cores)
@@ -138,7 +138,7 @@ fn run_all(
 }
 
 /// Figure 1: CPU efficiency over offered load in cores (exponential service of 10 µs), of the optimal 1 ms
-/// allocator with p99.9 ≤ 100 µs and of a Shenango runtime, whose own tail comes with it. Requests are spawned
+/// allocator with p99.9 ≤ 100 µs and of a Shenango runtime, with the runtime's own tail. Requests are spawned
 /// locally: they do not pass through the daemon.
 ///
 /// # Errors
@@ -209,7 +209,7 @@ pub fn spin_workloads() -> [Workload; 3] {
     ]
 }
 
-/// One system's answer to a sudden load, Figure 5.
+/// One system's response to a sudden load, Figure 5.
 #[derive(Clone, Debug)]
 pub struct StepResponse {
     /// The system's name.

@@ -1,9 +1,9 @@
-//! A host in virtual time: applications that trade its cores.
+//! A host in virtual time: applications that share its cores.
 //!
 //! Each application is a [server](crate::server) with a policy of its own, fed by its own workload at a rate that
-//! may change in steps, or a batch application that soaks up whatever it gets. One worker of the
-//! server is one kthread: it is there while the application's [allocator](headway_policy::host) gives it a core.
-//! The daemon that carries the allocator's decisions out is serial, and moving a core takes time ([`HostCosts`]).
+//! may change in steps, or a batch application that uses every core it gets. One worker of the server is one
+//! kthread, present while the [allocator](headway_policy::host) gives it a core. A serial daemon carries out the
+//! allocator's decisions, and moving a core takes time ([`HostCosts`]).
 //!
 //! ```
 //! use headway_sim::host::{App, HostExperiment};

@@ -27,9 +27,9 @@ pub struct AppOutcome {
     pub policy: Option<String>,
     /// Mean rate of arrivals offered while it was measured, requests per second.
     pub offered_rps: f64,
-    /// Cores it had, from being woken on one until having left it.
+    /// Cores it held, each from the kthread's wake-up until the kthread has left.
     pub allocated_cores: f64,
-    /// Cores' worth of requests' service, or of batch work.
+    /// Cores' worth of service to requests, or of batch work.
     pub useful_cores: f64,
     /// Useful ÷ allocated: the CPU efficiency of the Shenango paper (§ 2).
     pub efficiency: f64,
@@ -37,7 +37,7 @@ pub struct AppOutcome {
     pub grants_per_s: f64,
     /// Cores taken from it, per second.
     pub preemptions_per_s: f64,
-    /// Cores per second of which its kthread had to be moved away, since it did not leave in time.
+    /// Cores per second whose kthread had to be moved away because it did not leave in time.
     pub evictions_per_s: f64,
     /// Latency over all its classes, µs; not a number where nothing was served.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,11 +54,11 @@ pub struct AppOutcome {
 /// The host's part of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HostFigures {
-    /// Cores nobody had.
+    /// Cores that no application held.
     pub idle_cores: f64,
     /// Cores given to applications, per second.
     pub reallocations_per_s: f64,
-    /// Busy part of the daemon's time.
+    /// Fraction of the daemon's time that it was busy.
     pub daemon_utilization: f64,
 }
 
@@ -73,7 +73,7 @@ pub struct HostOutcome {
     pub apps: Vec<AppOutcome>,
     /// The host itself.
     pub host: HostFigures,
-    /// The histograms behind it.
+    /// The histograms behind the report.
     #[serde(skip)]
     pub recorder: Recorder,
 }
@@ -134,7 +134,7 @@ impl HostOutcome {
         }
     }
 
-    /// The application of that name.
+    /// The application called `name`.
     #[must_use]
     pub fn app(&self, name: &str) -> Option<&AppOutcome> {
         self.apps.iter().find(|app| app.name == name)

@@ -7,7 +7,7 @@ pub struct Window {
     pub start_ns: u64,
     /// Requests that arrived in it and were served.
     pub served: u64,
-    /// 99.9th percentile of their latency, ns, by nearest rank; 0 when there is none.
+    /// 99.9th percentile of their latency, ns, by nearest rank; 0 without any request.
     pub p999_ns: u64,
 }
 

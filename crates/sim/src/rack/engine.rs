@@ -23,7 +23,7 @@ use headway_policy::{ClassId, WorkerId};
 /// Scores the control plane's candidates at a load, by trials on racks of their own.
 pub(super) type Scoring = fn(&Experiment, &ControlPlane, f64, Turns) -> Result<Vec<f64>, SimError>;
 
-/// Runs it to the end. The servers run `inner`, or what the control plane decides.
+/// Runs the experiment to its end. The servers run `inner`, or the control plane's decisions.
 pub(super) fn run<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
@@ -36,7 +36,7 @@ pub(super) fn run<S: Switch>(
     Ok(rack.into_outcome())
 }
 
-/// Runs it, its servers under the control plane, to the end, or until its p99 is certain to lie above the rival's.
+/// Runs the experiment, its servers under the control plane, to its end, or until its p99 is certain to exceed the rival's.
 pub(super) fn run_against<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
@@ -71,16 +71,16 @@ struct Rack<'a, S> {
     down: Link<ToServer>,
     up: Link<Upward>,
     rtt_ns: u64,
-    /// Requests that the switch was last asked to have room for.
+    /// Capacity last reserved in the switch, in requests.
     room: usize,
     arrivals: RequestStream<'a>,
     next_change: usize,
     change_ns: u64,
-    /// When the control plane looks at the registers next, or a trial at its rival, and how often.
+    /// When the control plane next reads the registers, or a trial next compares itself with its rival.
     tick_ns: u64,
     interval_ns: u64,
     rival: Option<Rival>,
-    /// When the candidates under way have their scores.
+    /// When the scores of the present candidates are ready.
     planned_ns: u64,
     scores: Vec<f64>,
     now_ns: u64,
@@ -146,7 +146,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         })
     }
 
-    /// The policy that is generated offline, from what was declared.
+    /// The policy generated offline, from the declared workload.
     fn first_policy(&mut self) -> Result<(), SimError> {
         let experiment = self.measures.common.experiment;
         let workers = experiment.total_workers();
@@ -158,7 +158,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         Ok(())
     }
 
-    /// Until nothing is under way, or a rival has won: then `false`. On a tie what ends comes before what begins, and what is known before what is decided.
+    /// Runs until no request is in flight (`true`) or a rival has won (`false`). On a tie, ends come before beginnings, and reports before decisions.
     fn run(&mut self) -> Result<bool, SimError> {
         loop {
             let step_ns = self.steps.first_ns();
@@ -244,7 +244,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.route(index, Packet::new(ClassId(request.taken_for), index as u32));
     }
 
-    /// Held requests are bounded as queues are.
+    /// The limit of queues also applies to held requests.
     #[cold]
     fn make_room(&mut self) {
         self.room = (2 * self.room).max(1024);
@@ -360,7 +360,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.send_back(server, evicted.iter());
     }
 
-    /// All that waits of these classes, and was not begun, goes back to the switch.
+    /// Sends back to the switch the waiting requests of these classes that have not begun.
     #[cold]
     fn send_back(&mut self, server: usize, classes: impl Iterator<Item = usize>) {
         for class in classes {
@@ -380,7 +380,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
-    /// Whether to go on.
+    /// The next event of the clock: a core change, new scores, or a tick. Returns whether the run goes on.
     #[cold]
     fn clock(&mut self) -> Result<bool, SimError> {
         if self.change_ns <= self.now_ns {
@@ -400,7 +400,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         Ok(true)
     }
 
-    /// A server gains or loses a core and reports it.
+    /// A server gains or loses a core, and reports it.
     fn core_change(&mut self) {
         let experiment = self.measures.common.experiment;
         let change = experiment.core_changes[self.next_change];
@@ -430,7 +430,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
-    /// The control plane looks at the registers.
+    /// The control plane reads the registers.
     fn look_at_registers(&mut self) -> Result<(), SimError> {
         let (Some(control), true) = (&mut self.control, self.adapting) else {
             return Ok(());
@@ -469,7 +469,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.install();
     }
 
-    /// Writes the switch's tables, and tells those servers whose role changed.
+    /// Writes the switch's tables, and sends the servers whose role changed their new duty.
     fn install(&mut self) {
         let Some(control) = &self.control else { return };
         control.install(&mut self.switch);
@@ -520,7 +520,7 @@ fn change_ns(experiment: &Experiment, number: usize) -> u64 {
     change.map_or(NEVER, |change| change.at_ns)
 }
 
-/// A server's duty, as its policy is told.
+/// A server's duty, in the form of its policy.
 fn group_shares(duty: &Duty) -> GroupShares {
     GroupShares {
         shares: duty

@@ -8,19 +8,19 @@ use headway_policy::rack::Mark;
 #[derive(Clone, Copy)]
 pub(super) struct Flight {
     pub(super) request: SimRequest,
-    /// Copies of it under way, at servers, or held.
+    /// Its copies on the links, at servers, or held by the switch.
     pub(super) copies: u8,
     pub(super) answered: bool,
 }
 
-/// Flights by index. They end out of order but begin in order: a window that moves on.
+/// Flights by index, in a moving window: they begin in order and end out of order.
 #[derive(Default)]
 pub(super) struct Flights {
     window: Ring<Flight>,
 }
 
 impl Flights {
-    /// A request sets out; its index.
+    /// Adds a request. Returns its index.
     #[inline]
     pub(super) fn begin(&mut self, request: SimRequest) -> u64 {
         self.window.push(Flight {
@@ -42,7 +42,7 @@ impl Flights {
         first + u64::from(in_header.wrapping_sub(first as u32))
     }
 
-    /// One copy less.
+    /// Removes one copy.
     #[inline]
     pub(super) fn end_copy(&mut self, index: u64) {
         self.get(index).copies -= 1;
@@ -51,14 +51,14 @@ impl Flights {
         }
     }
 
-    /// How far the window reaches: an upper bound of what is under way.
+    /// Length of the window: an upper bound of the requests in flight.
     #[inline]
     pub(super) fn span(&self) -> usize {
         self.window.len()
     }
 }
 
-/// A copy of a request, as its server knows it.
+/// The tag of a copy: the name under which a server holds it.
 #[inline]
 pub(super) fn tag(index: u64, mark: Mark) -> u64 {
     let mark = match mark {
@@ -69,7 +69,7 @@ pub(super) fn tag(index: u64, mark: Mark) -> u64 {
     index << 2 | mark
 }
 
-/// Which request it is a copy of, and which copy.
+/// The index of the copied request, and the copy's mark.
 #[inline]
 pub(super) fn untag(tag: u64) -> (u64, Mark) {
     let mark = match tag & 3 {

@@ -8,7 +8,7 @@ use headway_policy::rack::{Mark, Packet, Reply, ServerId};
 pub(super) struct Link<T> {
     delay_ns: u64,
     under_way: Ring<(u64, T)>,
-    /// When the first of them arrives, beside the others: it is looked at before every event.
+    /// Arrival time of the first packet, in a field of its own: the loop reads it before every event.
     next_ns: u64,
 }
 

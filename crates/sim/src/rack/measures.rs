@@ -25,7 +25,7 @@ impl<'a> RackMeasures<'a> {
         }
     }
 
-    /// The first response, `latency_ns` after the request would have been at the server.
+    /// Records the first response, `latency_ns` after the request's earliest possible arrival at a server.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -39,8 +39,8 @@ impl<'a> RackMeasures<'a> {
         }
     }
 
-    /// Whether the p99 will lie above the rival's, whatever else is recorded: of n values, ⌊n/100⌋ at most lie above
-    /// their p99, and n is at most what arrives.
+    /// Whether the p99 is certain to exceed the rival's, whatever the remaining requests do. Of n values at most
+    /// ⌊n/100⌋ lie above their p99, and n is at most the number of arrivals.
     pub(super) fn is_beaten_by(&self, rival: &Rival) -> bool {
         let classes = self.common.recorder.classes().iter();
         let above = classes.map(|class| rival.objective_of(class).count_above(rival.p99));

@@ -1,9 +1,9 @@
 //! A rack in virtual time: servers behind a switch, as far apart as half a round trip.
 //!
 //! The switch and its control plane are those of [`headway_policy::rack`], the servers those of [`crate::server`]. The
-//! round trip ages what the switch knows: a request reaches its server half of it later, and so does a reply the switch.
-//! It is not in the latencies, which are those at the servers plus whatever a request waited in the switch, or lost in
-//! being bounced.
+//! round trip ages the switch's knowledge: a request reaches its server half of it later, and a reply the switch.
+//! Latencies exclude it. They are the latencies at the servers, plus the time that a request waited in the switch or
+//! lost by bouncing.
 
 mod engine;
 mod flights;
@@ -23,7 +23,7 @@ use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
 use headway_policy::spec::Spec;
 use headway_policy::systems::ServerSpec;
 
-/// Runs an experiment under a rack's policy. The servers run `inner`, or what the rack's control plane decides.
+/// Runs an experiment under a rack's policy. The servers run `inner`, or the decisions of the rack's control plane.
 pub(crate) fn run(
     experiment: &Experiment,
     policy: &Spec,

@@ -1,13 +1,13 @@
 //! A queue in a ring whose length is a power of two.
 
-/// A queue whose entries are numbered in the order in which they came, from 0 on. An entry's place is its number's low
-/// bits: the rack looks at the heads of its queues at every event, and `VecDeque` would compare and wrap at each look.
+/// A queue whose entries are numbered in the order of arrival, from 0. The low bits of an entry's number are its slot.
+/// The rack reads the heads of its queues at every event, where `VecDeque` would compare and wrap at each read.
 pub(super) struct Ring<T> {
-    /// None before the first push; a power of two from then on.
+    /// Empty before the first push; afterwards the length is a power of two.
     slots: Vec<T>,
-    /// Number of the first.
+    /// Number of the first entry.
     head: u64,
-    /// Number of the next to come.
+    /// Number of the next entry to be pushed.
     tail: u64,
 }
 
@@ -22,10 +22,10 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    /// Slots made at the first push.
+    /// Slots allocated at the first push.
     const AT_FIRST: usize = 64;
 
-    /// Number of the first, or of the next to come when there is none.
+    /// Number of the first entry, or of the next to be pushed when the queue is empty.
     #[inline]
     pub(super) fn head(&self) -> u64 {
         self.head
@@ -45,7 +45,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// One that is in the queue.
+    /// The entry of this number, which must be in the queue.
     #[inline]
     pub(super) fn get_mut(&mut self, number: u64) -> &mut T {
         debug_assert!((self.head..self.tail).contains(&number));
@@ -53,7 +53,7 @@ impl<T: Copy> Ring<T> {
         &mut self.slots[place]
     }
 
-    /// Appends an entry; its number.
+    /// Appends an entry. Returns its number.
     #[inline]
     pub(super) fn push(&mut self, entry: T) -> u64 {
         if self.len() == self.slots.len() {
@@ -65,7 +65,7 @@ impl<T: Copy> Ring<T> {
         number
     }
 
-    /// Takes the first, if there is one, away.
+    /// Removes the first entry, if there is one.
     #[inline]
     pub(super) fn drop_first(&mut self) {
         self.head += u64::from(self.head < self.tail);
@@ -76,7 +76,7 @@ impl<T: Copy> Ring<T> {
         number as usize & (self.slots.len() - 1)
     }
 
-    /// Twice the slots: what was in place `number mod n` is then in both places that `number mod 2n` may be.
+    /// Doubles the slots. The entry of slot `number mod n` is then in both slots that `number mod 2n` can be.
     #[cold]
     fn grow(&mut self, filler: T) {
         if self.slots.is_empty() {

@@ -8,12 +8,12 @@ use headway_report::{ClassRecord, Histogram};
 #[derive(Clone, Copy)]
 pub(super) struct Rival {
     pub(super) objective: Objective,
-    /// Ns of latency, or thousandths of slowdown.
+    /// In ns of latency, or thousandths of slowdown.
     pub(super) p99: u64,
 }
 
 impl Rival {
-    /// Times that a trial looks whether it has lost.
+    /// Number of times that a trial checks whether it has lost.
     const LOOKS: f64 = 64.0;
 
     pub(super) fn look_every_ns(&self, trial: &Experiment) -> u64 {
@@ -27,7 +27,7 @@ impl Rival {
     }
 }
 
-/// The histogram that the objective looks at.
+/// The histogram of the objective's measure.
 pub(super) fn objective_of(objective: Objective, record: &ClassRecord) -> &Histogram {
     match objective {
         Objective::Slowdown => record.slowdown_milli(),

@@ -11,17 +11,17 @@ use headway_policy::rack::{
 };
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
-/// Arrivals simulated for each candidate while there is time: enough to see that the one mixed server is overloaded.
+/// Arrivals simulated for each candidate while time permits: enough to see that a single mixed group is overloaded.
 const REQUESTS: u64 = 200_000;
 /// Requests that one core simulates in a ms, all candidates together. Measured by `benches/rack.rs`: 2 900 to 4 500.
 const REQUESTS_PER_MS: u64 = 3_000;
-/// Of fewer requests a p99 says nothing.
+/// Fewest requests for a meaningful p99.
 const FEWEST_REQUESTS: u64 = 2_000;
-/// A run that is shorter than a trial is not worth trials of more than so many times its length.
+/// A run shorter than a trial limits the trials to this multiple of its length.
 const SHORT_RUNS: u64 = 10;
-/// Below this next to nothing queues and every grouping is as good.
+/// Below this load almost no request queues, and every grouping is equally good.
 const LOWEST_LOAD: f64 = 0.85;
-/// Beyond this every grouping is overloaded, and the scores tell nothing.
+/// Above this load every grouping is overloaded, and the scores are meaningless.
 const HIGHEST_LOAD: f64 = 0.95;
 
 /// The p99 of each candidate, in the control plane's order, under the same arrivals; infinite where it is overloaded or
@@ -33,17 +33,17 @@ pub(super) fn scores(
     turns: Turns,
 ) -> Result<Vec<f64>, SimError> {
     if control.candidates().len() == 1 {
-        // Nothing to choose from.
+        // There is no choice.
         return Ok(vec![0.0]);
     }
-    // Of several racks one is tried: thousands of cores would have a handful of requests each in the time for planning.
+    // Of several racks, only one is simulated: in the time for planning, thousands of cores would get a handful of requests each.
     let control = control.of_one_rack();
     let trial = trial(experiment, control.demand(), load, length(&control));
     scores_in(&trial, &control, turns)
 }
 
-/// Scores the candidates of a live rack's control plane, whose servers have so many cores, by trials on one core of this machine: the p99
-/// of each in the control plane's order, as [`ControlPlane::choose`] takes them.
+/// Scores the candidates of a live rack's control plane by trials on one core of this machine. Returns the p99 of each candidate in the
+/// control plane's order, the input of [`ControlPlane::choose`].
 ///
 /// # Errors
 /// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`](crate::MAX_SERVERS)), or no core.
@@ -101,7 +101,7 @@ fn scores_in(
     let objective = control.objective();
     let mut p99s = vec![f64::INFINITY; candidates.len()];
     let mut rival: Option<Rival> = None;
-    // The most groups first: they mostly win, and the rest of the trials is then short.
+    // Candidates with the most groups run first: they mostly win, and the other trials then end early.
     for (grouping, score) in candidates.iter().zip(&mut p99s).rev() {
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
@@ -134,7 +134,7 @@ fn length(control: &ControlPlane) -> u64 {
     (all / control.candidates().len() as u64).clamp(FEWEST_REQUESTS, REQUESTS)
 }
 
-/// The demand as a workload: all that is known of a type is its mean.
+/// The demand as a workload: of a type, only the mean is known.
 fn trial(experiment: &Experiment, demand: &Demand, load: f64, requests: u64) -> Experiment {
     let declared = experiment.workload.union();
     let known: f64 = demand.types().iter().map(|hint| hint.share).sum();
@@ -167,7 +167,7 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64, requests: u64) -> 
     )
 }
 
-/// The rack laid out for one candidate, and left so.
+/// The rack in one candidate's layout, without later changes.
 fn fixed(control: &ControlPlane, grouping: &Grouping, turns: Turns) -> RackSystem<Shaper> {
     let mut control = control.clone();
     control.adopt(grouping.clone());

@@ -8,7 +8,7 @@ use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{Replicas, ServerSpec, System, Visit};
 
-/// A server that does as a rack's control plane says: c-FCFS, or DARC with the reservation it is given.
+/// A server that obeys a rack's control plane: it runs c-FCFS, or DARC with the assigned reservation.
 #[must_use]
 pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn SimulatedServer> {
     let system = headway_policy::systems::given(shape);

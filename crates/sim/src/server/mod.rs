@@ -1,5 +1,4 @@
-//! One server in virtual time, fed and stepped by someone else: the part a rack or a host is
-//! made of.
+//! One server in virtual time, fed and stepped by its driver: the component of racks and hosts.
 
 mod build;
 mod request;

@@ -1,16 +1,16 @@
-//! A request on its way into a server, and out of it.
+//! A request on its way into a server, and its departure.
 
 use headway_policy::Plan;
 
-/// No event: later than all of them.
+/// The time of no event: later than every event.
 pub const NEVER: u64 = u64::MAX;
 
 /// A request on its way to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimRequest {
-    /// The sender's name for it; the server does not look at it.
+    /// The sender's identifier; the server passes it through.
     pub tag: u64,
-    /// From when its latency counts, ns.
+    /// Start of its latency, ns.
     pub arrived_ns: u64,
     /// Its service time without any cost of the machinery, ns.
     pub service_ns: u64,
@@ -34,12 +34,12 @@ pub trait Sink {
     fn replanned(&mut self, now_ns: u64, plan: Option<&Plan>);
 }
 
-/// How a request left.
+/// A request's departure from a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Left {
-    /// When, ns.
+    /// Time of the departure, ns.
     pub at_ns: u64,
-    /// Which.
+    /// The request.
     pub request: SimRequest,
     /// Whether it was shed instead of served.
     pub shed: bool,
@@ -74,7 +74,7 @@ impl Sink for Vec<Left> {
 pub struct Work {
     /// Worker time spent on requests and on the machinery's costs, ns.
     pub busy_ns: u64,
-    /// Worker time idle while some request waited, ns; in a rack, anywhere in it.
+    /// Worker time idle while some request waited, ns; in a rack, while one waited anywhere in it.
     pub wasted_ns: u64,
     /// Requests interrupted.
     pub preemptions: u64,

@@ -13,16 +13,16 @@ pub trait Standing {
     /// The time of the server's next event; [`NEVER`](super::NEVER) when there is none.
     fn next_ns(&self) -> u64;
 
-    /// When a request is next concerned; [`NEVER`](super::NEVER) when only deadlines remain.
+    /// The time of the next event of a request; [`NEVER`](super::NEVER) when only deadlines remain.
     fn next_work_ns(&self) -> u64;
 
-    /// Workers that are there and run nothing.
+    /// Workers that are present and idle.
     fn idle(&self) -> usize;
 
     /// Requests that wait, at the ingress or at workers.
     fn waiting(&self) -> usize;
 
-    /// Requests in the server, those that run included.
+    /// Requests in the server, including the running ones.
     fn in_flight(&self) -> usize;
 
     /// Sums over the server's life so far.
@@ -32,32 +32,32 @@ pub trait Standing {
     fn plan(&self) -> Option<&Plan>;
 }
 
-/// A server's workers and queues, as a host's allocator looks at them.
+/// A server's workers and queues, as a host's allocator observes them.
 pub trait WorkerView {
-    /// Whether the worker is there and runs nothing.
+    /// Whether the worker is present and idle.
     fn is_idle(&self, worker: WorkerId) -> bool;
 
-    /// How far the worker's own queue was consumed and filled.
+    /// Requests ever taken from and put into the worker's own queue.
     fn counters_at(&self, worker: WorkerId) -> Counters;
 
-    /// The same for what all workers share: the ingress's queues and the shared one. Where those are
-    /// not first come first served, the head says how many left, not which.
+    /// The same counters for the queues that all workers share: the ingress's and the shared queue. Under an
+    /// order other than first come first served, the head counts departures without identifying them.
     fn central_counters(&self) -> Counters;
 }
 
 /// A server of a rack, as the switch and the control plane's agent use it.
 pub trait Directed {
-    /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
+    /// Takes back all waiting requests of a class that have not begun, the oldest first; none where the policy cannot.
     fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<SimRequest>);
 
-    /// Whether the request, if it came now, would start at once; `false` where that cannot be told.
+    /// Whether the request would start at once if it arrived now; `false` where that is unknown.
     fn would_start(&self, request: &SimRequest) -> bool;
 }
 
 /// A server under some policy. Times handed in never run backwards, and never past
 /// [`next_ns`](Standing::next_ns) without the steps in between.
 pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
-    /// Carries out what happens next; what leaves is appended to `left`.
+    /// Carries out the next event; departing requests are appended to `left`.
     fn step(&mut self, left: &mut Vec<Left>);
 
     /// A request arrives.
@@ -67,19 +67,19 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     /// queued, unless it is [revoked](Self::revoke).
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, left: &mut Vec<Left>);
 
-    /// The server loses a worker at once: what it runs is interrupted and queued again. What lies
-    /// in its queue stays there, for others to steal, until it is back.
+    /// The server loses a worker at once. The worker's running request is interrupted and queued again.
+    /// The requests in its queue stay there until it is back; other workers may steal them.
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
 
-    /// Somebody above the server says which worker runs on the other hyper-thread of this one's physical core.
+    /// Sets the worker on the other hyper-thread of this worker's physical core. The host calls it.
     fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>);
 
-    /// Somebody above the server says what it is to serve; policies of their own mind do not heed it.
+    /// Assigns the groups that the server is to serve. The rack's control plane calls it; only the rack's own server policy obeys.
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, left: &mut Vec<Left>);
 }
 
-/// A [`SimulatedServer`] that knows its sink's type, so that nothing is called indirectly on the way of a request.
-/// `SimulatedServer` documents the methods of the same names.
+/// A [`SimulatedServer`] generic over its sink's type: a request's path then has no indirect call. `SimulatedServer`
+/// documents the methods of the same names.
 pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn step(&mut self, sink: &mut impl Sink);
     fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink);

@@ -101,7 +101,7 @@ fn a_request_takes_longer_on_the_dispatcher() {
     assert!((ratio - 2.0 / 1.8).abs() < 0.01, "{ratio}");
 }
 
-/// It takes only what nobody began: once every request had its first quantum, the worker is alone.
+/// It takes only requests that have not begun: after every request's first quantum, the worker is alone.
 #[test]
 fn a_dispatcher_that_works_leaves_what_a_worker_began() {
     let last = |dispatcher: &str| {

@@ -55,6 +55,10 @@ impl ThreadParking for OneCore {
     fn kthread(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
+
+    fn is_polled_after(&self) -> bool {
+        false
+    }
 }
 
 fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {

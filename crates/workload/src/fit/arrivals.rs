@@ -1,20 +1,20 @@
-//! How arrivals follow one another.
+//! The fit of the arrival process.
 
 use super::distance::distance;
 use crate::cdf::gamma_cdf;
 use crate::{Arrivals, Trace};
 
-/// Below this many gaps nothing can be said of their distribution.
+/// Fewest gaps for an estimate of their distribution.
 const GAPS_MIN: usize = 30;
-/// A gamma fit with less spread than this is as good as none.
+/// A gamma fit with less spread than this equals constant gaps.
 const CV_MIN: f64 = 0.02;
-/// The largest that a workload file takes.
+/// The largest `cv` that a workload file accepts.
 const CV_MAX: f64 = 100.0;
-/// Gaps more alike than this come in bursts or waves that no renewal process has.
+/// Neighbouring gaps correlated more than this form bursts or waves that no renewal process has.
 const LAG1_MAX: f64 = 0.1;
-/// A process is nearer than another where its distance is smaller by this.
+/// A process is clearly nearer than another if its distance is smaller by this.
 const CLEARLY: f64 = 0.005;
-/// A fit further off than this is said to be poor.
+/// A fit at a larger distance than this is reported as poor.
 const POOR: f64 = 0.05;
 
 /// Why the fitted process may mislead.
@@ -34,17 +34,17 @@ pub enum Doubt {
 /// How the arrivals were fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrivalFit {
-    /// What the workload uses.
+    /// The process that the workload uses.
     pub process: Arrivals,
     /// Mean rate of the trace, requests per second; `None` when all arrive at once.
     pub rate_rps: Option<f64>,
     /// Coefficient of variation of the gaps: 1 for Poisson.
     pub cv: f64,
-    /// Correlation of neighbouring gaps, −1 to 1: 0 for every process there is to choose from.
+    /// Correlation of neighbouring gaps, −1 to 1: 0 for every process that can be fitted.
     pub lag1: f64,
     /// Kolmogorov–Smirnov distance of each process compared, by its name.
     pub distances: Vec<(&'static str, f64)>,
-    /// What speaks against it.
+    /// Warnings against the fit.
     pub doubt: Option<Doubt>,
 }
 
@@ -95,7 +95,7 @@ fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
             }),
         ));
     }
-    // The simpler process where another is not clearly nearer.
+    // The simplest process, unless another is clearly nearer.
     let (process, ks) = compared.iter().skip(1).fold(
         compared[0].clone(),
         |best: (Arrivals, f64), other: &(Arrivals, f64)| {

@@ -1,4 +1,4 @@
-//! How far a distribution lies from samples.
+//! The distance of a distribution from samples.
 
 /// The Kolmogorov–Smirnov distance between a distribution function over whole numbers and the
 /// samples, which are sorted: the largest difference of the two functions anywhere.

@@ -1,9 +1,8 @@
-//! From a trace to a workload that can be drawn from at any rate, and how well it fits.
+//! Fits a synthetic workload, drawn at any rate, to a trace, and reports the quality of the fit.
 //!
-//! Every class gets the distribution that lies nearest to its service times by the
-//! Kolmogorov–Smirnov distance, if it is near enough and has their moments; else the recorded
-//! times themselves. Gaps between arrivals are fitted alike. Nothing is assumed to be good: what
-//! was compared, and how far it lies from what was recorded, is part of the result.
+//! Every class gets the distribution nearest to its service times by the Kolmogorov–Smirnov distance, if
+//! it is near enough and has their moments; otherwise the recorded times themselves. Gaps between
+//! arrivals are fitted alike. The result lists every candidate with its distance from the records.
 
 mod arrivals;
 mod distance;
@@ -19,9 +18,9 @@ use crate::{Class, Trace, Workload};
 pub struct Fitted {
     /// The workload.
     pub workload: Workload,
-    /// How well each class is met, in the workload's order.
+    /// The fit of each class, in the workload's order.
     pub classes: Vec<ClassFit>,
-    /// How well the arrivals are.
+    /// The fit of the arrivals.
     pub arrivals: ArrivalFit,
 }
 

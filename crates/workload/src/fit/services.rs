@@ -1,28 +1,28 @@
-//! Which distribution a class's service times have.
+//! The fit of a class's service times.
 
 use std::sync::Arc;
 
 use super::distance::distance;
 use crate::{Empirical, ServiceDistribution};
 
-/// A distribution nearer than this is near enough, however many samples tell it from the truth.
+/// A distribution nearer than this is near enough, even where many samples would reject it.
 const NEAR: f64 = 0.02;
-/// Kolmogorov's 1 % critical value, times √n: what chance alone explains.
+/// Kolmogorov's 1 % critical value, times √n: smaller distances can be chance.
 const CHANCE: f64 = 1.63;
 /// Largest relative error of E[S]: the load depends on it.
 const MEAN_ERROR_MAX: f64 = 0.02;
 /// Largest relative error of E[S²]: waiting grows with it (Pollaczek–Khinchine).
 const SECOND_MOMENT_ERROR_MAX: f64 = 0.1;
-/// Points of an empirical distribution lie so far apart in the probability of exceeding them.
+/// Ratio of the probabilities of exceeding two neighbouring points of an empirical distribution.
 const TAIL_RATIO: f64 = 1.02;
 
 /// A distribution that was compared with the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitCandidate {
-    /// What it is called: a name of [`ServiceDistribution::NAMES`], or `bimodal`, which a file writes as
-    /// an empirical distribution of two points.
+    /// Its name: one of [`ServiceDistribution::NAMES`], or `bimodal`, which a file writes as an empirical
+    /// distribution of two points.
     pub name: &'static str,
-    /// With its fitted parameters.
+    /// The distribution with its fitted parameters.
     pub service: ServiceDistribution,
     /// Kolmogorov–Smirnov distance from the samples, 0 to 1.
     pub ks: f64,
@@ -32,24 +32,24 @@ pub struct FitCandidate {
     pub second_moment_error: f64,
 }
 
-/// How a class was fitted.
+/// The fit of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassFit {
     /// The class.
     pub name: String,
-    /// Requests of it in the trace.
+    /// The class's requests in the trace.
     pub samples: usize,
     /// Their mean service time, ns.
     pub mean_ns: f64,
     /// Their squared coefficient of variation.
     pub scv: f64,
-    /// All that was compared, the empirical distribution last.
+    /// All candidates, the empirical distribution last.
     pub candidates: Vec<FitCandidate>,
     chosen: usize,
 }
 
 impl ClassFit {
-    /// What the workload uses.
+    /// The distribution that the workload uses.
     #[must_use]
     pub fn chosen(&self) -> &FitCandidate {
         &self.candidates[self.chosen]

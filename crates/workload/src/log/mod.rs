@@ -1,4 +1,4 @@
-//! Logs of caches as traces.
+//! Reads the logs of caches as traces.
 //!
 //! | format | a line |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | [`Format::TwitterCache`] | Twitter's cache traces: `timestamp,key,key size,value size,client,operation,TTL`, the time in seconds |
 //! | [`Format::RedisMonitor`] | what `redis-cli MONITOR` prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "x"` |
 //!
-//! Logs of caches say when which operation was asked for, but not how long it took: that is given
-//! beside, as a [`ServiceModel`]. Times count from the first line.
+//! Logs of caches record the time and name of each operation, without its service time: a
+//! [`ServiceModel`] supplies that. Times count from the first line.
 
 mod model;
 
@@ -24,10 +24,10 @@ use crate::error::{Error, Problem, suggestion, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A [`Trace`]'s own.
+    /// The CSV of a [`Trace`].
     Csv,
     /// Twitter's cache traces (Yang, Yue & Rashmi, OSDI 2020).
     TwitterCache,
@@ -35,13 +35,13 @@ pub enum Format {
     RedisMonitor,
 }
 
-/// What a line of a cache's log says.
+/// The content of a line of a cache's log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LogLine<'a> {
     /// Seconds, as written.
     time: &'a str,
     class: &'a str,
-    /// Of the value, or of the command's arguments.
+    /// Size of the value, or of the command's arguments.
     bytes: u64,
 }
 
@@ -49,10 +49,10 @@ impl Format {
     /// The names of the formats.
     pub const NAMES: [&'static str; 3] = ["csv", "twitter-cache", "redis-monitor"];
 
-    /// The format called so.
+    /// The format of this name.
     ///
     /// # Errors
-    /// A sentence with the nearest name.
+    /// An error message with the nearest name.
     pub fn from_name(name: &str) -> Result<Self, String> {
         const ALL: [Format; 3] = [Format::Csv, Format::TwitterCache, Format::RedisMonitor];
         let place = Self::NAMES.iter().position(|known| *known == name);
@@ -63,7 +63,7 @@ impl Format {
         })
     }
 
-    /// The format that a log's first line has; CSV when it is none of the others.
+    /// The format of a log's first line; CSV when no other format matches.
     #[must_use]
     pub fn guess(text: &str) -> Self {
         let first = text.lines().find(|line| !is_skipped(line)).unwrap_or("");
@@ -115,7 +115,7 @@ fn twitter_cache(line: &str) -> Option<LogLine<'_>> {
     })
 }
 
-/// Commands of scripts say `lua` where others say their address.
+/// Commands of scripts have `lua` in place of the client's address.
 fn redis_monitor(line: &str) -> Option<LogLine<'_>> {
     let (time, rest) = line.split_once(' ')?;
     let (_client, command) = rest.strip_prefix('[')?.split_once("] \"")?;
@@ -140,12 +140,12 @@ fn is_skipped(line: &str) -> bool {
 }
 
 impl Trace {
-    /// Reads a log; `format` is guessed from its first line where none is given, and `model` says
-    /// how long the operations of a cache's log take.
+    /// Reads a log. Without `format`, the first line determines it. `model` gives the service times of a
+    /// cache's operations.
     ///
     /// # Errors
-    /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong, or
-    /// of a class that the model does not know.
+    /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong, or has a
+    /// class that the model lacks.
     pub fn read_log(
         path: &Path,
         format: Option<Format>,

@@ -1,4 +1,4 @@
-//! How long operations take that a log tells only the names of.
+//! Service times for operations of which a log has only the names.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use crate::duration;
 /// Service times by operation: `get=1.2us,set=2us+300ns/KiB,*=5us`.
 ///
 /// An operation takes a fixed time, and may take more for each KiB of its value (for Redis: of its
-/// arguments). `*` stands for all others. Case does not matter.
+/// arguments). `*` stands for all others. Case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceModel {
     prices: Vec<Price>,
@@ -30,24 +30,24 @@ pub enum ModelError {
         "`{0}` does not say how long what takes; write it like `get=1.2us` or `set=2us+300ns/KiB`"
     )]
     Shape(String),
-    /// A part's time is none.
+    /// A part's time is not valid.
     #[error("`{part}`: {error}")]
     Time {
         /// The part.
         part: String,
-        /// What is wrong with its time.
+        /// The problem with its time.
         error: duration::DurationParseError,
     },
-    /// A part takes no time at all.
+    /// A part's time is zero.
     #[error("`{0}` takes no time; a request takes at least 1ns")]
     Nothing(String),
-    /// An operation is there twice.
+    /// An operation occurs twice.
     #[error("`{0}` is there twice")]
     Twice(String),
 }
 
 impl ServiceModel {
-    /// The service time of an operation on so many bytes; `None` when the model does not know it.
+    /// The service time of an operation on this number of bytes; `None` when the model lacks the operation.
     #[must_use]
     pub fn service_ns(&self, class: &str, bytes: u64) -> Option<u64> {
         let named = |name: &str| {

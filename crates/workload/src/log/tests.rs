@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Good lines with one damaged: read, or refused with that line or a later one named.
+    /// Good lines with one damaged line: the reader accepts them, or names that line or a later one in its refusal.
     #[test]
     fn a_damaged_line_is_named(
         lines in 2_usize..40,

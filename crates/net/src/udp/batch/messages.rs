@@ -49,13 +49,13 @@ impl<const N: usize> Messages<N> {
         &mut self.headers[i].msg_hdr
     }
 
-    /// Where the bytes of message `i` are.
+    /// The buffer of message `i`.
     #[inline]
     pub(super) fn buffer_mut(&mut self, i: usize) -> &mut iovec {
         &mut self.buffers[i]
     }
 
-    /// How many bytes message `i` of the last receive has, or had where it was cut off.
+    /// The length of message `i` of the last receive, before any truncation.
     #[inline]
     pub(super) fn len(&self, i: usize) -> usize {
         self.headers[i].msg_len as usize

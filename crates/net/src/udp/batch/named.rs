@@ -59,7 +59,7 @@ pub struct NamedDatagram<'a> {
     pub from: Peer,
     /// Its bytes, as far as they fit.
     pub bytes: &'a [u8],
-    /// Whether it was longer.
+    /// Whether it was truncated.
     pub is_cut: bool,
 }
 

@@ -168,7 +168,7 @@ impl ControlBuffer {
         if is_group { Slot::ANY_IP } else { ip.octets() }
     }
 
-    /// Makes a datagram come from this address, if it is one; returns the bytes of the control message.
+    /// Sets the datagram's source address, if there is one. Returns the length of the control message in bytes.
     fn write(&mut self, ip: [u8; 16], is_v4: bool) -> usize {
         if ip == Slot::ANY_IP {
             return 0;
