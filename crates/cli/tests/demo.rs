@@ -1,4 +1,4 @@
-//! `headway demo` from end to end: what it prints and writes, and that its counts agree. No latency is judged.
+//! `headway demo` from end to end: its output, its files, and the agreement of its counts. No latency is judged.
 
 use serde_json::Value;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn count(run: &Value, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("{key} of {run}"))
 }
 
-/// Every request has one fate, and every class its requests.
+/// Every request has exactly one outcome, and every class has requests.
 fn check_run(run: &Value) {
     assert_eq!(run["level"], "live");
     assert!(count(run, "sent") > 0);
@@ -35,7 +35,7 @@ fn check_run(run: &Value) {
     assert!(measured > 0 && measured <= count(run, "answered"));
 }
 
-/// Every policy is there, whatever the machine did, and what was left alone is a part of all.
+/// Every policy has a result even on a busy machine, and undisturbed requests are a part of all requests.
 fn check_untouched(report: &Value) {
     let untouched = report["untouched"].as_array().unwrap();
     let policies: Vec<&Value> = untouched.iter().map(|of| &of["policy"]).collect();
@@ -66,7 +66,7 @@ fn a_quick_demo_accounts_for_every_run_and_request() {
     runs.iter().for_each(check_run);
     let rounds = count(&report, "rounds");
     assert!((3..=4).contains(&rounds), "{rounds}");
-    // Should all rounds of a policy have to be left out, that is said.
+    // The output says so if all rounds of a policy are left out.
     let excluded = report["excluded"].as_array().unwrap();
     let absent = 2 - runs.len();
     assert!(excluded.len() as u64 >= rounds * absent as u64, "{report}");

@@ -6,7 +6,7 @@ macro_rules! catalogue {
         /// The names of the built-in experiments, in the order of the papers.
         pub const NAMES: &[&str] = &[$($name),*];
 
-        /// The file of a built-in experiment.
+        /// The text of a built-in experiment's file.
         pub(crate) fn text(name: &str) -> Option<&'static str> {
             match name {
                 $($name => Some(include_str!(concat!("../../../experiments/", $name, ".toml"))),)*
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(files, names);
     }
 
-    /// Reads every file, makes its tasks, and runs none: policies, workloads and SLOs exist.
+    /// Making the tasks without running them shows that every policy, workload and SLO exists.
     #[test]
     fn every_experiment_can_be_run() {
         for experiment in ExperimentFile::all() {

@@ -1,49 +1,49 @@
-//! What a paper says, and the rule by which it is judged.
+//! A paper's claims, and their verdicts.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// Something that a paper says, about a figure (`of`), a ratio of two (`of` ÷ `over`), or an
-/// order of several (`ascending`).
+/// A paper's claim about a figure (`of`), a ratio of two (`of` ÷ `over`), their difference (`of` −
+/// `minus`), or an order of several (`ascending`).
 ///
-/// Where names stand for curves, `at` or `take` says which point; the ratio of two curves is
+/// If the names are those of curves, `at` or `take` selects a point. The ratio of two curves is
 /// formed point by point first.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
     /// The figure, as `SYSTEM: WHAT`.
     pub of: Option<String>,
-    /// What it is divided by.
+    /// The divisor.
     pub over: Option<String>,
-    /// What is subtracted from it.
+    /// The figure to subtract.
     pub minus: Option<String>,
     /// Figures that grow strictly in this order; `at` and `take` apply to each.
     pub ascending: Option<Vec<String>>,
-    /// Where on a curve.
+    /// The place on a curve's axis.
     pub at: Option<f64>,
-    /// Which point of a curve, instead.
+    /// The point of a curve or its mean, instead of `at`.
     pub take: Option<Aggregate>,
     /// The paper's figure.
     pub paper: Option<f64>,
-    /// How far off, relative to the paper's figure, still counts as the same: 0.10 unless said.
+    /// The largest relative deviation that still counts as reproduced; 0.10 by default.
     pub tolerance: Option<f64>,
     /// The paper's bound: at least this.
     pub at_least: Option<f64>,
     /// The paper's bound: at most this.
     pub at_most: Option<f64>,
-    /// On which side of 1 (a ratio), or of 0 (a difference), it must be: gain or loss.
+    /// The side of 1 (a ratio) or of 0 (a difference) on which the figure must lie: gain or loss.
     pub sign: Option<Sign>,
-    /// What is expected instead, written down before the run, and why.
+    /// The deviation expected before the run, and its reason.
     pub expected: Option<Expected>,
-    /// Why it comes out otherwise than in the paper, found after the run, unlike what is expected:
-    /// one to three sentences with the figure of the run that shows it. It changes no verdict, and
-    /// is shown beneath the claims unless this one is reproduced.
+    /// Why the result differs from the paper's, found after the run, unlike `expected`: one to
+    /// three sentences with the figure of the run that shows it. It changes no verdict. Reports
+    /// show it beneath the claims unless the claim is reproduced.
     pub reason: Option<String>,
 }
 
-/// Which point of a curve.
+/// The figure to take from a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
@@ -53,7 +53,7 @@ pub enum Aggregate {
     Min,
     /// The first.
     First,
-    /// The last that exists.
+    /// The last that is a number.
     Last,
     /// The arithmetic mean.
     Mean,
@@ -69,7 +69,7 @@ pub enum Aggregate {
 pub enum Sign {
     /// Above 1, or above 0 for a difference.
     Positive,
-    /// Below it.
+    /// Below 1, or below 0 for a difference.
     Negative,
 }
 
@@ -77,53 +77,53 @@ pub enum Sign {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Least and largest figure that the reason explains.
+    /// The smallest and the largest figure that the reason explains.
     #[serde(default)]
     pub between: Option<[f64; 2]>,
-    /// Whether the reason explains that there is no figure.
+    /// Whether the reason explains a missing figure.
     #[serde(default)]
     pub no_figure: bool,
     /// The reason.
     pub because: String,
 }
 
-/// What a claim came to.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClaimVerdict {
     /// The rule holds.
     Reproduced,
-    /// It does not, but the figure is where it was expected for a reason written down before.
+    /// The rule does not hold, but the figure lies where the file expected it before the run.
     ExpectedDeviation,
-    /// Off by this fraction, in the paper's direction: the same winner for a ratio, within a
-    /// factor of two for a figure.
+    /// The figure is off by this fraction, in the paper's direction: the same winner for a ratio,
+    /// within a factor of two for a figure.
     Deviates(f64),
-    /// Neither.
+    /// None of the above.
     NotReproduced,
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// What is compared: `darc: rps ÷ c-fcfs: rps`.
+    /// The compared figures: `darc: rps ÷ c-fcfs: rps`.
     pub figure: String,
     /// The paper's figure or bound, as shown.
     pub paper: String,
-    /// Ours; not a number where there is none.
+    /// The measured figure; not a number if there is none.
     pub ours: f64,
-    /// The same as shown.
+    /// The measured figure as shown.
     pub shown: String,
-    /// Ours ÷ paper − 1, where the paper has a figure.
+    /// Measured ÷ paper − 1, if the paper has a figure.
     pub deviation: Option<f64>,
     /// The verdict: `reproduced`, `expected-deviation`, `deviates` or `not-reproduced`.
     pub verdict: ClaimVerdict,
-    /// The rule that gave it.
+    /// The rule that gave the verdict.
     pub rule: String,
-    /// Why a deviation was expected, where one was and is there.
+    /// Why a deviation was expected; none unless the verdict is `expected-deviation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

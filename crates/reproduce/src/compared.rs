@@ -1,24 +1,24 @@
-//! What the measurements of an experiment have in common: the simulated server, and the systems compared.
+//! The parts that all measurements of an experiment share: the simulated server and the compared systems.
 
 use headway_workload::rate;
 use serde::{Deserialize, Deserializer};
 
-/// A simulated server: what all measurements of an experiment have in common.
+/// The simulated server that all measurements of an experiment share.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentServer {
-    /// By name, or one of the file's own.
+    /// Name of a known workload, or of one in the file.
     pub workload: String,
-    /// How many of its kind, behind a switch: more than one takes a rack's policies.
+    /// Number of such servers behind a switch; more than one needs a rack's policies.
     pub servers: usize,
-    /// How many workers each.
+    /// Workers of each server.
     pub workers: usize,
-    /// Arrivals of a run, the discarded tenth included.
+    /// Arrivals of a run, including the discarded tenth.
     #[serde(deserialize_with = "count")]
     pub requests: u64,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Added to every latency: `10us`.
+    /// Network time to add to every latency: `10us`.
     pub network: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Default for ExperimentServer {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComparedSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
     /// The policy and its parameters.
     pub policy: String,
@@ -47,21 +47,21 @@ pub struct ComparedSystem {
     pub dispatch_cost: Option<String>,
     /// The dispatcher's serial work per request that comes back unfinished: `222ns`.
     pub requeue_cost: Option<String>,
-    /// A worker's work per request beside the service: `100ns`.
+    /// A worker's work per request in addition to the service: `100ns`.
     pub overhead: Option<String>,
-    /// How much longer instrumented code takes, ‰ of the service time.
+    /// Additional time of instrumented code, ‰ of the service time.
     pub instrumentation_permille: Option<u64>,
-    /// How much longer a request takes on a dispatcher that works, %.
+    /// Additional service time of a request on a dispatcher that also works, %.
     #[serde(default)]
     pub dispatcher_slowdown_percent: u64,
-    /// Takes requests for any class, at random.
+    /// Whether the server assigns each request to a random class.
     #[serde(default)]
     pub random_classifier: bool,
-    /// Workers, where it has others than the rest.
+    /// Number of workers, if it differs from the server's.
     pub workers: Option<usize>,
 }
 
-/// A whole number, or one with k or M as text.
+/// A whole number, or a text with the suffix k or M.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

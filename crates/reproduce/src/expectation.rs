@@ -1,6 +1,7 @@
-//! What a figure of measured systems is expected to be, and the rules by which it is judged.
+//! The expected values and bounds of measured figures, and the rules that judge them.
 //!
-//! A claim is about a figure of one system, or about its ratio to another system's. Over the rounds it has an interval (95 %), paired by round:
+//! A claim is about a figure of one system, or about its ratio to another system's, paired by round. Over the rounds, the figure or ratio has
+//! an interval (95 %):
 //!
 //! | expected | reproduced | not reproduced | otherwise |
 //! |---|---|---|---|
@@ -15,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::LiveVerdict;
 
-/// Of every interval over rounds.
+/// Confidence of every interval over rounds.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a figure, or a ratio of two, is expected to be.
+/// The expected value or bound of a figure, or of a ratio of two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expectation {
@@ -28,22 +29,22 @@ pub enum Expectation {
     More,
     /// A ratio below 1.
     Less,
-    /// A ratio so near to 1 that neither is more than this part larger, above 0.
+    /// A ratio so near to 1 that neither figure exceeds the other by more than this fraction, above 0.
     Within(f64),
-    /// No less.
+    /// A lower bound.
     AtLeast(f64),
-    /// No more.
+    /// An upper bound.
     AtMost(f64),
 }
 
-/// A figure of both systems in a round; of the first alone where there is no other.
+/// A round's figures of both systems, or of one alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     pub(crate) of: f64,
     pub(crate) over: Option<f64>,
 }
 
-/// Over rounds: of the ratios, a geometric mean; of single figures, a mean.
+/// The interval over rounds: around the geometric mean of ratios, or the mean of single figures.
 pub(crate) fn interval(pairs: &[Pair]) -> Option<ConfidenceInterval> {
     let ratios: Option<Vec<(f64, f64)>> = pairs
         .iter()
@@ -58,7 +59,7 @@ pub(crate) fn interval(pairs: &[Pair]) -> Option<ConfidenceInterval> {
     }
 }
 
-/// As tables say it.
+/// The estimate and its interval as tables show them; a dash without an interval.
 pub(crate) fn interval_words(interval: Option<&ConfidenceInterval>) -> String {
     let number = |value: f64| format::significant(value, 3);
     interval.map_or("–".into(), |it| {
@@ -72,7 +73,7 @@ pub(crate) fn interval_words(interval: Option<&ConfidenceInterval>) -> String {
 }
 
 impl Expectation {
-    /// Whether it can be judged of a ratio, or else of a single figure.
+    /// Checks that the expectation fits a ratio, or else a single figure.
     pub(crate) fn check(self, is_ratio: bool) -> Result<(), &'static str> {
         let problem = match self {
             Self::Paper(ratio) if ratio <= 0.0 || ratio == 1.0 => {
@@ -86,7 +87,7 @@ impl Expectation {
         Err(problem)
     }
 
-    /// As tables say it.
+    /// The expectation as tables show it.
     pub(crate) fn words(self) -> String {
         let number = |value: f64| format::significant(value, 3);
         match self {
@@ -99,7 +100,7 @@ impl Expectation {
         }
     }
 
-    /// The verdict on an interval; none is undecided.
+    /// The verdict on an interval; without an interval it is undecided.
     pub(crate) fn judge(self, ours: Option<&ConfidenceInterval>) -> LiveVerdict {
         ours.map_or(LiveVerdict::Undecided, |ours| self.verdict(ours))
     }

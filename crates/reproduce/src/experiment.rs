@@ -7,38 +7,38 @@ use crate::{
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A figure or table of a paper: what is run, and what must come of it.
+/// A figure or table of a paper: the systems, the measurements and the claims.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentFile {
-    /// What it is called: the file's name without `.toml`.
+    /// The experiment's name: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's figure includes that the model does not, and what is compared therefore.
+    /// The parts of the paper's figure that the model lacks, and the comparison that remains valid.
     pub testbed: String,
-    /// The server that measurements simulate, where they do.
+    /// The server that measurements simulate.
     #[serde(default)]
     pub server: ExperimentServer,
-    /// Workloads that have no name of their own, written as in a workload file.
+    /// The experiment's own workloads, in the format of a workload file.
     #[serde(default)]
     pub workload: BTreeMap<String, toml::Table>,
-    /// Who is compared.
+    /// The compared systems.
     #[serde(default)]
     pub system: Vec<ComparedSystem>,
-    /// What is measured.
+    /// The measurements.
     pub measure: Vec<Measurement>,
-    /// What the paper says of it.
+    /// The paper's claims.
     pub claim: Vec<Claim>,
 }
 
 impl ExperimentFile {
-    /// The built-in experiment of that name.
+    /// The built-in experiment called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let text = catalogue::text(name)?;
@@ -54,10 +54,10 @@ impl ExperimentFile {
         NAMES.iter().filter_map(|name| Self::named(name)).collect()
     }
 
-    /// Reads the text of a file and checks what can be checked without running it.
+    /// Reads the text of a file and makes all checks that need no run.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its position.
     pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
         let mut experiment =
@@ -71,7 +71,7 @@ impl ExperimentFile {
         Ok(experiment)
     }
 
-    /// The setting of one of its measurements, in runs of this length.
+    /// The setting of one measurement, with runs of this length.
     #[must_use]
     pub fn setting<'a>(&'a self, measure: &'a Measurement, extent: RunLength) -> Setting<'a> {
         Setting {

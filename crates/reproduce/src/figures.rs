@@ -1,4 +1,4 @@
-//! What was measured: figures by system and name, alone or along an axis.
+//! The measured figures by system and name, alone or along an axis.
 
 use serde::Serialize;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::fmt;
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Datum {
-    /// Whose it is: a system's name in the file, behind `ID/` where the measurement has an id.
+    /// The system's name in the file, behind `ID/` if the measurement has an id.
     pub system: String,
-    /// What it is: `rps`, `overall.slowdown.p999` …
+    /// The figure's name: `rps`, `overall.slowdown.p999` …
     pub what: String,
-    /// What the curve's axis is called, with the unit; filled in when the measurement is done.
+    /// Name and unit of the curve's axis; set after the measurement.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub axis: String,
-    /// Where on the axis, for a point of a curve.
+    /// Place on the axis; none for a single figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<f64>,
-    /// The figure; not a number (`null` in JSON) where there is none, as for an overloaded tail.
+    /// The value; not a number (`null` in JSON) if there is none, as for the tail of an overloaded run.
     pub value: f64,
 }
 
-/// All figures of an experiment, in the order in which they were asked for.
+/// All figures of an experiment, in the order of its measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Figures(Vec<Datum>);
@@ -63,19 +63,19 @@ impl Figures {
         self.0.iter()
     }
 
-    /// The points of one curve, or the single figure under that name (its x is then none).
+    /// The points of one curve, or the single figure of that name, without an x.
     pub fn of<'a>(&'a self, name: &'a FigureName) -> impl Iterator<Item = &'a Datum> {
         self.0
             .iter()
             .filter(|datum: &&Datum| datum.system == name.system && datum.what == name.what)
     }
 
-    /// Figures that are no curves.
+    /// The single figures.
     pub fn singles(&self) -> impl Iterator<Item = &Datum> {
         self.0.iter().filter(|datum| datum.x.is_none())
     }
 
-    /// Curves of the same figure over the same axis, together: what a chart shows.
+    /// Curves of the same figure over the same axis, together: one chart shows each such family.
     pub fn families(&self) -> Vec<Vec<&Datum>> {
         let mut families: Vec<Vec<&Datum>> = Vec::new();
         for datum in self.0.iter().filter(|datum| datum.x.is_some()) {
@@ -90,7 +90,7 @@ impl Figures {
     }
 }
 
-/// Each once, in order of appearance.
+/// Each name once, in order of appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for name in names {

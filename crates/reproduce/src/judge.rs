@@ -1,38 +1,38 @@
-//! The verdict, computed: the one rule for all claims.
+//! Computes the verdict: one rule for all claims.
 //!
 //! 1. No figure (an overloaded tail, an SLO that no load meets): not reproduced.
-//! 2. Within the tolerance of the paper's figure, beyond its bound, in its order, and on its side
-//!    of 1 where the claim names one: reproduced.
-//! 3. Else, where the file expects another figure: a deviation as expected.
-//! 4. Else, a ratio on the paper's side of 1, or a figure within a factor of two: deviates by x %.
-//! 5. Else: not reproduced.
+//! 2. Within the tolerance of the paper's figure, within its bound, in its order, and on its side of 1
+//!    if the claim names one: reproduced.
+//! 3. Otherwise, if the file expects this deviation: deviates as expected.
+//! 4. Otherwise, a ratio on the paper's side of 1, or a figure within a factor of two: deviates by x %.
+//! 5. Otherwise: not reproduced.
 //!
-//! What was found out afterwards (`reason`) is no part of the rule.
+//! The rule ignores `reason`, which is found after the run.
 
 use crate::claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
 use crate::figures::{FigureName, Figures};
 use crate::text::{on_one_line, quantity};
 
-/// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
+/// The default relative deviation up to which a figure is reproduced.
 const TOLERANCE: f64 = 0.10;
-/// A figure further off than this factor is another figure.
+/// A figure off by more than this factor is not reproduced.
 const SAME_MAGNITUDE: f64 = 2.0;
-/// Points of a curve are the same when their places differ by less.
+/// Points of two curves match if their places differ by less.
 const SAME_PLACE: f64 = 1e-9;
 
 /// A figure, or one point of a curve.
 #[derive(Clone, Copy)]
 struct FigurePoint {
-    /// Its place on the axis, if it is on a curve.
+    /// Place on the axis; none for a single figure.
     place: Option<f64>,
     value: f64,
 }
 
 impl Claim {
-    /// Compares what is claimed with what was measured.
+    /// Judges the claim by the measured figures.
     ///
     /// # Errors
-    /// When the claim names a figure that is not measured, or does not say what it compares.
+    /// The claim names a figure that is not measured, or lacks a part of the comparison.
     pub fn judge(&self, figures: &Figures) -> Result<Judged, String> {
         self.check()?;
         let judged = match &self.ascending {
@@ -47,10 +47,10 @@ impl Claim {
         Ok(Judged { reason, ..judged })
     }
 
-    /// Whether it says what is compared with what.
+    /// Checks that the claim names its figures and the paper's value or bound.
     ///
     /// # Errors
-    /// What is missing or too much.
+    /// A part is missing, or two parts exclude each other.
     pub fn check(&self) -> Result<(), String> {
         let fault = |problem: &str| Err(format!("claim \"{}\": {problem}", self.says));
         if self.of.is_some() == self.ascending.is_some() {
@@ -329,7 +329,7 @@ fn points(name: &FigureName, figures: &Figures) -> Result<Vec<FigurePoint>, Stri
     }
 }
 
-/// Point by point, where both have one; a single figure goes with every point.
+/// Joins two curves point by point, at the places that both have. A single figure goes with every point.
 fn combined(
     own: &[FigurePoint],
     others: &[FigurePoint],
@@ -347,7 +347,7 @@ fn combined(
 }
 
 impl FigurePoint {
-    /// Whether both are at the same place. A figure without a place goes with every point.
+    /// Whether both points have the same place. A figure without a place goes with every point.
     fn goes_with(&self, other: &FigurePoint) -> bool {
         match (self.place, other.place) {
             (Some(own), Some(other)) => (own - other).abs() < SAME_PLACE,

@@ -1,18 +1,18 @@
-//! How long runs are: as the files say, or shorter.
+//! Length of the runs: full, or shortened.
 
-/// How long the runs are.
+/// Length of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// As the files say.
+    /// The lengths in the files.
     Full,
-    /// A tenth of it: enough for a first impression, not to judge tails.
+    /// A tenth of the full length: enough for a first impression, too short to judge tails.
     Fast,
-    /// No run has more requests than this, and phases last a hundredth: whether everything works.
+    /// At most this many requests a run, and a hundredth of each phase: enough to check that everything works.
     AtMost(u64),
 }
 
 impl RunLength {
-    /// So many requests, shortened.
+    /// The number of requests of a run that has `full` requests at full length.
     #[must_use]
     pub fn requests(self, full: u64) -> u64 {
         const LEAST: u64 = 20_000;
@@ -23,7 +23,7 @@ impl RunLength {
         }
     }
 
-    /// So much virtual time, shortened.
+    /// The virtual time of a run that lasts `full` at full length.
     #[must_use]
     pub fn duration_ns(self, full: u64) -> u64 {
         let divisor = match self {

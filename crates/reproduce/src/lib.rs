@@ -1,9 +1,9 @@
 //! The figures and tables of the papers, run again and judged against what was printed.
 //!
-//! Each is a file in `experiments/`: what the testbed had that the model has not, the systems, the
-//! workload, what is [measured](kinds), and the paper's figures as [claims](Claim), each with the
-//! rule that its verdict is computed by. Claims and tolerances are written down before anything
-//! is run; nothing here tunes a model.
+//! Each is a file in `experiments/`. The file has the differences of testbed and model, the systems, the
+//! workload, the [measurements](kinds) and the [claims](Claim). A claim is a paper's figure with the rule that
+//! computes its verdict. Claims and tolerances are written down before the first run; nothing here tunes a
+//! model.
 //!
 //! ```
 //! use headway_reproduce::{ExperimentFile, RunLength, run};
@@ -16,13 +16,12 @@
 //! # Ok::<(), headway_reproduce::ReproduceError>(())
 //! ```
 //!
-//! Figures that are measured on this machine are files of `experiments/live/`, where a server of its own runs under the load of a client
-//! ([`live`]), of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]), of
-//! `experiments/racked/`, where a switch spreads them over servers ([`racked`]), and of `experiments/hosted/`, where a server and a batch
-//! program share cores ([`hosted`]).
+//! Four more folders have the experiments that are measured on this machine: in `experiments/live/`, a client loads a real server
+//! ([`live`]); in `experiments/replayed/`, a server gets replayed arrivals without a network ([`replayed`]); in `experiments/racked/`, a
+//! switch spreads requests over servers ([`racked`]); in `experiments/hosted/`, a server and a batch program share cores ([`hosted`]).
 //!
-//! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
-//! table, and [`ExperimentKind::tasks`] that cuts the work into pieces.
+//! A new kind of measurement is one file in [`kinds`]: a struct that is read from the file's
+//! `[[measure]]` table, and [`ExperimentKind::tasks`], which cuts the work into independent tasks.
 
 mod catalogue;
 mod claim;

@@ -1,4 +1,4 @@
-//! What can be seen of a simulated run, by name.
+//! The figures of a simulated run, by name.
 
 use headway_report::Run;
 use headway_report::Slo;
@@ -10,17 +10,17 @@ use std::str::FromStr;
 /// One figure of a run: `overall.slowdown.p999`, `class.short.latency.p99`, `utilization` …
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observable {
-    /// A statistic of latency (µs) or slowdown, in the grammar of an SLO without its bound.
-    /// `class.*` is the worst class's. Not a number when the backlog of a class that it is about
-    /// grew without bound, since the tail then only measures the run's length.
+    /// A statistic of latency (µs) or slowdown: an SLO's grammar without the bound. `class.*` is
+    /// that of the worst class. Not a number if the backlog of one of its classes grew without
+    /// bound: such a tail only measures the run's length.
     Tail(Bound),
-    /// 1 when the backlog of some class grew without bound, else 0.
+    /// 1 if the backlog of a class grew without bound, otherwise 0.
     Overloaded,
-    /// The same of one class: `starved.LONG`.
+    /// 1 if the backlog of this class grew without bound, otherwise 0: `starved.LONG`.
     Starved(String),
-    /// Fraction of the workers' time that was busy.
+    /// Fraction of the workers' time that they were busy.
     Utilization,
-    /// Cores idle on average while some request waited.
+    /// Average number of cores that idle while a request waits.
     WastedCores,
     /// Preemptions over requests.
     Preemptions,
@@ -32,16 +32,15 @@ pub enum Observable {
     Cloned,
     /// Completion rate, requests per second.
     Achieved,
-    /// Fraction of the workers' time not spent in service: 1 − completion rate × mean service
-    /// time ÷ workers. At a load above what the system carries, the capacity that its overheads
-    /// take.
+    /// Fraction of the workers' time not spent in service: 1 − completion rate × mean service time
+    /// ÷ workers. At a load above a system's capacity, this is the part that its overheads take.
     Unserved,
     /// Offered rate, requests per second.
     Offered,
 }
 
 impl Observable {
-    /// The figure.
+    /// The figure of this run.
     #[must_use]
     pub fn of(&self, outcome: &Outcome) -> f64 {
         let run = &outcome.run;
@@ -61,7 +60,7 @@ impl Observable {
         }
     }
 
-    /// The class it is about, if it is about one.
+    /// The class of the figure; none for a figure of all classes.
     #[must_use]
     pub fn class(&self) -> Option<&str> {
         match self {
@@ -135,7 +134,7 @@ impl FromStr for Observable {
     }
 }
 
-/// The first bound of an SLO whose limit nobody looks at.
+/// Parses the name as an SLO with an arbitrary limit, and returns its bound.
 fn tail_of(text: &str) -> Result<Bound, String> {
     let limit = if text.contains(".latency.") {
         "1us"

@@ -4,28 +4,28 @@ use crate::text::on_one_line;
 use crate::{ClaimVerdict, ExperimentFile, Figures, Judged, ReproduceError, RunLength};
 use serde::Serialize;
 
-/// A figure or table, reproduced: ours beside the paper's.
+/// A reproduced figure or table: the measured figures beside the paper's.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// The experiment's name.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's figure includes that the model does not.
+    /// The parts of the paper's figure that the model lacks.
     pub testbed: String,
     /// Whether the runs were shortened: tails of shortened runs are rough.
     pub shortened: bool,
     /// The claims, judged.
     pub claims: Vec<Judged>,
-    /// Everything measured.
+    /// All measured figures.
     pub figures: Figures,
-    /// What repeats this result.
+    /// The command that repeats this result.
     pub command: String,
-    /// What repeats its parts, where the command line can say it.
+    /// The commands that repeat its tasks, for those that flags can express.
     pub commands: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Reproduction {
         })
     }
 
-    /// How many claims came to what: reproduced, as expected, deviating, not reproduced.
+    /// Numbers of claims by verdict: reproduced, as expected, deviating, not reproduced.
     #[must_use]
     pub fn tally(&self) -> [usize; 4] {
         let mut tally = [0; 4];

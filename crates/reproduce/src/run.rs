@@ -1,15 +1,16 @@
-//! Runs experiments, all their pieces side by side.
+//! Runs all tasks of all experiments in parallel.
 
 use crate::{
     Datum, ExperimentFile, ExperimentKind, Figures, ReproduceError, Reproduction, RunLength, Task,
 };
 use headway_sim::in_parallel;
 
-/// Runs `experiments` on `threads` threads; the results do not depend on their number. Calls `done`
-/// on the calling thread after every piece, with the experiment's name and the number of all pieces.
+/// Runs `experiments` on `threads` threads; the results are the same for any number of threads.
+/// Calls `done` on the calling thread after every task, with the experiment's name and the number of
+/// all tasks.
 ///
 /// # Errors
-/// The first mistake in a file, or failure of a run, in the order of the experiments.
+/// The first mistake in a file or failed run, in the order of the experiments.
 pub fn run(
     experiments: &[ExperimentFile],
     length: RunLength,
@@ -63,15 +64,15 @@ struct ExperimentTask {
     task: Task,
 }
 
-/// The results of an experiment's pieces.
+/// The results of an experiment's tasks.
 #[derive(Clone, Default)]
 struct Collected {
     figures: Figures,
-    /// The commands that repeat them, each once.
+    /// The commands that repeat the tasks, each once.
     commands: Vec<String>,
 }
 
-/// A point of a curve gets the name of its axis.
+/// Sets the axis of a point; a single figure has none.
 fn on_axis(mut datum: Datum, axis: &str) -> Datum {
     if datum.x.is_some() {
         datum.axis = axis.into();

@@ -2,7 +2,7 @@
 
 use headway_report::format::{duration_us, metric, percent, significant};
 
-/// A figure with the unit that its name implies.
+/// Formats a figure with the unit that its name implies.
 pub(crate) fn quantity(what: &str, value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
@@ -20,7 +20,7 @@ pub(crate) fn quantity(what: &str, value: f64) -> String {
     }
 }
 
-/// A paragraph that a file wraps.
+/// Joins the lines of a paragraph that a file wraps.
 pub(crate) fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

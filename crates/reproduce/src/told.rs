@@ -1,4 +1,4 @@
-//! Processes of the command `headway` that say when they are ready.
+//! Processes of the command `headway` that print a line when they are ready.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -8,31 +8,31 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A process that is not ready after this will not be.
+/// Time after which a process that is not ready counts as failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is wrong with a process that is measured.
+/// The errors of a measured process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It cannot be run, or has no file or port.
+    /// The process cannot start, or cannot get a file or port.
     #[error("cannot run {program}: {source}")]
     Run {
-        /// The program and what it was to be.
+        /// The program and its verb.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It did not say what it says when it is ready.
+    /// The expected line did not come in time.
     #[error("{program} did not say within 30 s that it is ready: {said}")]
     NotReady {
-        /// The program and what it was to be.
+        /// The program and its verb.
         program: String,
-        /// What it said instead.
+        /// The lines that came instead.
         said: String,
     },
 }
 
-/// A process that says line by line what it does; killed when it is dropped.
+/// A process whose output lines can be awaited; killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Told {
     program: String,
@@ -60,7 +60,7 @@ impl Told {
             let sender = sender.clone();
             thread::spawn(move || {
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    // Whoever listened may have heard enough.
+                    // The receiver is gone once its owner needs no more lines.
                     let _ = sender.send(line);
                 }
             });
@@ -72,7 +72,7 @@ impl Told {
         })
     }
 
-    /// Waits for the line that has these words.
+    /// Waits for a line that contains `words`.
     pub(crate) fn await_line(&self, words: &str) -> Result<String, ProcessError> {
         let deadline = Instant::now() + PATIENCE;
         let mut said = Vec::new();
@@ -107,7 +107,7 @@ fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
 
 impl Drop for Told {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -50,6 +50,8 @@ const PATHS: [(EchoPath, &str); 3] = [
 struct EchoResult {
     median: Duration,
     rate: f64,
+    /// Requests without an answer for 2 ms, ÷ those with one.
+    lost: f64,
 }
 
 fn main() {
@@ -61,7 +63,7 @@ fn main() {
 
 fn compare() {
     println!(
-        "{} cores; path, p50 of a round trip in µs (÷ bare), requests/s of {WINDOW} under way (÷ bare): medians of {ROUNDS} rounds in turn",
+        "{} cores; path, p50 of a round trip in µs (÷ bare), requests/s of {WINDOW} under way (÷ bare), share lost: medians of {ROUNDS} rounds in turn",
         cores()
     );
     let mut results = [const { Vec::new() }; 3];
@@ -78,12 +80,12 @@ fn compare() {
             values[values.len() / 2]
         };
         let trip = median(|one| one.median.as_secs_f64() * 1e6);
-        (trip, median(|one| one.rate))
+        (trip, median(|one| one.rate), median(|one| one.lost))
     });
-    let (bare_trip, bare_rate) = medians[0];
-    for ((_, name), (trip, rate)) in PATHS.into_iter().zip(medians) {
+    let (bare_trip, bare_rate, _) = medians[0];
+    for ((_, name), (trip, rate, lost)) in PATHS.into_iter().zip(medians) {
         println!(
-            "{name}, {trip:.2} ({:.2}), {rate:.0} ({:.2})",
+            "{name}, {trip:.2} ({:.2}), {rate:.0} ({:.2}), {lost:.4}",
             trip / bare_trip,
             rate / bare_rate
         );
@@ -336,7 +338,7 @@ fn ask() -> EchoResult {
     let mut trips: Vec<Duration> = (0..TRIPS).map(|_| one()).collect();
     trips.sort();
     let begun = Instant::now();
-    let (mut under_way, mut answered, mut last) = (0, 0u64, begun);
+    let (mut under_way, mut answered, mut lost, mut last) = (0, 0u64, 0, begun);
     while begun.elapsed() < SPAN {
         while under_way < WINDOW && socket.send(&REQUEST).is_ok() {
             under_way += 1;
@@ -347,7 +349,8 @@ fn ask() -> EchoResult {
             last = Instant::now();
         }
         // Lost ones make room again.
-        if last.elapsed() > Duration::from_millis(50) {
+        if last.elapsed() > Duration::from_millis(2) {
+            lost += under_way;
             under_way = 0;
             last = Instant::now();
         }
@@ -355,5 +358,6 @@ fn ask() -> EchoResult {
     EchoResult {
         median: trips[trips.len() / 2],
         rate: answered as f64 / begun.elapsed().as_secs_f64(),
+        lost: lost as f64 / (answered as f64).max(1.0),
     }
 }

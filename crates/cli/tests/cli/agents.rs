@@ -1,4 +1,4 @@
-//! The agents of servers behind `headway rack`: a switch and its servers, each in a process of its own.
+//! The agents of servers behind `headway rack`: a switch and its servers, each in a separate process.
 
 use super::errors::refused;
 use super::racking::{request, status};
@@ -29,7 +29,7 @@ pub(super) fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> P
     path
 }
 
-/// An address that nobody has, for now.
+/// An address that is free at the moment.
 fn free() -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().to_string()
@@ -43,7 +43,7 @@ fn serve(agents_at: &str, key: &Path, more: &[&str]) -> Serving {
 }
 
 impl AgentRack {
-    /// Two servers, and `args` for the switch.
+    /// Starts two servers, and a switch with `args`.
     fn start(args: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let key = key_file(directory.path(), "key", KEY, 0o600);
@@ -96,7 +96,7 @@ impl AgentRack {
     }
 }
 
-/// So many requests of a type that spin for so long, at once; each is answered once and served.
+/// Sends `requests` requests of a type at once, each of which spins for `spin_us`. Each must be served and answered exactly once.
 fn all_served(client: &UdpSocket, class: u8, spin_us: u32, requests: u32) {
     let ask = |index| {
         let mut bytes = request(class, index);
@@ -127,7 +127,7 @@ fn a_new_duty_under_load_loses_nothing_and_hands_waiting_requests_back() {
     let rack = AgentRack::start(&racks);
     let first = status(&rack.rack);
     let client = rack.client();
-    // Each way the mix is another, and more waits than is served until the control plane notices.
+    // Each pass changes the mix twice, and requests pile up until the control plane reacts.
     for _ in 0..3 {
         all_served(&client, 0, 50, 200);
         all_served(&client, 1, 4000, 60);
@@ -172,7 +172,7 @@ fn clones_that_cannot_start_at_once_are_dropped() {
     );
 }
 
-/// Requests of the spin service that nobody waits for.
+/// Sends requests to the spin service without waiting for answers.
 fn pile_up(socket: &UdpSocket, requests: u32, spin_us: u32) {
     for index in 0..requests {
         let mut bytes = request(0, index);
@@ -181,17 +181,17 @@ fn pile_up(socket: &UdpSocket, requests: u32, spin_us: u32) {
     }
 }
 
-/// Requests by which the servers come to say how much they have: 0.6 s of work for each of two.
+/// Enough requests that the servers report their queues: 0.6 s of work for each of the two.
 const LONGS: u32 = 300;
 
-/// Long requests by the switch to both servers, and then many more to the first one past the switch: only its own responses say that it
-/// has them. Returns the client behind whose requests they wait, once all of these are answered.
+/// Sends long requests to both servers through the switch, and then many more to the first server past the switch. Only that server's
+/// own responses report the latter. Returns the client of the former, once all of its requests are answered.
 fn fill_the_first(rack: &AgentRack, past_the_switch: u32) -> UdpSocket {
     let forwarded = |status: &Value| status["counts"]["requests"].as_u64().unwrap();
     let before = forwarded(&status(&rack.rack));
     let client = rack.client();
     pile_up(&client, LONGS, 4000);
-    // So that none of them waits behind what comes now.
+    // Waits, so that none of these requests queues behind the following ones.
     rack.wait("all are at the servers", |status| {
         forwarded(status) == before + u64::from(LONGS)
     });
@@ -210,7 +210,7 @@ fn fill_the_first(rack: &AgentRack, past_the_switch: u32) -> UdpSocket {
     client
 }
 
-/// What a server served in all, at its end.
+/// Stops a server and returns the number of requests that it served.
 fn served(server: Serving) -> u64 {
     server.signal(libc::SIGTERM);
     let (code, said) = server.end();
@@ -225,7 +225,8 @@ fn racksched_hears_of_queues_from_the_servers_themselves() {
     assert_eq!(count(&run, "lost"), 0, "{run}");
     let sent = count(&run, "sent");
     let client = fill_the_first(&rack, 300);
-    // By what the switch awaits, both are idle. One after the other, so that nothing but the last response counts.
+    // By the switch's own count of unanswered requests, both servers are idle. The requests are sent one at a time, so that only the
+    // last response counts.
     for index in 0..100 {
         client.send(&request(1, index)).unwrap();
         let mut buffer = [0; 64];
@@ -239,7 +240,7 @@ fn racksched_hears_of_queues_from_the_servers_themselves() {
     let [first, second] = <[Serving; 2]>::try_from(rack.servers).ok().unwrap();
     let (first, second) = (served(first), served(second));
     assert_eq!(first + second, by_switch + 300);
-    // Each had about half of what came before. Of the last hundred the second one got all.
+    // Each server got about half of the earlier requests. The second one got all of the last hundred.
     let even = (sent + u64::from(LONGS)) / 2;
     assert!(second >= even + 70, "{first} and {second}, half is {even}");
 }
@@ -285,7 +286,7 @@ fn a_server_that_stops_under_load_leaves_first_and_loses_nothing() {
 #[test]
 fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     let rack = AgentRack::start(&["--policy", "racksched"]);
-    // A server of another key serves, and says that the rack does not have it.
+    // A server with another key serves, and reports that the rack does not accept it.
     let directory = tempfile::tempdir().unwrap();
     let wrong = key_file(
         directory.path(),
@@ -300,7 +301,7 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     stranger.signal(libc::SIGTERM);
     let (_, said) = stranger.end();
     assert!(said.contains("has another key"), "{said}");
-    // The first server's agent begins a session from the test, and repeats itself.
+    // The test begins a session as the first server's agent, and replays a packet.
     let key = AgentKey::read(&rack.key).unwrap();
     let mut session = AgentSession::new(key, 4711);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -315,7 +316,7 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     };
     let mut buffer = [0; 2048];
     let mut recorded = Vec::new();
-    // The server's own agent takes its session back every now and then.
+    // The server's own agent takes its session back at intervals.
     while !session.is_joined() {
         recorded = session.report(&says);
         socket.send(&recorded).unwrap();
@@ -325,7 +326,7 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     let before = status(&rack.rack);
     for _ in 0..3 {
         socket.send(&recorded).unwrap();
-        // Within the session it is not answered; the answer of a session that is over is of no use when replayed.
+        // Within the session, the replayed packet gets no answer. After the session, the answer has no effect.
         if let Ok(length) = socket.recv(&mut buffer) {
             assert_eq!(session.answer(&buffer[..length]), Ok(None));
         }

@@ -1,4 +1,4 @@
-//! `headway bench` and `headway calibrate`: what they print, and what their exit status says.
+//! `headway bench` and `headway calibrate`: output and exit status.
 
 use super::{headway, json, words};
 
@@ -33,7 +33,7 @@ fn workers_that_take_turns_as_the_dispatcher_are_compared_with_their_simulation(
     assert!(comparison["verdict"].is_string(), "{comparison}");
 }
 
-/// Whatever this machine lets be seen: verdict, fields and exit status say the same.
+/// Verdict, fields and exit status must agree, even on a machine too busy for a comparison.
 #[test]
 fn a_comparison_with_the_simulator_says_what_its_status_says() {
     let done = headway(&words(
@@ -67,7 +67,8 @@ fn a_comparison_with_the_simulator_says_what_its_status_says() {
     assert_eq!(done.status.code(), Some(verdict.2), "{comparison}");
 }
 
-/// Mechanisms without a policy compare c-fcfs, which interrupts nobody, concord by each of them, and tiny-quanta, whose workers interrupt themselves.
+/// With mechanisms but no policy, bench compares three policies: c-fcfs, which never interrupts; concord with each mechanism; and tiny-quanta, whose
+/// workers interrupt themselves.
 #[test]
 fn bench_by_mechanism_runs_policies_that_interrupt() {
     let report = json(&words(
@@ -164,7 +165,7 @@ fn bench_by_default_runs_a_darc_that_plans() {
     );
 }
 
-/// Whatever this machine lets be seen: a file is written if and only if the costs are to be trusted.
+/// On any machine, the command writes a file if and only if the costs are reliable.
 #[test]
 fn calibrate_writes_no_costs_that_it_doubts() {
     let folder = tempfile::tempdir().unwrap();

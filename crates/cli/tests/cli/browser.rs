@@ -1,11 +1,11 @@
-//! Pages in a real browser without a screen.
+//! Pages in a real headless browser.
 
 use super::children::TestChild;
 use super::racking::{rack, server};
 use std::net::UdpSocket;
 use std::process::Command;
 
-/// The page's document after its scripts ran for so long; `None` where no browser is, which is said.
+/// The page's document after its scripts ran for `ran_ms`. Without a browser it prints why, and returns `None`.
 fn document(url: &str, ran_ms: u32) -> Option<String> {
     let has = |name: &&&str| {
         let version = Command::new(name).arg("--version").output();
@@ -33,7 +33,7 @@ fn document(url: &str, ran_ms: u32) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("a document"))
 }
 
-/// The text of an element with this id, tags left out.
+/// The text of the element with this id, without tags.
 fn text_of(document: &str, id: &str) -> String {
     let begin = format!("id=\"{id}\"");
     let at = document

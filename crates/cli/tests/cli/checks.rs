@@ -1,4 +1,4 @@
-//! What a server would refuse is refused before one starts, by `serve --check` and by every live tool.
+//! `serve --check` and every live tool refuse the same settings as a server, before one starts.
 
 use super::errors::refused;
 use super::headway;
@@ -36,7 +36,7 @@ fn what_no_live_server_runs_is_refused_by_every_live_tool() {
     }
 }
 
-/// What the start refuses, the check does: by the same question.
+/// Start and check refuse the same settings, since they run the same code.
 #[test]
 fn a_check_refuses_the_numbers_that_a_start_refuses() {
     let most = &["--queue-limit: queues of 1000000000", "choose at most"];

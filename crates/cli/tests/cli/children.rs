@@ -1,10 +1,10 @@
-//! Processes that end with the test, however it ends.
+//! Processes that end with the test, even if it panics.
 
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, ChildStdout, Command, ExitStatus};
 use std::{io, process};
 
-/// A process with a process group of its own. All of the group is killed when this is dropped, and the process when the thread ends that started it.
+/// A process with a separate process group. Dropping it kills the whole group; the end of the starting thread kills the process.
 pub(super) struct TestChild {
     child: process::Child,
     status: Option<ExitStatus>,
@@ -39,7 +39,7 @@ impl TestChild {
         unsafe { libc::kill(self.id(), signal) };
     }
 
-    /// Its status, if it has ended.
+    /// The exit status, if the process has ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("it is our child");
@@ -47,13 +47,13 @@ impl TestChild {
         self.status
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     pub(super) fn wait(&mut self) -> ExitStatus {
         let status = self.child.wait().expect("it is our child");
         *self.status.get_or_insert(status)
     }
 
-    /// Ends it and what it started, as a machine that fails.
+    /// Kills the whole process group, as a failure of the machine would.
     pub(super) fn kill(&mut self) {
         if self.status.is_none() {
             // SAFETY: as in `signal`; no other group has its number meanwhile.

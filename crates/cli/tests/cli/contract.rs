@@ -1,4 +1,4 @@
-//! The machine-readable contract, and what can be had besides.
+//! The machine-readable contract and the other outputs.
 
 use super::{headway, json};
 
@@ -160,7 +160,7 @@ fn capacity_prints_policy_load_and_rate() {
     }
 }
 
-/// A queue of one sheds what would wait, and what is left is fast: that is no capacity.
+/// A queue of one sheds every waiting request, so the rest is fast. Such a run must not count as capacity.
 #[test]
 fn a_run_that_loses_requests_has_no_capacity() {
     let lossy = [
@@ -324,7 +324,7 @@ fn what_a_policy_wastes_is_in_its_result() {
     assert!(one_queue.get("expected_waste_cores").is_none());
 }
 
-/// Of one run all losses are counted alike: those of the warm-up in neither figure.
+/// The total and the classes' counts treat losses alike: neither includes those of the warm-up.
 #[test]
 fn the_total_of_what_was_dropped_is_that_of_the_classes() {
     for policy in ["c-fcfs", "d-fcfs", "racksched"] {

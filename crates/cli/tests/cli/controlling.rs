@@ -1,4 +1,4 @@
-//! `ctl`: a running server is looked into and tuned over its control socket, and nobody but its user does so.
+//! `ctl` inspects and tunes a running server over its control socket, for the server's user only.
 
 use super::errors::refused;
 use super::serving::Serving;
@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A server of `policy` with a control socket in a folder of its own.
+/// A server with `policy`, and a control socket in a separate folder.
 fn controlled(policy: &str) -> (Serving, TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ctl.sock").display().to_string();
@@ -34,7 +34,7 @@ fn status(path: &str) -> serde_json::Value {
     json(&["ctl", "status", "--server", path, "--format", "json"])
 }
 
-/// What a server refuses at its start.
+/// Checks that a server with this control socket refuses to start, with these words.
 fn not_started(ctl: &str, parts: &[&str]) {
     refused(
         &["serve", "--listen", "udp://127.0.0.1:0", "--ctl", ctl],
@@ -121,7 +121,7 @@ fn what_cannot_be_set_is_refused_and_changes_nothing() {
         (&said["changes"], &said["params"]["factor"]),
         (&0.into(), &"2".into())
     );
-    // What follows from it changes with it.
+    // A derived parameter changes too.
     let output = headway(&["ctl", "set", "--server", &path, "factor=3"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said, "factor: 2 → 3\ncongested_factor: 2 → 3\n");
@@ -191,7 +191,7 @@ fn no_socket_is_made_where_none_is_wanted() {
     );
 }
 
-/// Runs `headway ctl` where servers of this user are looked for in this folder.
+/// Runs `headway ctl`, which looks for this user's servers in this folder.
 fn among(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     let command = command.args(args).env("XDG_RUNTIME_DIR", folder);
@@ -213,7 +213,7 @@ fn the_only_server_is_found_and_of_several_one_is_named() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), stderr)
     };
-    // Other servers of this user in /tmp would be found too.
+    // The command would also find other servers of this user in /tmp.
     let alone = said(&["ctl", "status"]).0 == Some(2);
     let first = start("4001.sock");
     if alone {
@@ -281,7 +281,7 @@ fn a_client_that_hangs_keeps_nobody_from_an_answer() {
         "it waited for them"
     );
     server.load("1000", "100ms");
-    // Each of them has its time, and then gets an error or is cut off.
+    // The server gives each client its time, and then sends an error or hangs up.
     for mut stream in hanging {
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
@@ -291,7 +291,7 @@ fn a_client_that_hangs_keeps_nobody_from_an_answer() {
     }
 }
 
-/// Root can pretend to be somebody else, nobody else can.
+/// Only root can act as another user.
 fn is_root() -> bool {
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !root {
@@ -340,7 +340,7 @@ fn another_user_is_turned_away_even_where_the_file_would_let_them() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let says = |uid: u32, first: &str| {
-        // Not even an empty send: a client that was turned away finds the pipe broken.
+        // Skips even an empty send, since the pipe of a rejected client is broken.
         let script = format!(
             "import socket; s = socket.socket(socket.AF_UNIX); s.connect({path:?}); \
              b{first:?} and s.sendall(b{first:?}); print(s.makefile().readline())"
@@ -349,7 +349,7 @@ fn another_user_is_turned_away_even_where_the_file_would_let_them() {
         command.args(["-c", &script]).uid(uid).gid(uid);
         command.stdout(Stdio::piped()).output()
     };
-    // A client that is turned away gets its error before it sends a word.
+    // A rejected client gets its error before it sends a request.
     let Ok(theirs) = says(NOBODY, "") else {
         return eprintln!("SKIPPED: it needs Python 3 (apt-get install python3)");
     };

@@ -1,4 +1,4 @@
-//! What the user got wrong is named with its place and the nearest valid word; exit status 2.
+//! Errors of the user name their place and the nearest valid word; exit status 2.
 
 use super::headway;
 
@@ -43,7 +43,7 @@ fn wrong_words_get_the_nearest_valid_one() {
         &["sim", "--policy", "pallas,inner=drac", "--servers", "2"],
         &["--policy", "drac", "did you mean 'darc'"],
     );
-    // One range for what is never right and for what this server has no room for.
+    // The message has the same range for values that are always invalid and for values too large for this server.
     for dispatchers in ["0", "15", "257", "2.5", "1us", "-1"] {
         let policy = format!("concord,dispatchers={dispatchers}");
         refused(
@@ -177,7 +177,7 @@ fn a_result_that_cannot_be_written_leaves_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("result");
     std::fs::write(&path, "old").unwrap();
-    // A limit on the size of files stands for a disk that is full.
+    // A limit on the size of files stands for a full disk.
     let output = std::process::Command::new("sh")
         .args([
             "-c",
@@ -418,7 +418,7 @@ fn flags_that_nothing_heeds_are_refused() {
     );
 }
 
-/// What a flag asks for and the chosen level cannot do is refused, not ignored.
+/// The command refuses flags that the chosen level cannot honour, instead of ignoring them.
 #[test]
 fn flags_without_an_effect_are_refused() {
     let dir = tempfile::tempdir().unwrap();

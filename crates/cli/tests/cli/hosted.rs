@@ -1,4 +1,4 @@
-//! `reproduce` of a figure that is measured on applications that share cores: daemon, server, batch program and client are real, and small.
+//! `reproduce` of a figure that is measured on applications that share cores, with real but small daemon, server, batch program and client.
 
 use super::{headway, json};
 

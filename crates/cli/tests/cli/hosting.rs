@@ -1,4 +1,4 @@
-//! The daemon of a host, and programs under it.
+//! The daemon of a host, and its applications.
 
 use super::serving::{Serving, count, figure};
 use crate::children::TestChild;
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Why cores cannot be dealt out here, if they cannot.
+/// Why the daemon cannot run here; none if it can.
 fn missing() -> Option<&'static str> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores < 2).then_some("it needs two cores")
 }
 
-/// A daemon that ends with the test.
+/// Starts a daemon that ends with the test.
 pub(super) fn daemon(socket: &Path) -> TestChild {
     daemon_of(socket, &["kv:guaranteed=1", "pricer:batch"])
 }
@@ -29,7 +29,7 @@ fn daemon_of(socket: &Path, apps: &[&str]) -> TestChild {
         .arg(socket)
         .stderr(said.reopen().expect("a file"));
     let child = TestChild::start(&mut command);
-    // It says what it does once it listens. What it says later must have somewhere to go.
+    // The daemon prints its settings once it listens. The file also takes its later output, which a closed pipe would not.
     until("the daemon listens", || {
         let said = std::fs::read_to_string(said.path()).expect("a file");
         said.contains("deals out cores")
@@ -37,7 +37,7 @@ fn daemon_of(socket: &Path, apps: &[&str]) -> TestChild {
     child
 }
 
-/// Status 2, and a sentence with what to do.
+/// Checks for exit status 2 and a message with `part`.
 fn refused(args: &[&str], part: &str) {
     let output = headway(args);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -157,10 +157,10 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
     assert!(String::from_utf8_lossy(&table.stdout).contains("the policy's look"));
 }
 
-/// What the daemon counts of an application.
+/// One of the daemon's counts of an application.
 fn counted(place: &str, name: &str, field: &str) -> u64 {
     let output = headway(&["host", "status", "--socket", place, "--format", "json"]);
-    // A daemon that just began to listen does not answer yet.
+    // A daemon that has just begun to listen may not answer yet.
     let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let mut apps = status["apps"].as_array().into_iter().flatten();
     let app = apps.find(|app| app["name"] == name);
@@ -175,7 +175,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Cores come and go between a server, a greedier one and a batch program, the daemon is killed and another one comes: every request is answered.
+/// Every request is answered while cores move between a server, a greedier one and a batch program, and while another daemon replaces a killed one.
 fn answers_all_while_cores_come_and_go(policy: &str) {
     if let Some(why) = missing() {
         eprintln!("SKIPPED {policy} on granted cores: {why}");
@@ -293,7 +293,7 @@ fn a_server_that_cannot_come_and_go_is_refused() {
     refused(&["serve", "--socket", place], "--host");
 }
 
-/// A file names the application and its daemon as flags do; a flag overrides it.
+/// A file can name the application and its daemon, like flags; a flag overrides the file.
 #[test]
 fn a_settings_file_names_the_host() {
     if let Some(why) = missing() {
@@ -326,7 +326,7 @@ fn a_settings_file_names_the_host() {
     refused(&serve, "say `host`");
 }
 
-/// Nobody reads what the daemon says any more: it goes on, and heeds what it is told.
+/// With its standard error closed, the daemon goes on and obeys signals.
 #[test]
 fn a_daemon_whose_standard_error_is_closed_goes_on() {
     if let Some(why) = missing() {

@@ -1,4 +1,4 @@
-//! `headway sim` of applications that trade cores.
+//! `headway sim` with applications that trade cores.
 
 use super::{headway, json};
 

@@ -1,4 +1,4 @@
-//! How `serve` interrupts requests: by which flags, and which of them are refused.
+//! The flags of `serve` for interrupting requests, and the refused ones.
 
 use super::errors::refused;
 use super::headway;

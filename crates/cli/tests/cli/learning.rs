@@ -1,11 +1,11 @@
-//! A policy that learned nothing, or that has nothing to reserve, says so on standard error.
+//! A warning on standard error tells of a policy that has learned nothing, or has nothing to reserve.
 
 use super::headway;
 use crate::children::TestChild;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-/// What the command said, after it succeeded.
+/// The standard error of a command that must succeed.
 fn said(args: &[&str]) -> String {
     let done = headway(args);
     let said = String::from_utf8(done.stderr).unwrap();
@@ -47,7 +47,7 @@ fn runs_that_end_within_the_first_window_say_so() {
     assert!(of(sweep, "darc", "2").contains("2 of its 2 runs"));
 }
 
-/// What a server that is stopped at once said.
+/// The standard error of a server that is stopped at once.
 fn served(workers: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     command

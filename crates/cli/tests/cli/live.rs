@@ -1,4 +1,4 @@
-//! `headway reproduce` of a figure that is measured live: a server in a process of its own, under each system, at each load.
+//! `headway reproduce` of a figure that is measured live: a server in a separate process, for each system at each load.
 
 use super::{headway, json};
 use serde_json::Value;
@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The key-value service as a server of live figures: folder, policy, workers, address, mechanism and idling as arguments, until its input ends.
-/// Should this script be killed, the service ends by itself.
+/// The key-value service with the interface of live figures' servers: arguments folder, policy, workers, address, mechanism and idling; it runs
+/// until its input ends. If this script is killed, the service ends by itself.
 const SERVER: &str = r#"#!/bin/sh
 said=$(mktemp)
 exec 3<&0
@@ -22,7 +22,7 @@ rm "$said"
 exit $code
 "#;
 
-/// Its classes, in the order of its types; what follows the wire header is that of apps/kv.
+/// The service's classes in the order of its types; bodies are those of apps/kv.
 const OWN: &str = r#"
 title = "a store, half GET, half SCAN"
 paper = "none"
@@ -173,7 +173,7 @@ fn what_is_measured_live_is_measured_alone_and_listed_apart() {
     );
 }
 
-/// LevelDB itself, shortly, where `make leveldb` has built it.
+/// A short measurement of LevelDB itself, if `make leveldb` has built it.
 #[test]
 fn leveldb_is_measured_where_it_is_built() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -205,7 +205,7 @@ fn leveldb_is_measured_where_it_is_built() {
     check_runs(&answer["results"][0], 45);
 }
 
-/// The runs that were not repeated. Their number must be `count`, and in each the requests add up.
+/// The runs without a repetition. Their number must be `count`, and each one's requests must add up.
 fn check_runs(result: &Value, count: usize) -> Vec<&Value> {
     let runs = result["runs"].as_array().unwrap();
     for run in runs {
@@ -229,7 +229,7 @@ fn written(folder: &TempDir, name: &str, text: &str) -> String {
     path.to_str().unwrap().into()
 }
 
-/// The program, with and without probes: the same here.
+/// Writes the programs with and without probes, which are the same here.
 fn service(folder: &TempDir) -> String {
     let text = SERVER.replace("HEADWAY", env!("CARGO_BIN_EXE_headway"));
     for name in ["server", "server-plain"] {

@@ -1,4 +1,4 @@
-//! Runs to look at: traces for Perfetto, and drawings.
+//! Visualised runs: traces for Perfetto, and drawings.
 
 use super::headway;
 

@@ -33,7 +33,7 @@ mod sweeps;
 
 use std::process::{Command, Output};
 
-/// `headway` with these arguments, to its end.
+/// Runs `headway` with these arguments until it ends.
 fn headway(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_headway"))
         .args(args)
@@ -41,7 +41,7 @@ fn headway(args: &[&str]) -> Output {
         .expect("headway runs")
 }
 
-/// Its standard output, which must be one JSON value.
+/// The standard output of `headway`, which must be one JSON value.
 fn json(args: &[&str]) -> serde_json::Value {
     let output = headway(args);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -53,7 +53,7 @@ fn json(args: &[&str]) -> serde_json::Value {
     })
 }
 
-/// A command line, word by word.
+/// Splits a command line into words.
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }

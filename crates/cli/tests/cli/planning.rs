@@ -68,7 +68,7 @@ fn a_plan_ranks_counts_cores_and_does_not_depend_on_its_threads() {
         steered.is_none_or(|entry| entry["workers"] == 5),
         "{steered:?}"
     );
-    // The baseline is last, and needs more: that is the point.
+    // The baseline comes last, since it needs more workers.
     assert_eq!(report["cores"][1]["policy"], "c-fcfs");
     assert!(workers(1) > workers(0), "{}", report["cores"]);
     let stressed = report["sensitivity"].as_array().unwrap();
@@ -86,7 +86,7 @@ fn what_nobody_can_do_is_said_with_what_shows_it() {
         text.contains("class.long.latency.p99<=90us: service time: 100.0 %"),
         "{text}"
     );
-    // More than all five cores, of which d-fcfs leaves none to a dispatcher.
+    // More load than all five cores, none of which d-fcfs reserves for a dispatcher.
     let done = plan(&["--load", "1.3", "--slo", "overall.slowdown.p50<=1000"]);
     assert_eq!(done.status.code(), Some(1));
     let text = String::from_utf8(done.stdout).unwrap();
@@ -207,7 +207,7 @@ fn the_settings_written_are_settings_that_serve_reads() {
         "--config-out",
         &path,
     ];
-    // An ideal machine is nobody's, unless that is meant.
+    // The command writes no settings from an ideal machine's costs unless the user asks for them.
     let refused = plan(&asked);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(
@@ -223,7 +223,7 @@ fn the_settings_written_are_settings_that_serve_reads() {
     assert!(shown.contains(verdict), "{shown}");
     let checked = headway(&["serve", "-c", &path, "--check"]);
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
-    // A program's own server takes the same file.
+    // The library's server accepts the same file.
     use ::headway::config::FromConfig;
     let builder = ::headway::runtime::Builder::from_config(&path).unwrap();
     let built = format!("{builder:?}");
@@ -297,7 +297,7 @@ fn what_an_ideal_machine_sustains_a_real_one_need_not() {
         ideal["ranking"][0]["workers"], 1,
         "the dispatcher has the other core"
     );
-    // 150 000 requests a second, of each of which the dispatcher has 9 us.
+    // 150 000 requests a second, each of which takes 9 µs of the dispatcher.
     let real = headway(&[&asked[..], &["--costs", &costs]].concat());
     assert_eq!(real.status.code(), Some(1), "{}", said(&real));
     let real: serde_json::Value = serde_json::from_slice(&real.stdout).unwrap();
@@ -314,7 +314,7 @@ fn what_an_ideal_machine_sustains_a_real_one_need_not() {
     assert!(lost > 0.05, "{bounded}");
 }
 
-/// What the costs are is the machine's business, which may be too busy to tell.
+/// The test accepts any costs, and a machine too busy to measure them.
 #[test]
 fn costs_measured_here_know_the_sockets() {
     let done = headway(&[
@@ -391,7 +391,7 @@ fn the_answer_runs_live_beside_its_simulation() {
         validation["live"]["requests"].as_u64().unwrap() > 300,
         "{validation}"
     );
-    // Exactly a missed SLO is an exit status of 1.
+    // The exit status is 1 if and only if the SLO is missed.
     let met = validation["met"].as_bool().unwrap();
     assert_eq!(
         done.status.code(),

@@ -1,4 +1,4 @@
-//! `headway policies`, and the documents beside it.
+//! `headway policies`, and the documents about policies.
 
 use super::{headway, json};
 use headway_policy::{Level, Policy};
@@ -43,7 +43,7 @@ fn a_misspelt_policy_is_refused_with_the_nearest() {
     assert!(said.contains("darc"), "{said}");
 }
 
-/// The names of a level's policies that a live server runs, or all.
+/// The names of a level's policies, optionally only those that a live server runs.
 fn names(level: Level, live_alone: bool) -> Vec<&'static str> {
     let runs =
         |policy: &Policy| matches!(policy, Policy::Server(it) if it.by_default().runs_live());
@@ -110,7 +110,7 @@ fn completions_offer_the_policies_of_each_command() {
     assert!(offered("serve").contains("concord\\t") && !offered("serve").contains("pallas\\t"));
 }
 
-/// What a policy says of itself a reader finds in the documents: its name, and the key of each parameter.
+/// The documents name every policy and the key of each of its parameters.
 #[test]
 fn the_documents_name_every_policy_and_parameter() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

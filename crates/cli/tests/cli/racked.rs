@@ -1,4 +1,4 @@
-//! `reproduce` of a figure that is measured behind a switch: servers, agents, switch and client are real, and small.
+//! `reproduce` of a figure that is measured behind a switch, with real but small servers, agents, switch and client.
 
 use super::{headway, json};
 use serde_json::Value;

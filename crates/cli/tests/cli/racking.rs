@@ -1,4 +1,4 @@
-//! `headway rack` before real servers, each in a process of its own.
+//! `headway rack` with real servers, each in a separate process.
 
 use super::errors::refused;
 use super::serving::{Serving, count};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server of the spin service with one worker.
+/// A server with the spin service and one worker.
 pub(super) fn server() -> Serving {
     Serving::start(&SPIN)
 }
@@ -35,7 +35,7 @@ pub(super) fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
     Serving::start_command(&[&listen[..], &servers, args].concat())
 }
 
-/// What the switch says of itself.
+/// The status of the switch.
 pub(super) fn status(rack: &Serving) -> Value {
     let port = rack.addr().rsplit(':').next().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_headway"))
@@ -47,7 +47,7 @@ pub(super) fn status(rack: &Serving) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A request of the spin service for 20 µs.
+/// A request to the spin service for 20 µs.
 pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[0] = class;
@@ -56,7 +56,7 @@ pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
     bytes
 }
 
-/// So many requests, one every millisecond; how many were answered within a second after the last.
+/// Sends `requests` requests, one every millisecond. Returns the number of answers within a second after the last.
 fn ask(rack: &Serving, requests: u32) -> u32 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(rack.addr()).unwrap();
@@ -176,7 +176,7 @@ fn prometheus_reads_the_counters_and_a_browser_the_page() {
     );
     let page = scraped("/");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-    // Whole in itself: it names no other host.
+    // The page has no external resources, so it names no other host.
     assert!(
         !page
             .replace("http://www.w3.org/2000/svg", "")
@@ -189,7 +189,7 @@ fn prometheus_reads_the_counters_and_a_browser_the_page() {
     assert!(scraped("/nothing").starts_with("HTTP/1.1 404 "));
 }
 
-/// A killed server takes what it held and no more; started again, it gets requests again.
+/// Killing a server loses only the requests that it holds. When it starts again, it gets requests again.
 #[test]
 fn a_server_killed_under_load_leaves_and_comes_back() {
     let (one, mut two) = (server(), server());
@@ -201,7 +201,7 @@ fn a_server_killed_under_load_leaves_and_comes_back() {
     let now = status(&rack);
     assert_eq!(now["counts"]["left"], 1, "{now}");
     assert_eq!(now["servers"][1]["silent"], true);
-    // Every other request of 50 ms, and of what a busy machine adds to them.
+    // Every other request of 50 ms, plus the delay of a busy machine.
     let lost = 1000 - answered;
     assert!((1..=200).contains(&lost), "{lost} lost");
     assert_eq!(ask(&rack, 200), 200, "nothing more is lost");
@@ -214,7 +214,7 @@ fn a_server_killed_under_load_leaves_and_comes_back() {
     assert_eq!(ask(&rack, 200), 200);
     again.signal(libc::SIGTERM);
     let (_, said) = again.end();
-    // Half of the last ones, and the switch's question.
+    // Half of the last requests, and the switch's question.
     assert!(super::serving::figure(&said, "served ") >= 100, "{said}");
 }
 
@@ -300,7 +300,7 @@ fn what_cannot_be_a_rack_is_refused_with_what_to_do() {
         &["rack", "status", "--switch", "1"],
         &["--switch", "port 1"],
     );
-    // The port is what two control planes of one switch would both want.
+    // The port prevents two control planes for one switch.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();
     refused(

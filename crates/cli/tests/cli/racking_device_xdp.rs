@@ -1,5 +1,5 @@
-//! `headway rack --listen xdp://DEVICE:PORT`: the switch in user space on a device, and clients and servers in a host behind it. And
-//! `--xdp --direct`, where responses do not pass the switch.
+//! `headway rack --listen xdp://DEVICE:PORT`: the switch in user space on a device, with clients and servers on a host behind it.
+//! Also `--xdp --direct`, where responses bypass the switch.
 
 use super::agents::{KEY, key_file};
 use super::errors::refused;
@@ -24,15 +24,15 @@ fn in_turn(test: &'static str, body: impl FnOnce() + Send + 'static) {
     in_namespaces(test, body);
 }
 
-/// A host with two servers, at ports 6000 and 6001, and a client with an address of its own. The device goes with it.
+/// A host with two servers at ports 6000 and 6001, and a client with a separate address. The device ends with the host.
 struct DeviceRack {
-    /// What each server served in all.
+    /// The number of requests that each server served.
     host: Host<[u64; 2]>,
     is_up: Receiver<()>,
-    /// Each asks for a load of this rate and duration.
+    /// Each message starts a load with this rate and duration.
     go: Sender<[&'static str; 2]>,
     found: Receiver<Value>,
-    /// Each has a server get a signal, also while a load runs.
+    /// Each message sends a signal to a server, even during a load.
     signals: Sender<(usize, i32)>,
 }
 
@@ -192,7 +192,7 @@ fn servers_that_stand_still_or_are_killed_leave_a_devices_turns() {
         let killed = await_second(ctl, "it dies", |server| server["silent"] == true);
         assert!(killed["counts"]["left"].as_u64() > Some(1), "{killed}");
         let run = rack.finish_load();
-        // What the server held at the two moments is lost, and nothing else.
+        // Only the requests that the server held at the two moments are lost.
         assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");
         assert!(count(&run, "sent") > 2_000, "{run}");
         assert_eq!(count(&run, "duplicates"), 0, "{run}");
@@ -290,7 +290,7 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
         other[2] = "xdp://p2:7200";
         let said = refused_by(&[], &other);
         assert!(said.contains("another process"), "{said}");
-        // The first one goes on.
+        // The first switch goes on.
         assert!(has_program("p2"));
         drop(first);
         has_no_program_soon("p2");
@@ -298,7 +298,7 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
     });
 }
 
-/// Requests by a client that hears from whom a response comes; from where each did.
+/// Sends requests from an unconnected socket, and returns the number of responses from each server.
 fn ask_by_anyone(requests: u32) -> Vec<u64> {
     let socket = UdpSocket::bind("10.77.0.2:0").expect("a socket");
     let patience = Some(Duration::from_secs(10));
@@ -369,7 +369,7 @@ fn servers_answer_clients_themselves_where_that_is_wanted() {
         assert_eq!(count(&run, "lost"), 0, "{run}");
         assert_eq!(count(&run, "duplicates"), 0, "{run}");
         assert!(count(&run, "answered") > 250, "{run}");
-        // Two looks of the relay later all is counted. Nobody left, though the switch saw no response.
+        // The counts are complete after two rounds of the relay. No server left, although the switch saw no response.
         std::thread::sleep(Duration::from_millis(100));
         let status = status(ctl);
         let asked = 400 + count(&run, "sent");

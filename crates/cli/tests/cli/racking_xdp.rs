@@ -17,7 +17,7 @@ pub(super) const CLIENT: u8 = 2;
 pub(super) const SERVERS: [u8; 2] = [10, 11];
 pub(super) const LISTEN: &str = "10.77.0.1:7100";
 
-/// Why the kernel's switch cannot be tried here, if so.
+/// Why the switch in the kernel cannot run here; none if it can.
 fn cannot() -> Option<String> {
     let own = std::fs::metadata("/proc/self").expect("/proc");
     if own.uid() != 0 {
@@ -27,7 +27,7 @@ fn cannot() -> Option<String> {
     needs.or_else(|| headway_xdp::compile().err().map(|error| error.to_string()))
 }
 
-/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+/// Runs a test in a thread, whose namespaces end with it. Prints why if the test cannot run.
 pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
@@ -40,12 +40,12 @@ pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A server in a host of its own, which gets these signals until the sender is dropped.
+/// A server on a separate host. It gets the signals from the sender until that is dropped.
 fn server(number: u8) -> (Host<()>, Sender<i32>) {
     server_with(number, Vec::new())
 }
 
-/// The same with more arguments.
+/// The same server with more arguments.
 pub(super) fn server_with(number: u8, more: Vec<String>) -> (Host<()>, Sender<i32>) {
     let (signals, wait) = channel::<i32>();
     let host = Host::start(number, move || {
@@ -81,7 +81,7 @@ pub(super) fn wire_to(hosts: &[&Host<impl Send + 'static>]) {
 pub(super) fn rack_args<'a>(interfaces: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     let servers = ["--server", "10.77.0.10:6000", "--server", "10.77.0.11:6000"];
     let rack = ["rack", "--listen", LISTEN, "--xdp", interfaces];
-    // Tests that run at the same time have the same port, each in its namespace; control sockets lie in one folder.
+    // Concurrent tests use the same port in separate namespaces, but control sockets by port share one folder.
     let no_ctl: &[&str] = if rest.contains(&"--ctl") {
         &[]
     } else {
@@ -99,7 +99,7 @@ pub(super) fn status(ctl: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Whether anything of a switch is on the interface.
+/// Whether a switch's program is still attached to the interface.
 pub(super) fn has_program(interface: &str) -> bool {
     let driver = shell(&format!("ip -details link show dev {interface}")).contains("xdp");
     driver || shell(&format!("tc qdisc show dev {interface}")).contains("clsact")
@@ -123,7 +123,7 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
         let folder = tempfile::tempdir().expect("a folder");
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
-        // The servers' own addresses are asked for by the command.
+        // The command itself resolves the servers' Ethernet addresses.
         let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
         assert!(has_program("p2") && has_program("p11"));
         std::thread::sleep(Duration::from_millis(300));
@@ -143,7 +143,7 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
         assert!(status["layouts"].as_u64().expect("a count") > 1, "{status}");
         rack.kill();
         let begun = Instant::now();
-        // The client's interface went with its host.
+        // The client's interface ended with its host.
         for interface in ["p10", "p11"] {
             while has_program(interface) {
                 assert!(begun.elapsed() < Duration::from_secs(10), "{interface}");
@@ -155,7 +155,7 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
     });
 }
 
-/// Its whole process stands still, the control plane with it: packets go on by the last tables.
+/// A stopped process stops the control plane too. Packets go on by the last tables.
 #[test]
 fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
     in_namespaces("headway rack --xdp that stands still", || {
@@ -182,7 +182,7 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
         rack.signal(libc::SIGCONT);
         assert_eq!(count(&run, "lost"), 0, "{run}");
         assert!(count(&run, "sent") > 250, "{run}");
-        // What was counted meanwhile is taken up.
+        // The process takes up the counts of the meantime.
         let status = status(ctl);
         let answered = status["counts"]["answered"].as_u64();
         assert_eq!(answered, Some(count(&run, "answered")), "{status}");
@@ -192,7 +192,7 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
     });
 }
 
-/// Waits for a state of the second server.
+/// Waits until the status of the second server fulfils `is_so`.
 pub(super) fn await_second(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     await_status(ctl, what, |status| is_so(&status["servers"][1]))
 }
@@ -229,7 +229,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
-        // What a server whose process stands still has got by then is lost, and nothing else.
+        // Only the requests that the stopped server held are lost.
         let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
         std::thread::sleep(Duration::from_millis(300));
         client.begin();
@@ -243,7 +243,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         std::thread::sleep(Duration::from_millis(500));
         let alone = status(ctl);
         let still = alone["servers"][1]["unanswered"].as_u64();
-        // Its turns end when the control plane has laid the rack out anew.
+        // The server gets requests until the control plane has made a new layout.
         assert!(still.expect("a count") < held + 100, "{alone}");
         assert!(alone["counts"]["asked"].as_u64() > Some(0), "{alone}");
         signals[1].send(libc::SIGCONT).expect("the host runs");
@@ -303,7 +303,7 @@ fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
     });
 }
 
-/// The error of a command that must exit with 2; `before` goes before it.
+/// The error of a command that must exit with 2; `before` is a prefix of the command.
 pub(super) fn refused_by(before: &[&str], args: &[&str]) -> String {
     let command = [before, &[env!("CARGO_BIN_EXE_headway")], args].concat();
     let output = Command::new(command[0])
@@ -320,7 +320,7 @@ pub(super) fn refused_by(before: &[&str], args: &[&str]) -> String {
 fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
     in_namespaces("what --xdp refuses", || {
         enter_namespace();
-        // Hosts that are up, though nobody serves there.
+        // Hosts that are up, without servers.
         let hosts = SERVERS.map(|number| Host::start(number, || ()));
         shell("ip address add 10.77.0.1/32 dev lo");
         wire_to(&hosts.iter().collect::<Vec<_>>());
@@ -343,7 +343,7 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
             "{said}"
         );
         assert!(!has_program("p10") && !has_program("p11"));
-        // Two control planes for one switch: the port is the first one's, and so are the interfaces.
+        // A second control plane gets neither the first one's port nor its interfaces.
         let rack = Serving::start_command(&rack_args("p10,p11", &[]));
         let said = refused_by(&[], &rack_args("p10,p11", &[]));
         assert!(said.contains("cannot listen at 10.77.0.1:7100"), "{said}");

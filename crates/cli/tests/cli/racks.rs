@@ -1,10 +1,10 @@
-//! Racks by flag: `--servers` in `sim`, `sweep` and `capacity`; and servers of several dispatchers.
+//! Racks by flag: `--servers` in `sim`, `sweep` and `capacity`; and servers with several dispatchers.
 
 use super::{headway, json};
 use headway_report::{Run, RunLevel};
 use serde_json::Value;
 
-/// What was printed is a run of a rack of two servers to the last field.
+/// Parses the output as a run of a rack of two servers, and checks that no field is lost.
 fn rack_run(printed: &Value) -> Run {
     let run: Run = serde_json::from_value(printed.clone()).expect("a run");
     assert_eq!(serde_json::to_value(&run).unwrap(), *printed);
@@ -41,7 +41,7 @@ fn a_rack_prints_the_run_of_the_contract() {
         let run = rack_run(&json(&sim(policy)));
         assert_eq!(run.meta.policy, *policy);
         assert!((run.meta.load - 0.8).abs() < 1e-9, "over all workers");
-        // Clones are work on top; a round trip for every request is time without (draconis).
+        // Clones add work, and draconis's round trip for every request adds idle time.
         assert!((0.6..0.95).contains(&run.meta.utilization), "{policy}");
     }
 }

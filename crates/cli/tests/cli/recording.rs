@@ -1,4 +1,4 @@
-//! What a first user does with `serve` and `load`: sees what was chosen, drives a service of their own, records a trace.
+//! A new user's steps with `serve` and `load`: look at the chosen settings, load a custom service, record a trace.
 
 use super::serving::{Serving, count, figure};
 use super::{headway, json};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Rows of a trace by class.
+/// The number of rows of a trace by class.
 fn classes(trace: &Path) -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(trace).unwrap();
     let mut rows = text.lines();
@@ -133,7 +133,7 @@ fn classes_of_a_workload_in_another_order_than_the_servers_are_mapped() {
     };
     for (app, rare, often, map) in [
         ("spin", "long", "short", Some("long=1,short=0")),
-        // The store's operations have numbers of their own.
+        // The store's operations have fixed type bytes.
         ("kv", "SCAN", "GET", None),
     ] {
         let (workload, served) = (file("w.toml"), file("served.csv"));

@@ -50,7 +50,7 @@ fn a_file_is_run_live_and_simulated_and_judged() {
         let fraction = run["untouched_fraction"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&fraction), "{run}");
     }
-    // A policy that interrupts nobody counts no interruption: the figures are the right system's.
+    // c-fcfs never interrupts, so a count of 0 shows that each system has its own figures.
     let interrupted = |system: &str| -> u64 {
         let of_system = runs.iter().filter(|run| run["system"] == system);
         of_system

@@ -1,4 +1,4 @@
-//! `headway reproduce`: what it lists, what it refuses, and that its commands repeat its figures.
+//! `headway reproduce`: its list, its errors, and commands that repeat its figures.
 
 use super::{headway, json};
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ fn the_commands_printed_repeat_the_figures() {
     assert_eq!(repeated["results"][0]["load"], ours["value"]);
 }
 
-/// A file that is gone with the test.
+/// A file that is deleted with the test.
 struct Scratch {
     _folder: tempfile::TempDir,
     path: PathBuf,

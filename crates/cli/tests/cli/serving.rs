@@ -1,4 +1,4 @@
-//! `serve` and `load` over real UDP: every request sent is answered once or counted lost.
+//! `serve` and `load` over real UDP: every request is answered once or counted as lost.
 
 use super::json;
 use crate::children::TestChild;
@@ -19,12 +19,12 @@ impl Serving {
         Self::start_command(&[&["serve", "--listen", "udp://127.0.0.1:0"], args].concat())
     }
 
-    /// Another command that says where it listens.
+    /// Starts another command that prints its address.
     pub(super) fn start_command(args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
         command
             .args(args)
-            // Control sockets of servers that tests kill lie here.
+            // The folder for control sockets of servers that tests kill.
             .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -74,7 +74,7 @@ impl Serving {
         self.child.signal(signal);
     }
 
-    /// Ends it at once, as a machine that fails.
+    /// Kills the server, as a failure of the machine would.
     pub(super) fn kill(&mut self) {
         self.child.kill();
     }
@@ -90,7 +90,7 @@ impl Serving {
         }
     }
 
-    /// Waits for the end: exit status and what it said.
+    /// Waits for the end, and returns exit status and output.
     pub(super) fn end(mut self) -> (Option<i32>, String) {
         let status = self.wait().code();
         let mut said = String::new();
@@ -117,7 +117,7 @@ pub(super) fn figure(said: &str, what: &str) -> u64 {
         .unwrap()
 }
 
-/// Whatever the server took is in one of the counts of its closing line, and what it answered in one of the statuses.
+/// Every received request is in one count of the server's closing line, and every answered one in one status.
 pub(super) fn assert_all_counted(said: &str) {
     let sum = |kinds: &[&str]| kinds.iter().map(|kind| figure(said, kind)).sum::<u64>();
     let answered = ["served ", "shed ", "too large ", "refused "];
@@ -126,7 +126,7 @@ pub(super) fn assert_all_counted(said: &str) {
     assert_eq!(figure(said, "received "), sum(&kinds), "{said}");
 }
 
-/// A request of the spin service that takes this long.
+/// A request to the spin service that takes this long.
 fn request(index: u32, service_ns: u32) -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[2..6].copy_from_slice(&index.to_be_bytes());
@@ -134,7 +134,7 @@ fn request(index: u32, service_ns: u32) -> [u8; 10] {
     bytes
 }
 
-/// More work than the test has time for: 400 requests of 0.4 s for one worker, which has taken some in and not yet begun them.
+/// More work than the test has time for: 400 requests of 0.4 s for one worker. It has taken in some of them without beginning them.
 fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
     let server = Serving::start(&[
         "--policy",
@@ -148,8 +148,8 @@ fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
     ]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr()).unwrap();
-    // While the first runs, all others come to lie in the socket: what the worker takes in next is a whole batch, and the second
-    // response is of the first of that batch.
+    // While the first request runs, all others reach the socket. The worker then takes in a whole batch, and the second response is
+    // that of the batch's first request.
     socket.send(&request(0, 900_000_000)).unwrap();
     for index in 1..400 {
         socket.send(&request(index, 400_000_000)).unwrap();
@@ -166,13 +166,13 @@ fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
 #[test]
 fn a_drain_ends_at_its_deadline() {
     for policy in ["c-fcfs", "d-fcfs", "concord"] {
-        // `end` waits for a minute: all of the work would take two and a half.
+        // `end` waits for one minute, but all of the work would take two and a half.
         let (server, _socket) = overloaded(policy, "100ms");
         server.signal(libc::SIGTERM);
         let (status, said) = server.end();
         assert_eq!(status, Some(0), "{policy}: {said}");
         assert_all_counted(&said);
-        // Under d-fcfs requests wait in the kernel: a worker that holds a batch of one has nothing to abandon, and refuses the rest.
+        // Under d-fcfs, requests wait in the kernel. A worker that holds a batch of one has no request to abandon, and refuses the rest.
         let left = figure(&said, "abandoned ") + figure(&said, "refused ");
         assert!(left > 0, "{policy}: {said}");
     }
@@ -187,8 +187,8 @@ fn a_second_signal_ends_the_server_at_once() {
     ] {
         let (mut server, socket) = overloaded("c-fcfs", "1000s");
         server.signal(first);
-        // Two signals under way at once may be heeded in any order, and one that comes soon after the first means the same stop: the
-        // second comes after a refusal, and again until it is heeded.
+        // The order of two pending signals is undefined, and a signal soon after the first counts as the same stop. The test therefore
+        // sends the second after a refusal, and repeats it until the server ends.
         await_refusal(&socket);
         let deadline = Instant::now() + Duration::from_secs(60);
         while server.child.ended().is_none() {
@@ -203,7 +203,7 @@ fn a_second_signal_ends_the_server_at_once() {
     }
 }
 
-/// Sends requests until one is refused because the server stops.
+/// Sends requests until the stopping server refuses one.
 fn await_refusal(socket: &UdpSocket) {
     let mut response = [0; 64];
     socket
@@ -289,7 +289,7 @@ fn sigterm_under_load_loses_nothing_accepted() {
     let (status, said) = server.end();
     let run = load.join().unwrap();
     assert_eq!(status, Some(0), "{said}");
-    // What the server took, it answered: served, shed or refused because it was stopping.
+    // The server answered every request that it took: served, shed, or refused because it was stopping.
     assert_all_counted(&said);
     assert!(figure(&said, "served ") > 0, "{said}");
     assert_eq!(figure(&said, "abandoned "), 0, "{said}");
@@ -347,7 +347,7 @@ fn a_burst_of_garbage_is_counted_and_leaves_the_server_serving() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     const SHORT: u64 = 200;
     for length in 0..SHORT as usize {
-        // Up to nine bytes: too short for a header, so there is nobody to answer.
+        // Up to nine bytes are too short for a header, so the server cannot answer.
         socket
             .send_to(&vec![0xA5; length % 10], server.addr())
             .unwrap();

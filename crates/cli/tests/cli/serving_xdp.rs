@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+/// Runs a test in a thread, whose namespaces end with it. Prints why if the test cannot run.
 fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
@@ -31,7 +31,7 @@ fn cannot() -> Option<String> {
 
 const CLIENT: u8 = 2;
 
-/// Loads the server at that address from another namespace.
+/// Loads the server at `url` from another namespace.
 fn load(url: &'static str) -> Host<Value> {
     Host::start(CLIENT, move || {
         shell("ip -6 address add fd77::2/64 dev e0 nodad");
@@ -57,7 +57,7 @@ fn has_program(interface: &str) -> bool {
     shell(&format!("ip -details link show dev {interface}")).contains("xdp")
 }
 
-/// Serves under a policy, is loaded, and says that it got and answered all.
+/// Starts a server with a policy, loads it, and checks that it received and answered all requests.
 fn answers_all(policy: &'static str, workers: &'static str, url: &'static str) {
     in_namespaces(policy, move || {
         enter_namespace();
@@ -121,7 +121,7 @@ fn a_killed_server_leaves_neither_program_nor_socket() {
     });
 }
 
-/// What the command says that must exit with 2; `before` goes before it.
+/// The error of a command that must exit with 2; `before` is a prefix of the command.
 fn refused_by(before: &[&str], args: &[&str]) -> String {
     let command = [before, &[env!("CARGO_BIN_EXE_headway")], args].concat();
     let output = Command::new(command[0])

@@ -1,4 +1,4 @@
-//! Sweeps in pieces, and sweeps that run until they are sure.
+//! Sweeps in shards, and sweeps that run until their intervals are narrow enough.
 
 use super::{headway, json};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn sweep(more: &[&str]) -> Vec<u8> {
     done.stdout
 }
 
-/// Writes the pieces, each made by another number of threads.
+/// Writes all shards, each with a different number of threads.
 fn cut(dir: &Path, of: usize, more: &[&str]) -> Vec<String> {
     (1..=of)
         .map(|index: usize| {

@@ -1,5 +1,5 @@
-//! What must hold for anything that a client of the control socket sends. Checked on the corpus by `cargo test`, and by the fuzz target, which
-//! includes this file.
+//! The property of any input that a client of the control socket sends. `cargo test` checks it on the corpus, and the fuzz target includes
+//! this file.
 
 #[path = "../../src/ctl/protocol.rs"]
 #[allow(dead_code, reason = "the command uses the rest")]
@@ -7,7 +7,7 @@ mod protocol;
 
 use protocol::{CtlRequest, REQUEST_BYTES_MAX, parse_response, read_line, response_line};
 
-/// Any bytes are lines, each of them a request that reads back as written, or an error that says something on one line.
+/// Any bytes are lines. Each line is a request that reads back as written, or yields a non-empty error of one line.
 pub(crate) fn ctl_request(data: &[u8]) {
     let mut rest = data;
     while let Ok(Some(line)) = read_line(&mut rest, REQUEST_BYTES_MAX) {

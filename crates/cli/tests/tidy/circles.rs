@@ -1,12 +1,12 @@
-//! No two files of a crate need each other, directly or around: what both need lies in a file below both.
+//! No two files of a crate need each other, directly or indirectly. Items that both need are in a file below both.
 //!
-//! A file needs another where its code names an item of the other. To declare a module, or to export what a module below it has, is no need.
+//! A file needs another if its code names an item of the other. Declaring a module, or exporting items of a module below, does not count.
 
 use crate::assert_tidy;
 use crate::tree;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The words before the name of an item.
+/// The keywords before the name of an item.
 const DEFINERS: [&str; 8] = [
     "struct", "enum", "trait", "type", "fn", "const", "static", "union",
 ];
@@ -14,17 +14,17 @@ const DEFINERS: [&str; 8] = [
 /// A path of names, as in `crate::park::Idle`.
 type Path<'a> = Vec<&'a str>;
 
-/// A file of a crate, as far as its names go.
+/// The names in a file of a crate.
 #[derive(Default)]
 struct File<'a> {
     place: String,
     parent: Option<usize>,
-    /// The modules that it declares and that have files of their own.
+    /// The modules that the file declares and that have separate files.
     children: BTreeMap<&'a str, usize>,
-    /// What it defines itself.
+    /// The items that the file defines.
     items: BTreeSet<&'a str>,
     imports: Vec<Import<'a>>,
-    /// Paths in its code, and single names.
+    /// Paths and single names in the file's code.
     named: Vec<Named<'a>>,
 }
 
@@ -35,11 +35,11 @@ struct Import<'a> {
 
 struct Named<'a> {
     path: Path<'a>,
-    /// The modules within the file around it.
+    /// The number of modules within the file around the name.
     depth: usize,
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Module(usize),
@@ -61,7 +61,7 @@ fn no_files_need_each_other() {
     assert_tidy(&faults);
 }
 
-/// The code of a crate's files by their paths: without comments, text and the module of tests.
+/// The code of a crate's files by path, without comments, strings and the module of tests.
 fn sources(root: &str) -> BTreeMap<String, String> {
     let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
     let is_root = |path: &str| path.ends_with("/src/main.rs") || path.ends_with("/src/lib.rs");
@@ -100,7 +100,7 @@ fn code(text: &str) -> String {
     code
 }
 
-/// Names, `::` and single marks.
+/// Splits code into names, `::` and single characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -120,7 +120,7 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The files that belong to one another, the root first.
+/// The files of a crate, the root first.
 fn files(sources: &BTreeMap<String, String>) -> Vec<File<'_>> {
     let mut files: Vec<File<'_>> = Vec::new();
     let mut open: Vec<(Option<(usize, &str)>, String)> = Vec::new();
@@ -159,7 +159,7 @@ fn files(sources: &BTreeMap<String, String>) -> Vec<File<'_>> {
 }
 
 impl<'a> File<'a> {
-    /// Reads the file's names. Returns the modules that it declares.
+    /// Reads the file's names, and returns the modules that it declares.
     fn read(&mut self, tokens: &[&'a str]) -> Vec<&'a str> {
         let mut declared = Vec::new();
         let mut braces = 0;
@@ -236,7 +236,7 @@ impl<'a> File<'a> {
         self.imports.push(Import { name, of });
     }
 
-    /// Whether the file's own code names it, beside imports and exports.
+    /// Whether the file's code outside imports and exports has the name.
     fn uses(&self, name: &str) -> bool {
         self.named.iter().any(|named| named.path.contains(&name))
     }
@@ -246,7 +246,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Where a path leads that the file at `from` names; nothing where that is outside the crate.
+/// The target of a path in the file at `from`; none outside the crate.
 fn resolve(files: &[File<'_>], from: usize, named: &Named<'_>, steps: usize) -> Option<Target> {
     let (mut at, mut depth) = (from, named.depth);
     let mut path = named.path.as_slice();
@@ -273,7 +273,7 @@ fn resolve(files: &[File<'_>], from: usize, named: &Named<'_>, steps: usize) -> 
     if files[at].items.contains(first) {
         return Some(Target::Item(at));
     }
-    // Exports may go round in circles where the item is not of this crate.
+    // Limits the steps, since exports of an item from another crate can form a circle.
     let steps = steps.checked_sub(1)?;
     let mut imports = files[at]
         .imports
@@ -322,7 +322,7 @@ fn is_below(files: &[File<'_>], above: usize, file: usize) -> bool {
     false
 }
 
-/// Every step that leads back to where it began.
+/// Every step that is part of a circle.
 fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
     let files = files(sources);
     let needs: Vec<BTreeSet<usize>> = (0..files.len()).map(|at| needs(&files, at)).collect();

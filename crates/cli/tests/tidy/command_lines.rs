@@ -1,4 +1,4 @@
-//! Every command of a document is one that `headway` takes.
+//! `headway` accepts every command in the documents.
 
 use crate::document::Document;
 use crate::examples::examples;
@@ -8,10 +8,10 @@ use headway_cli::command_line;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// What was written on a day stays as it was written.
+/// Dated documents, which keep their commands.
 const HISTORY: [&str; 2] = ["docs/lab/", "CHANGELOG.md"];
 
-/// Commands in virtual time, which can be run for the arguments that are checked after parsing.
+/// Commands in virtual time. The tests can run them to check arguments that the parser does not.
 const SIMULATED: [&str; 3] = ["sim", "sweep", "capacity"];
 
 fn documents() -> Vec<Document> {
@@ -20,7 +20,7 @@ fn documents() -> Vec<Document> {
     documents
 }
 
-/// The arguments of each command in a fenced block, with its place, but for those that are shown to be refused.
+/// The arguments of each command in a fenced block, with its place, except commands whose shown output is an error.
 fn in_blocks() -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for document in documents() {
@@ -49,13 +49,13 @@ fn every_command_in_a_block_parses() {
     assert_tidy(&faults);
 }
 
-/// Policies, workloads and objectives are looked at only when a command runs: so it runs, with few requests.
+/// A command checks policies, workloads and objectives only when it runs, so the test runs it with few requests.
 #[test]
 fn every_simulated_command_in_a_block_can_run() {
     let rehearsals = in_blocks().into_iter();
     let rehearsals = rehearsals.filter_map(|(place, words)| Some((rehearsal(&words)?, place)));
     let mut faults = Vec::new();
-    // Many differ only in what is left out: each is run once.
+    // Without the replaced arguments, many commands are equal: each runs once.
     for (arguments, place) in rehearsals.collect::<BTreeMap<_, _>>() {
         let mut headway = Command::new(env!("CARGO_BIN_EXE_headway"));
         let output = headway.args(&arguments).output().expect("headway runs");
@@ -67,7 +67,7 @@ fn every_simulated_command_in_a_block_can_run() {
     assert_tidy(&faults);
 }
 
-/// Code in sentences may leave out what a command needs, but no command and no flag is made up.
+/// Code in sentences may omit required arguments, but every command and every flag exists.
 #[test]
 fn every_command_in_a_sentence_exists() {
     let mut faults = Vec::new();
@@ -84,7 +84,7 @@ fn every_command_in_a_sentence_exists() {
     assert_tidy(&faults);
 }
 
-/// Whether the command line takes these arguments.
+/// Checks that the command line accepts these arguments.
 fn parse(arguments: &[String]) -> Result<(), String> {
     let words = std::iter::once("headway").chain(arguments.iter().map(String::as_str));
     match command_line().try_get_matches_from(words) {
@@ -100,7 +100,7 @@ fn parse(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether there are such a command and such flags.
+/// Checks that the command and its flags exist.
 fn mention(arguments: &[String]) -> Result<(), String> {
     let Some((name, arguments)) = arguments.split_first() else {
         return Ok(());

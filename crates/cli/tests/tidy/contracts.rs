@@ -1,4 +1,4 @@
-//! A trait of a policy or of the simulator has no method with a body: a wrapper that forgets to forward one does not compile.
+//! No trait of policies or of the simulator has a method with a body: without a default, a wrapper that forgets to forward a method does not compile.
 
 use crate::assert_tidy;
 use crate::tree;

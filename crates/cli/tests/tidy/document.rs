@@ -1,10 +1,10 @@
-//! A Markdown document, as far as the tests look at it.
+//! The parts of a Markdown document that the tests check.
 
 use crate::tree;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::{HashMap, HashSet};
 
-/// Something in a document, and the line where it starts.
+/// An item of a document, with its first line.
 #[derive(Clone, Debug)]
 pub(crate) struct At<T> {
     pub(crate) line: usize,
@@ -14,29 +14,29 @@ pub(crate) struct At<T> {
 /// A fenced block of code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
-    /// What follows the opening fence.
+    /// The info string after the opening fence.
     pub(crate) info: String,
     pub(crate) text: String,
 }
 
-/// A cell of a table: its text without markup, and where its links point.
+/// A cell of a table: its text without markup, and the targets of its links.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) links: Vec<String>,
 }
 
-/// A table: its head first.
+/// The rows of a table, the head first.
 pub(crate) type Table = Vec<At<Vec<Cell>>>;
 
-/// What the tests look at, each in the document's order.
+/// The checked parts of a document, each in its order.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
-    /// From the repository's root.
+    /// The path from the repository's root.
     pub(crate) path: String,
-    /// Where links and images point.
+    /// The targets of links and images.
     pub(crate) links: Vec<At<String>>,
-    /// The fragments by which headings are linked to.
+    /// The fragments of headings and anchors.
     pub(crate) anchors: HashSet<String>,
     pub(crate) blocks: Vec<At<Block>>,
     /// Code within sentences.
@@ -83,7 +83,7 @@ impl Document {
 struct Reader {
     document: Document,
     heading: Option<String>,
-    /// How many headings have each fragment: GitHub numbers the later ones.
+    /// The number of headings with each fragment: GitHub numbers the later ones.
     fragments: HashMap<String, usize>,
     in_block: bool,
     in_cell: bool,
@@ -191,7 +191,7 @@ impl Reader {
     }
 }
 
-/// The fragment that GitHub makes of a heading.
+/// The fragment that GitHub makes from a heading.
 fn fragment(heading: &str) -> String {
     let kept = heading.trim().chars().filter_map(|letter| match letter {
         ' ' => Some('-'),

@@ -1,4 +1,4 @@
-//! The commands in a document's fenced blocks, and what is shown of their output.
+//! The commands in a document's fenced blocks, and their shown output.
 
 use crate::document::{At, Document};
 use crate::shell::{Simple, commands};
@@ -8,15 +8,15 @@ use crate::shell::{Simple, commands};
 pub(crate) struct Example {
     pub(crate) line: usize,
     pub(crate) commands: Vec<Simple>,
-    /// Empty where the document shows none.
+    /// The shown output; empty if the document shows none.
     pub(crate) output: Vec<String>,
     /// The first word of the block's info string.
     pub(crate) language: String,
-    /// The block says that the output is that of one machine at one time.
+    /// Whether the block is marked as the output of one machine at one time.
     pub(crate) live: bool,
 }
 
-/// The examples of a document, in its order.
+/// The examples of a document, in order.
 pub(crate) fn examples(document: &Document) -> Vec<Example> {
     let blocks = document.blocks.iter();
     blocks
@@ -54,7 +54,7 @@ fn of_block(first: usize, info: &str, text: &str) -> Vec<Example> {
     examples
 }
 
-/// Lines, those that end in a backslash with the next.
+/// The lines of a text; a line that ends in a backslash is joined with the next.
 fn joined(text: &str) -> Vec<At<String>> {
     let mut lines: Vec<At<String>> = Vec::new();
     let mut goes_on = false;

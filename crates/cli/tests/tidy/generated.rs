@@ -1,4 +1,4 @@
-//! What a document takes from a command is what the command prints: all between `<!-- headway ARGUMENTS -->` and `<!-- end -->`.
+//! The text between `<!-- headway ARGUMENTS -->` and `<!-- end -->` in a document is the output of the command.
 
 use crate::assert_tidy;
 use crate::tree;
@@ -33,7 +33,7 @@ struct Part {
     text: String,
 }
 
-/// The parts with the lines of their first marker.
+/// The generated parts, with the line of their first marker.
 fn parts(document: &str) -> Vec<(usize, Part)> {
     let mut parts = Vec::new();
     let mut lines = document.lines().zip(1..);

@@ -1,4 +1,4 @@
-//! Files can be read in one sitting.
+//! Files are short enough to be read in one sitting.
 
 use crate::assert_tidy;
 use crate::tree;

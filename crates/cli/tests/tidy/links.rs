@@ -1,4 +1,4 @@
-//! Every relative link of a document leads somewhere.
+//! Every relative link of a document has a target.
 
 use crate::assert_tidy;
 use crate::document::Document;
@@ -25,7 +25,7 @@ fn every_link_resolves() {
     assert_tidy(&faults);
 }
 
-/// Source files and scripts name documents in their comments.
+/// Documents that comments of source files and scripts name exist too.
 #[test]
 fn every_document_that_source_files_name_exists() {
     let documents = tree::files(&["md"]);
@@ -47,7 +47,7 @@ fn every_document_that_source_files_name_exists() {
     assert_tidy(&faults);
 }
 
-/// Where a link of a document points to nothing, why.
+/// Checks that a link of a document has a target; the error says why not.
 fn resolve(from: &str, link: &str, documents: &HashMap<&str, &Document>) -> Result<(), String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return Ok(());
@@ -72,7 +72,7 @@ fn resolve(from: &str, link: &str, documents: &HashMap<&str, &Document>) -> Resu
     ))
 }
 
-/// The path from the root of a file that is named relative to another.
+/// The path from the root, for a path relative to another file.
 fn beside(from: &str, file: &str) -> Option<String> {
     let mut path = PathBuf::from(from);
     path.pop();
@@ -87,7 +87,7 @@ fn beside(from: &str, file: &str) -> Option<String> {
     path.to_str().map(str::to_string)
 }
 
-/// Whether a fragment such as `L12` names a line that a file has.
+/// Whether the file has the line of a fragment such as `L12`.
 fn has_line(path: &str, fragment: &str) -> bool {
     let number = fragment
         .strip_prefix('L')
@@ -95,7 +95,7 @@ fn has_line(path: &str, fragment: &str) -> bool {
     number.is_some_and(|number: usize| (1..=tree::read(path).lines().count()).contains(&number))
 }
 
-/// What looks like the path of a document: `docs/guide.md`.
+/// The words of a line that look like paths of documents, such as `docs/guide.md`.
 fn documents_named(line: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || "-_./".contains(letter);
     line.split(move |letter| !is_part(letter))

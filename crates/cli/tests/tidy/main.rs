@@ -1,6 +1,6 @@
-//! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
-//! the table of imports, files that need each other, generated tables, the length of files; that traits have no default methods, and
-//! that a type's name stands for one thing.
+//! Checks that the repository's statements about itself are true: links, commands and their output, the list of unsafe modules, the
+//! table of imports, generated tables. Checks its rules too: no circles among files, short files, no default methods in traits, and
+//! one meaning for each type's name.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
@@ -19,7 +19,7 @@ mod shell;
 mod tree;
 mod unsafe_modules;
 
-/// Fails with all faults, if there are any.
+/// Fails with all faults if there are any.
 fn assert_tidy(faults: &[String]) {
     assert!(
         faults.is_empty(),

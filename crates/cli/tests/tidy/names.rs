@@ -1,10 +1,10 @@
-//! One name of a type stands for one thing in the whole tree.
+//! A type's name has one meaning in the whole tree.
 
 use crate::assert_tidy;
 use crate::tree;
 use std::collections::BTreeMap;
 
-/// Names that mean the same wherever they are: a policy's entry in the registry, its parsed parameters, a command's arguments.
+/// Names with the same meaning in many files: a policy's entry in the registry, its parsed parameters, a command's arguments.
 const CONVENTIONS: [Convention; 3] = [
     Convention {
         name: "Entry",
@@ -20,8 +20,8 @@ const CONVENTIONS: [Convention; 3] = [
     },
 ];
 
-/// Names of one thing that is written down twice: the models of `loom` stand in for what they model, and the file of settings is the
-/// command's under the façade's name.
+/// Names of one thing with two definitions: the models of `loom` stand in for the modelled types, and the command's `File` is an
+/// alias of the façade's.
 const SAME_THING: [&str; 2] = ["NoPreempt", "File"];
 
 /// A name, and the only folder in which several files may define it.
@@ -55,7 +55,7 @@ fn is_convention(name: &str, path: &str) -> bool {
     conventions.any(|convention| convention.name == name && path.starts_with(convention.folder))
 }
 
-/// What is wrong where a name has several places in more than one file.
+/// The fault of a name that several files define.
 fn fault((name, places): (&String, &Vec<String>)) -> Option<String> {
     let file = |place: &String| place.rsplit_once(':').map(|(file, _)| file.to_string());
     let (first, others) = places.split_first()?;
@@ -90,7 +90,7 @@ fn definitions(text: &str) -> Vec<Definition> {
         .collect()
 }
 
-/// The code behind `pub`, `pub(crate)` and their like.
+/// The code after `pub`, `pub(crate)` and the like.
 fn visible(code: &str) -> &str {
     let Some(rest) = code.strip_prefix("pub") else {
         return code;

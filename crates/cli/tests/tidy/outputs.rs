@@ -1,8 +1,8 @@
-//! Every output that a document shows is what the command prints.
+//! Every output in a document equals the command's output.
 //!
-//! A block marked `console` has commands after `$ `, each followed by all that it prints; `…` stands for any number of lines, and within a line
-//! for any text. In virtual time that is the same on every machine, to the digit. What was measured is marked `console live` and not compared. A TOML block
-//! whose first line is `# NAME.toml` is the file of that name for the document's commands.
+//! A block marked `console` has commands after `$ `, each followed by its whole output; `…` stands for any number of lines, and within a line for any text.
+//! In virtual time, the output is the same on every machine, to the digit. Measured output is marked `console live` and not compared. A TOML block whose
+//! first line is `# NAME.toml` is the file of that name for the document's commands.
 
 use crate::assert_tidy;
 use crate::document::Document;
@@ -12,7 +12,7 @@ use std::process::Command;
 
 const ELISION: &str = "…";
 
-/// Commands whose output depends on their arguments alone.
+/// Commands whose output is a function of their arguments.
 const REPEATABLE: [&str; 6] = ["sim", "sweep", "capacity", "plan", "fit", "reproduce"];
 
 #[test]
@@ -33,7 +33,7 @@ fn every_output_is_what_the_command_prints() {
     assert_tidy(&faults);
 }
 
-/// Runs an example and compares, unless nothing is shown or it is live.
+/// Runs an example and compares its output, unless the example shows none or is live.
 fn compare(example: &Example, folder: &Path) -> Result<(), String> {
     let shows_headway = example
         .commands
@@ -88,7 +88,7 @@ fn compare(example: &Example, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether the lines are those shown; `…` stands for any number of lines.
+/// Whether the lines match the shown ones, in which `…` stands for any number of lines.
 fn matches(shown: &[&str], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -102,7 +102,7 @@ fn matches(shown: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Whether the line is the one shown; within a line `…` stands for any text.
+/// Whether the line matches the shown one, in which `…` stands for any text.
 fn line_matches(shown: &str, printed: &str) -> bool {
     let Some((begin, rest)) = shown.split_once(ELISION) else {
         return shown == printed;

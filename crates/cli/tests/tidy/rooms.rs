@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md's table of rooms has every crate, what it imports directly, and imports before importers.
+//! ARCHITECTURE.md's table of rooms has every crate with its direct imports, and each crate after its imports.
 
 use crate::assert_tidy;
 use crate::document::{At, Cell, Document, Table};
@@ -10,15 +10,15 @@ const TABLE: &str = "ARCHITECTURE.md";
 
 /// A crate of the workspace.
 struct Crate {
-    /// Its folder, from the root.
+    /// The crate's folder, from the root.
     folder: String,
-    /// The folders of the crates of the workspace that it depends on.
+    /// The folders of its dependencies in the workspace.
     imports: BTreeSet<String>,
-    /// Every normal dependency.
+    /// The number of all normal dependencies.
     dependencies: usize,
 }
 
-/// What a row says of a crate.
+/// A crate's row of the table.
 struct Room<'a> {
     line: usize,
     name: &'a str,
@@ -82,7 +82,7 @@ fn the_policies_import_nothing() {
     );
 }
 
-/// The rows of every table whose last column is about imports.
+/// The rows of every table whose last column has imports.
 fn rows(document: &Document) -> impl Iterator<Item = &At<Vec<Cell>>> {
     let tables = document.tables.iter().filter(|table: &&Table| {
         let head = table.first().and_then(|row| row.item.last());
@@ -91,7 +91,7 @@ fn rows(document: &Document) -> impl Iterator<Item = &At<Vec<Cell>>> {
     tables.flat_map(|table| &table[1..])
 }
 
-/// The room of a row, unless it is no crate.
+/// The crate of a row; none for a row without a crate.
 fn room<'a>(row: &'a At<Vec<Cell>>, crates: &'a [Crate]) -> Option<Room<'a>> {
     let (first, last) = (row.item.first()?, row.item.last()?);
     let link = first.links.first()?;

@@ -1,4 +1,4 @@
-//! Command lines as a shell takes them apart, as far as documents use it.
+//! Splits command lines like a shell, for the syntax that the documents use.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -7,9 +7,9 @@ use std::str::Chars;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Simple {
     pub(crate) words: Vec<String>,
-    /// What it prints goes to a file; of `> /dev/null` a reader sees nothing.
+    /// The file of the redirected output; `> /dev/null` hides the output from a reader too.
     pub(crate) output: Option<String>,
-    /// Another command reads what it prints.
+    /// Whether another command reads the output.
     pub(crate) piped: bool,
 }
 
@@ -26,7 +26,7 @@ impl Simple {
     }
 }
 
-/// The commands of a line: of a pipeline, or one after the other.
+/// The commands of a line, which form a pipeline or a sequence.
 pub(crate) fn commands(line: &str) -> Vec<Simple> {
     let mut commands = vec![Simple::default()];
     let mut letters = line.chars().peekable();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders of build outputs and fuzzers' findings, none of them part of the repository.
+/// Folders with build outputs and fuzzers' findings, which are not part of the repository.
 const GENERATED: [&str; 3] = ["target", "artifacts", "__pycache__"];
 
 /// The repository's root.
@@ -16,7 +16,7 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Paths from the root of all files with one of these extensions, or names where they have none, in order.
+/// Paths from the root, in order, of all files with one of these extensions, or with one of these names if they have no extension.
 pub(crate) fn files(extensions: &[&str]) -> Vec<String> {
     let root = root();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! SECURITY.md lists the modules that may have `unsafe` code: by a link to each.
+//! SECURITY.md has a link to each module that may have `unsafe` code.
 
 use crate::assert_tidy;
 use crate::document::Document;
@@ -45,13 +45,13 @@ fn the_list_of_unsafe_modules_is_that_of_the_tree() {
     assert_tidy(&faults);
 }
 
-/// Whether a file is part of what users run, no test or bench.
+/// Whether a file is part of the product, not of a test or benchmark.
 fn is_product(path: &str) -> bool {
     let mut parts = path.split('/');
     matches!(parts.next(), Some("crates" | "apps")) && parts.nth(1) == Some("src")
 }
 
-/// The first line with an exception from `unsafe_code = "deny"`.
+/// The number of the first line that allows `unsafe_code`.
 fn exception(text: &str) -> Option<usize> {
     Some(
         1 + text.lines().position(|line: &str| {
@@ -62,7 +62,7 @@ fn exception(text: &str) -> Option<usize> {
     )
 }
 
-/// Where the whole file is excepted, the first module with a file of its own: it would be excepted unseen.
+/// The first module with a separate file, if an attribute allows `unsafe_code` in the whole file: the module would inherit it unnoticed.
 fn child(text: &str) -> Option<usize> {
     let mut attribute = text
         .split("#![")

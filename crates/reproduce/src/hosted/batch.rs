@@ -1,4 +1,4 @@
-//! The batch program: Monte-Carlo pricing in POSIX threads that knows nothing of the daemon, and counts its work in a file.
+//! The batch program: Monte-Carlo pricing in POSIX threads. It is unaware of the daemon, and counts its work in a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,47 +7,47 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const SOURCE: &str = include_str!("../../../host/examples/demo/pricer.c");
-/// How long it works alone, to learn what a core's worth of its work is.
+/// Time that the program runs alone, to measure its work on one core.
 const ALONE: Duration = Duration::from_millis(700);
 
-/// Why there is no batch program.
+/// The errors of the batch program.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// A file or process.
+    /// A file or process is not available.
     #[error("the batch program: {0}")]
     System(#[from] std::io::Error),
-    /// The compiler refuses it, or is not there.
+    /// The compiler is missing or fails.
     #[error(
         "cc cannot compile the batch program: install a C compiler (apt-get install gcc libc6-dev)"
     )]
     Compiler,
-    /// It counts nothing.
+    /// The program counts no work.
     #[error("the batch program counts no work in {0}: run it by hand")]
     Idle(PathBuf),
 }
 
-/// The compiled program, and the file in which it counts.
+/// The compiled program, and the file with its counter.
 #[derive(Debug)]
 pub(super) struct BatchProgram {
     pub(super) path: PathBuf,
     pub(super) counter: PathBuf,
-    /// Its work in a second on one core that it has alone.
+    /// Work in a second, alone on one core.
     pub(super) per_core_s: f64,
 }
 
-/// Ends with its owner.
+/// The program while it runs alone; killed when it is dropped.
 struct Alone(Child);
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl BatchProgram {
-    /// Compiles it in the folder, and lets it work alone for a while.
+    /// Compiles the program in the folder, and measures its work on one core.
     pub(super) fn new(folder: &Path) -> Result<Self, BatchError> {
         let (source, path) = (folder.join("pricer.c"), folder.join("pricer"));
         fs::write(&source, SOURCE)?;
@@ -79,18 +79,18 @@ impl BatchProgram {
         Ok(program)
     }
 
-    /// Counts from nothing.
+    /// Sets the counter to 0.
     pub(super) fn reset(&self) -> Result<(), BatchError> {
         Ok(fs::write(&self.counter, [0; 8])?)
     }
 
-    /// What it has done since.
+    /// The work since the last reset.
     pub(super) fn done(&self) -> u64 {
         let bytes = fs::read(&self.counter).unwrap_or_default();
         bytes.try_into().map_or(0, u64::from_le_bytes)
     }
 
-    /// Until it has begun.
+    /// Waits until the program counts its first work.
     pub(super) fn await_work(&self) -> Result<(), BatchError> {
         let start = Instant::now();
         while self.done() == 0 {

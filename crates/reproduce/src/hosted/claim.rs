@@ -1,4 +1,4 @@
-//! What the paper says of the systems.
+//! The paper's claims about the systems.
 
 use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
@@ -12,63 +12,63 @@ use crate::text::on_one_line;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedClaim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// The system's name.
+    /// Name of the system whose figure the claim is about.
     pub of: String,
-    /// That of the one it is divided by.
+    /// Name of the system whose figure is the divisor.
     pub over: Option<String>,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: HostedFigure,
-    /// The place.
+    /// The place of the figure.
     pub at: String,
-    /// That of what it is divided by; the same place unless said. Without `over` the system is divided by itself there.
+    /// The divisor's place; `at` by default. Without `over`, the divisor is the same system at this place.
     pub over_at: Option<String>,
-    /// What it is expected to be.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Why it comes out otherwise here, found after the measurement; it changes no verdict.
+    /// Why the result differs here, found after the measurement; it changes no verdict.
     pub reason: Option<String>,
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostedJudged {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// What is compared: `Arachne, low ÷ Shenango, low`.
+    /// The compared systems and places: `Arachne, low ÷ Shenango, low`.
     pub of: String,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: HostedFigure,
-    /// What was expected.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Ours, over the rounds that count; none of fewer than two.
+    /// The measured estimate and its interval over the rounds that count; none with fewer than two rounds.
     pub live: Option<ConfidenceInterval>,
-    /// The same of the simulations.
+    /// The simulated estimate and its interval over the same rounds.
     pub simulated: Option<ConfidenceInterval>,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// The verdict on ours.
+    /// The verdict on the measured interval.
     pub verdict: LiveVerdict,
-    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl HostedClaim {
-    /// Whether it is about a ratio.
+    /// Whether the claim is about a ratio.
     #[must_use]
     pub fn is_ratio(&self) -> bool {
         self.over.is_some() || self.over_at.is_some()
     }
 
-    /// The system and the place that it is divided by.
+    /// The divisor's system and place.
     fn divisor(&self) -> Option<(&str, &str)> {
         let system = self.over.as_ref().unwrap_or(&self.of);
         let place = self.over_at.as_ref().unwrap_or(&self.at);
         self.is_ratio().then_some((system.as_str(), place.as_str()))
     }
 
-    /// By the rounds in which all runs that it is about count.
+    /// Judges the claim by the rounds in which all of its runs count.
     pub(super) fn judge(&self, runs: &[HostedRun]) -> HostedJudged {
         let live = self.pairs(runs, |run| &run.live);
         let simulated = self.pairs(runs, |run| &run.simulated);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::claim::HostedClaim;
 use crate::{ExperimentFile, ReproduceError};
 
-/// The names of the built-in ones.
+/// Names of the built-in experiments.
 pub const HOSTED_NAMES: &[&str] = &[
     "shenango-fig1-live",
     "shenango-fig4-live",
@@ -28,52 +28,52 @@ fn text(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A figure of a paper, measured on applications that share cores of this machine, and simulated.
+/// A figure of a paper, both measured on applications that share cores of this machine and simulated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedExperiment {
-    /// What it is called: the file's name without `.toml`.
+    /// The experiment's name: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that a machine here has not, and what is compared therefore.
+    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
     pub testbed: String,
-    /// The experiment that simulates the paper's own host, where there is one.
+    /// The experiment that simulates the paper's own host, if there is one.
     pub papers: Option<String>,
-    /// The host and what its server is sent.
+    /// The host and its server's workload.
     pub host: HostedSetup,
-    /// How long all of it takes.
+    /// Rounds of the full measurement.
     pub full: HostedExtent,
-    /// The same for a first impression.
+    /// Rounds of the short version.
     pub fast: HostedExtent,
     /// The loads.
     pub place: Vec<HostedPlace>,
-    /// Who is compared.
+    /// The compared systems.
     pub system: Vec<HostedSystem>,
-    /// What the paper says of it.
+    /// The paper's claims.
     pub claim: Vec<HostedClaim>,
 }
 
-/// What every system is given.
+/// The parameters that all systems share.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedSetup {
-    /// Cores that are dealt out, at least 1.
+    /// Cores that the allocator assigns, at least 1.
     pub cores: usize,
-    /// What is sent, as in a workload file.
+    /// The server's workload, in the format of a workload file.
     pub workload: toml::Table,
 }
 
-/// How much is run.
+/// Rounds of a measurement.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedExtent {
-    /// How often each system runs at each place, at least 2.
+    /// Runs of each system at each place, at least 2.
     pub rounds: usize,
 }
 
@@ -81,33 +81,33 @@ pub struct HostedExtent {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedPlace {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
-    /// One rate after the other.
+    /// The rates, one after the other.
     pub steps: Vec<HostedStep>,
 }
 
-/// A rate that holds for a while.
+/// A rate and its duration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedStep {
     /// Requests per second, above 0.
     pub rate: f64,
-    /// For how long: `500ms`.
+    /// Duration: `500ms`.
     pub lasts: String,
 }
 
-/// A system that is compared.
+/// A compared system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
     /// The allocator and its parameters.
     pub policy: String,
     /// Cores guaranteed to the server.
     pub guaranteed: usize,
-    /// Whether a batch program is there.
+    /// Whether a batch program runs beside the server.
     pub batch: bool,
 }
 
@@ -129,7 +129,7 @@ impl HostedSetup {
 }
 
 impl HostedExperiment {
-    /// The built-in one of that name.
+    /// The built-in experiment called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match Self::read(name, text(name)?) {
@@ -138,7 +138,7 @@ impl HostedExperiment {
         }
     }
 
-    /// Every built-in one.
+    /// Every built-in experiment.
     #[must_use]
     pub fn all() -> Vec<Self> {
         HOSTED_NAMES
@@ -147,10 +147,10 @@ impl HostedExperiment {
             .collect()
     }
 
-    /// Reads the text of a file and checks what can be checked without running it.
+    /// Reads the text of a file and makes all checks that need no run.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its position.
     pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
         let mut experiment =
@@ -162,14 +162,14 @@ impl HostedExperiment {
         Ok(experiment)
     }
 
-    /// Whether the text of a file is one of these.
+    /// Whether the text of a file is an experiment of this kind.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let table: Option<toml::Table> = toml::from_str(text).ok();
         table.is_some_and(|table| table.contains_key("host"))
     }
 
-    /// How much of it is run.
+    /// The full or the short extent.
     pub(super) fn extent(&self, fast: bool) -> HostedExtent {
         if fast { self.fast } else { self.full }
     }
@@ -218,7 +218,7 @@ impl HostedExperiment {
             .try_for_each(|claim| self.check_claim(claim))
     }
 
-    /// Whether it is about systems and places that there are.
+    /// Checks that the experiment has the claim's systems and places.
     fn check_claim(&self, claim: &HostedClaim) -> Result<(), String> {
         let checked = claim.expect.check(claim.is_ratio());
         checked.map_err(|problem| format!("the claim {:?}: {problem}", claim.says))?;

@@ -18,28 +18,28 @@ use super::run::{HostedFigures, HostedRun};
 use crate::live::{Lag, PlannedRun, planned_runs};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
-/// The client waits so long for the last answers.
+/// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// A request that left later than this is late.
+/// A request that leaves later than this is late.
 const LATE_NS: u64 = 1_000_000;
-/// The tail is followed over windows so long (Shenango § 7.2).
+/// Length of the windows over which the worst tail is taken (Shenango § 7.2).
 const WINDOW_NS: u64 = 10_000_000;
 
-/// How it is measured.
+/// Settings of a measurement.
 #[derive(Clone, Debug)]
 pub struct HostedSettings {
-    /// The command `headway`.
+    /// Path of the command `headway`.
     pub command: PathBuf,
-    /// For a first impression.
+    /// Whether to run the short version.
     pub fast: bool,
-    /// Of arrivals and policies.
+    /// Seed of arrivals and policies.
     pub seed: u64,
 }
 
-/// Why nothing was measured.
+/// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum HostedError {
-    /// The file asks for what cannot be.
+    /// The file is invalid.
     #[error("{0}")]
     File(String),
     /// The machine is too small.
@@ -47,27 +47,27 @@ pub enum HostedError {
         "{asked} cores are to be dealt out, and this machine has {there}: change `cores` in a copy of the file"
     )]
     TooFewCores {
-        /// What the file says.
+        /// Cores that the file asks for.
         asked: usize,
-        /// What there is.
+        /// Processors of this machine.
         there: usize,
     },
-    /// The batch program.
+    /// The batch program failed.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A process of the host.
+    /// A process of the host failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The client.
+    /// The client failed.
     #[error(transparent)]
     Load(#[from] headway_load::LoadError),
-    /// The simulation.
+    /// The simulation failed.
     #[error(transparent)]
     Sim(#[from] headway_sim::SimError),
-    /// The simulation of the paper's host.
+    /// The simulation of the paper's host failed.
     #[error(transparent)]
     Papers(#[from] ReproduceError),
-    /// A file of its own.
+    /// The folder of the run is not writable.
     #[error("a folder for the run: {0}")]
     Folder(#[from] std::io::Error),
 }
@@ -101,7 +101,7 @@ impl<'a> HostedSession<'a> {
         })
     }
 
-    /// Measures all of it. `progress` hears what is done of how much, and of whom.
+    /// Runs the whole measurement. `progress` gets the finished runs, all runs, and the next run's system.
     pub(super) fn measure(
         &self,
         mut progress: impl FnMut(usize, usize, &str),
@@ -118,7 +118,7 @@ impl<'a> HostedSession<'a> {
         Ok(runs)
     }
 
-    /// What the simulation of the paper's own host says, at a tenth of its length where this is a first impression.
+    /// Simulates the paper's own host at a tenth of the full length, if the file names its experiment.
     pub(super) fn simulate_papers_host(&self) -> Result<Option<Reproduction>, HostedError> {
         let papers = self.experiment.papers.as_ref();
         let Some(file) = papers.and_then(|name| ExperimentFile::named(name)) else {
@@ -142,7 +142,7 @@ impl<'a> HostedSession<'a> {
         let mut load = Load::new(
             host.addr,
             self.arrivals(place, seed)?,
-            // A trace says by itself when its requests are due.
+            // Ignored: a trace has its requests' due times.
             Offered::Rate(1.0),
             headway_load::Extent::Duration {
                 ns: length_ns(place)?,
@@ -172,7 +172,7 @@ impl<'a> HostedSession<'a> {
         })
     }
 
-    /// The workload at the rates of a place, one after the other.
+    /// The workload's arrivals at the rates of a place, one after the other.
     fn arrivals(&self, place: &HostedPlace, seed: u64) -> Result<Workload, HostedError> {
         let classes = self.workload.class_names().into_iter().map(str::to_owned);
         let mut writer = TraceWriter::new(Vec::new(), classes.collect())?;

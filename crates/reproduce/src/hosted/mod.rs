@@ -1,8 +1,8 @@
-//! A figure of a paper about hosts whose applications trade cores, measured on this machine: the daemon, a server of kthreads and an unmodified
-//! batch program, each system in turn, under the load of a real client. Beside it stand the simulation of a host of as many cores, and that of
+//! A figure of a paper about hosts whose applications trade cores, measured on this machine. A real client loads each system in turn: the
+//! daemon, a server of kthreads and an unmodified batch program. Beside it stand two simulations: a host with as many cores as this one, and
 //! the paper's host.
 //!
-//! It is a file of `experiments/hosted/` and no part of `all`: what comes of it depends on the machine. Requests take ten times as long as in
+//! It is a file of `experiments/hosted/` and no part of `all`, since the result depends on the machine. Requests take ten times as long as in
 //! the papers, since the kernel's network stack carries them.
 
 mod batch;
@@ -24,10 +24,10 @@ pub use measure::{HostedError, HostedSettings};
 pub use result::{HostedPoint, HostedReproduction};
 pub use run::{HostedFigure, HostedFigures, HostedRun};
 
-/// Measures it. `progress` hears, on the calling thread, how many runs are done of how many, and of whom the next one is.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///
 /// # Errors
-/// A process cannot be run, the client cannot, or a simulation.
+/// A process, the client or a simulation fails.
 pub fn measure(
     experiment: &HostedExperiment,
     settings: &HostedSettings,

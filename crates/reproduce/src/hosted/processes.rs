@@ -10,15 +10,15 @@ use super::batch::BatchProgram;
 use super::experiment::{HostedSetup, HostedSystem};
 use crate::told::{ProcessError, Told};
 
-/// The server's name at the daemon.
+/// The server's name in the daemon's rules.
 const SERVER: &str = "server";
-/// That of the batch program.
+/// The batch program's name in the daemon's rules.
 const BATCH: &str = "pricer";
 
-/// A host that serves. What is dropped first ends first: applications before their daemon.
+/// A running host. Fields drop in this order, so applications end before their daemon.
 #[derive(Debug)]
 pub(super) struct HostProcesses {
-    /// Where the client sends.
+    /// Address of the server.
     pub(super) addr: SocketAddr,
     command: PathBuf,
     socket: String,
@@ -27,19 +27,19 @@ pub(super) struct HostProcesses {
     _daemon: Told,
 }
 
-/// What the daemon has counted.
+/// The daemon's counters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    /// By the daemon's clock, ns.
+    /// Time on the daemon's clock, ns.
     pub(super) at_ns: u64,
-    /// Time of the cores that the server had, ns.
+    /// Core time that the daemon granted to the server, ns.
     pub(super) server_core_ns: u64,
-    /// Cores that went to an application.
+    /// Number of grants of a core to an application.
     pub(super) grants: u64,
 }
 
 impl HostProcesses {
-    /// Starts all of it, and waits until the batch program works.
+    /// Starts all processes, and waits until the batch program counts its first work.
     pub(super) fn start(
         command: &Path,
         folder: &Path,
@@ -95,7 +95,7 @@ impl HostProcesses {
         })
     }
 
-    /// What the daemon says of itself.
+    /// Reads the daemon's counters.
     pub(super) fn counted(&self) -> Result<Counted, ProcessError> {
         let program = "headway host status".to_owned();
         let output = Command::new(&self.command)

@@ -1,4 +1,4 @@
-//! What was measured, beside what the paper says.
+//! The measured figures beside the paper's claims.
 
 use headway_machine::MachineDescription;
 use serde::Serialize;
@@ -16,25 +16,25 @@ use crate::text::on_one_line;
 pub struct HostedReproduction {
     /// The experiment's name.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that this machine has not.
+    /// The differences between the paper's testbed and this machine.
     pub testbed: String,
-    /// Whether it was a first impression only.
+    /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
     pub machine: String,
-    /// Its processors.
+    /// Processors of this machine.
     pub processors: usize,
-    /// Cores that were dealt out.
+    /// Cores that the allocator assigns.
     pub cores: usize,
-    /// Rounds of each system.
+    /// Number of rounds of each system.
     pub rounds: usize,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Each system's allocator, in the file's order.
     pub systems: Vec<(String, String)>,
@@ -46,7 +46,7 @@ pub struct HostedReproduction {
     pub runs: Vec<HostedRun>,
     /// The simulation of the paper's own host.
     pub papers: Option<Reproduction>,
-    /// What repeats it.
+    /// The command that repeats the measurement.
     pub command: String,
 }
 
@@ -57,11 +57,11 @@ pub struct HostedPoint {
     pub system: String,
     /// The place's name.
     pub place: String,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// Measured.
+    /// The measured figures.
     pub live: HostedFigures,
-    /// Simulated.
+    /// The simulated figures.
     pub simulated: HostedFigures,
 }
 

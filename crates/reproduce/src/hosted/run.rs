@@ -1,4 +1,4 @@
-//! One run of one system at one place, as the client, the daemon and the simulator saw it.
+//! One run of one system at one place: the figures of client, daemon and simulator.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::live::Lag;
 pub enum HostedFigure {
     /// 99.9th percentile of latencies, µs.
     P999Us,
-    /// That of the worst 10 ms, by when requests were to be sent, µs.
+    /// 99.9th percentile of the worst 10 ms, by the requests' intended times, µs.
     WorstP999Us,
     /// Work of the batch program, in cores.
     BatchCores,
-    /// Service time of the requests ÷ time of the cores that the server had.
+    /// Service time of the requests ÷ core time of the server.
     Efficiency,
-    /// Cores that went to an application, per second.
+    /// Grants of a core to an application, per second.
     ReallocationsPerS,
 }
 
 impl HostedFigure {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Self; 5] = [
         Self::P999Us,
         Self::WorstP999Us,
@@ -30,7 +30,7 @@ impl HostedFigure {
         Self::ReallocationsPerS,
     ];
 
-    /// As tables say it.
+    /// The name in tables.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -43,23 +43,23 @@ impl HostedFigure {
     }
 }
 
-/// The figures of a run; not a number where there is none.
+/// The figures of a run; not a number for a missing one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HostedFigures {
     /// 99.9th percentile of latencies, µs.
     pub p999_us: f64,
-    /// That of the worst 10 ms.
+    /// 99.9th percentile of the worst 10 ms, µs.
     pub worst_p999_us: f64,
     /// Work of the batch program, in cores.
     pub batch_cores: f64,
-    /// Service time of the requests ÷ time of the cores that the server had.
+    /// Service time of the requests ÷ core time of the server.
     pub efficiency: f64,
-    /// Cores that went to an application, per second.
+    /// Grants of a core to an application, per second.
     pub reallocations_per_s: f64,
 }
 
 impl HostedFigures {
-    /// One of them.
+    /// The figure of this kind.
     #[must_use]
     pub fn get(&self, figure: HostedFigure) -> f64 {
         match figure {
@@ -75,13 +75,13 @@ impl HostedFigures {
 /// One system at one place in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostedRun {
-    /// Which round, from 0.
+    /// Number of the round, from 0.
     pub round: usize,
     /// The system's name.
     pub system: String,
     /// The place's name.
     pub place: String,
-    /// How late requests left the client; a run in which too many were late does not count.
+    /// Sending delays at the client; a run with too many late requests does not count.
     pub lag: Lag,
     /// Requests sent.
     pub sent: u64,
@@ -89,14 +89,14 @@ pub struct HostedRun {
     pub lost: u64,
     /// Requests that the server turned away.
     pub shed: u64,
-    /// At the client, from the intended send; cores as the daemon counts them.
+    /// The measured figures: latencies at the client from the intended time, cores by the daemon's counters.
     pub live: HostedFigures,
-    /// The same of the simulation of a host of as many cores.
+    /// The figures of a simulated host with as many cores.
     pub simulated: HostedFigures,
 }
 
 impl HostedRun {
-    /// Whether the client sent in time.
+    /// Whether the client sent its requests in time.
     #[must_use]
     pub fn counts(&self) -> bool {
         !self.lag.is_late()

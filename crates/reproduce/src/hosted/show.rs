@@ -1,4 +1,4 @@
-//! A figure measured on a host of applications as text, Markdown and HTML. All say the same.
+//! A figure measured on a host of applications as text, Markdown and HTML, with the same content.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::run::HostedFigure;
 use crate::expectation::interval_words;
 use crate::show::{self, list, rows};
 
-/// What there is to measure.
+/// The list of experiments.
 #[must_use]
 pub fn listing(experiments: &[HostedExperiment]) -> Table {
     list(experiments.iter().map(|experiment| {
@@ -20,7 +20,7 @@ pub fn listing(experiments: &[HostedExperiment]) -> Table {
     }))
 }
 
-/// The claims: what is expected, ours, the simulator's, the verdict.
+/// The claims: the expectation, the measured and the simulated figure, the verdict.
 #[must_use]
 pub fn claims(result: &HostedReproduction) -> Table {
     let mut table = Table::new([
@@ -89,7 +89,7 @@ const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratio
                     An interval wholly where the paper is: reproduced; wholly elsewhere: not reproduced; on the paper's side of 1 without its \
                     figure: deviates; else undecided. Latencies are those of the client, from the intended send; simulated figures in brackets.";
 
-/// What is to be known, a sentence each.
+/// The notes, one sentence each.
 fn notes(result: &HostedReproduction) -> Vec<String> {
     let reasons = result.claims.iter().filter_map(|claim| {
         let reason = claim.reason.as_ref()?;
@@ -109,7 +109,7 @@ fn notes(result: &HostedReproduction) -> Vec<String> {
         sum(|run| run.lost),
         sum(|run| run.shed),
     ));
-    // One for the daemon, one for the client and the server's receiving thread.
+    // Two more processors: one for the daemon, one for the client and the server's receiving thread.
     let needed = result.cores + 2;
     if result.processors < needed {
         notes.push(format!(
@@ -125,7 +125,7 @@ fn notes(result: &HostedReproduction) -> Vec<String> {
     notes
 }
 
-/// For a terminal.
+/// The result as text for a terminal.
 #[must_use]
 pub fn text(result: &HostedReproduction) -> String {
     let mut text = format!(
@@ -153,7 +153,7 @@ pub fn text(result: &HostedReproduction) -> String {
     text
 }
 
-/// A section in Markdown.
+/// The result as a section in Markdown.
 #[must_use]
 pub fn markdown(result: &HostedReproduction) -> String {
     let mut text = format!(
@@ -180,7 +180,7 @@ pub fn markdown(result: &HostedReproduction) -> String {
     text
 }
 
-/// A page.
+/// The result as an HTML page.
 #[must_use]
 pub fn page(result: &HostedReproduction) -> Page {
     let title = format!("{}, {}: {}", result.paper, result.figure, result.title);

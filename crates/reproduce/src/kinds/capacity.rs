@@ -7,27 +7,27 @@ use headway_report::Slo;
 use headway_sim::CapacitySearch;
 use serde::Deserialize;
 
-/// Gives `load` and `rps` of every system, and `show` of the run at that load.
+/// Yields `load` and `rps` of every system, and the figures `show` of the run at that load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityMeasurement {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
-    /// What must hold.
+    /// The SLO.
     pub slo: String,
-    /// What else than the experiment says.
+    /// Changes to the experiment's server.
     #[serde(default)]
     pub on: On,
-    /// Figures of the run at the load found.
+    /// Figures of the run at the highest load.
     #[serde(default)]
     pub show: Vec<String>,
-    /// What changes along an axis; without it there is one figure for each system.
+    /// The parameter that varies along the axis; without it, there is one figure for each system.
     pub vary: Option<Vary>,
-    /// The answer is this near to the true one.
+    /// The largest difference between the found and the true load.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
-    /// Where the search begins; a system that does not meet the SLO there carries nothing.
+    /// The load at which the search begins; a system that misses the SLO at this load has no capacity.
     #[serde(default = "lowest")]
     pub lowest: f64,
 }
@@ -84,7 +84,7 @@ impl CapacityMeasurement {
             ..CapacitySearch::default()
         };
         let rest = format!("--slo '{}' --tolerance {}", self.slo, self.tolerance);
-        // The command line begins at the default.
+        // The command line has no flag for this load: it always begins at the default.
         let sayable = self.lowest == lowest();
         let command = subject.command("capacity", &rest).filter(|_| sayable);
         Ok(Task::new(move || find(&subject, &slo, search, &show, x)).command(command))

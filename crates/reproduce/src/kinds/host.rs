@@ -1,4 +1,4 @@
-//! Figures of a host whose applications trade cores: those of the Shenango paper.
+//! The Shenango paper's figures of a host whose applications trade cores.
 
 use crate::kinds::{ExperimentKind, Setting, Task};
 use crate::{Datum, ReproduceError, RunLength};
@@ -6,23 +6,23 @@ use headway_sim::host::figures::{self, CurvePoint, FigureEffort};
 use headway_workload::rate;
 use serde::Deserialize;
 
-/// Which figure.
+/// The kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostFigure {
-    /// CPU efficiency over offered cores, beside the best an allocator with an interval of 1 ms could do.
+    /// CPU efficiency over offered cores, beside that of the best possible allocator with an interval of 1 ms.
     Efficiency,
     /// A spin server with constant service times and a batch application, over the rate.
     SpinConstant,
-    /// The same with exponential ones.
+    /// The same with exponential service times.
     SpinExponential,
-    /// The same with bimodal ones.
+    /// The same with bimodal service times.
     SpinBimodal,
-    /// The worst window's tail over the rate that a calm load jumps to.
+    /// The worst window's tail over the rate to which a low load jumps.
     LoadStep,
     /// The spin server's tail over the rate, for 24 and 1200 connections.
     Connections,
-    /// Tail and batch throughput over the interval between two looks.
+    /// Tail and batch throughput over the allocation interval.
     Interval,
 }
 
@@ -30,21 +30,21 @@ pub enum HostFigure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostMeasurement {
-    /// What tells it from the experiment's other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: HostFigure,
     /// Places on its axis: cores, rates (`400k`) or, for `interval`, µs.
     pub at: Vec<String>,
-    /// The rate of `interval`.
+    /// The rate, for `interval`.
     pub rate: Option<String>,
-    /// Virtual time of a run, ms; of a phase for `load-step`.
+    /// Virtual time of a run, or of a phase for `load-step`, ms.
     pub duration_ms: u64,
 }
 
 impl ExperimentKind for HostMeasurement {
-    /// One task a place: they run side by side.
+    /// One task for each place, so that places run in parallel.
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let number = |text: &String| {
             rate::parse(text).map_err(|error| setting.fault(format!("`{text}`: {error}")))
@@ -169,7 +169,7 @@ fn measure(
     }
 }
 
-/// The server's tail; not a number when it is overloaded: that tail only measures the run's length.
+/// The server's tail; not a number if it is overloaded, since that tail only measures the run's length.
 fn p999_us(point: &CurvePoint) -> f64 {
     let app = &point.outcome.apps[0];
     match (app.overloaded, app.latency_us) {

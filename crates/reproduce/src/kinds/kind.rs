@@ -1,18 +1,18 @@
-//! A way to measure, and the pieces that it cuts its work into.
+//! A kind of measurement, and the tasks into which it cuts its work.
 
 use super::setting::Setting;
 use crate::{Datum, ReproduceError};
 
-/// A piece of an experiment's work, independent of all others.
+/// A part of an experiment's work that is independent of all others.
 pub struct Task {
-    /// The command that repeats it, where the command line can say it.
+    /// The command that repeats the task, if flags can express it.
     pub command: Option<String>,
     /// The work.
     pub run: Box<dyn Fn() -> Result<Vec<Datum>, ReproduceError> + Send + Sync>,
 }
 
 impl Task {
-    /// A piece of work that no plain command repeats.
+    /// A task without a command that repeats it.
     pub fn new(
         run: impl Fn() -> Result<Vec<Datum>, ReproduceError> + Send + Sync + 'static,
     ) -> Self {
@@ -22,7 +22,7 @@ impl Task {
         }
     }
 
-    /// With the command that repeats it.
+    /// Sets the command that repeats the task.
     #[must_use]
     pub fn command(mut self, command: Option<String>) -> Self {
         self.command = command;
@@ -30,21 +30,21 @@ impl Task {
     }
 }
 
-/// A way to measure.
+/// A kind of measurement.
 pub trait ExperimentKind {
-    /// The work, in pieces. What cannot be (an unknown class, a policy that does not exist) is an
-    /// error here, before anything runs.
+    /// Cuts the work into tasks. Unknown classes and policies are errors here, before anything
+    /// runs.
     ///
     /// # Errors
     /// The first mistake in the file.
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError>;
 
-    /// The axis of its curves, with the unit; empty where it measures no curves.
+    /// Name and unit of the curves' axis; empty for a measurement without curves.
     fn axis(&self) -> String {
         String::new()
     }
 
-    /// What tells its figures from those of the experiment's other measurements; may be empty.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     fn id(&self) -> &str {
         ""
     }

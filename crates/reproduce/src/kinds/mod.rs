@@ -1,8 +1,8 @@
-//! Ways to measure, a file each.
+//! Kinds of measurements, one file each.
 //!
-//! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measurement`],
-//! and [`ExperimentKind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
-//! [`Datum`](crate::Datum)s; claims, tables and charts are made from those alone.
+//! A new kind needs three things: a struct that is read from an experiment's `[[measure]]` table, a line
+//! in [`Measurement`], and [`ExperimentKind::tasks`], which cuts the work into tasks that run in parallel.
+//! Every task yields [`Datum`](crate::Datum)s; claims, tables and charts are made from those alone.
 
 mod capacity;
 mod host;
@@ -29,7 +29,7 @@ pub use vary::Vary;
 use crate::ReproduceError;
 use serde::Deserialize;
 
-/// A `[[measure]]` table: `kind` names the way, the rest is its own.
+/// A `[[measure]]` table: `kind` names the variant, and the other keys are its fields.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Measurement {
@@ -39,9 +39,9 @@ pub enum Measurement {
     Sweep(Sweep),
     /// One run through the phases of a workload.
     Phases(Phases),
-    /// What each server of a rack gets.
+    /// Requests, utilization and slowdown of each server of a rack.
     Servers(ServersMeasurement),
-    /// Streams of requests, each with its own arrivals, over one another.
+    /// Superposed streams of requests, each with its own arrivals.
     Superposed(Superposed),
     /// Concord's model of overheads.
     Overhead(Overhead),

@@ -1,21 +1,22 @@
-//! Concord's model of what scheduling costs (§ 2.1, Equations 1–4), without any simulation.
+//! Concord's model of scheduling costs (§ 2.1, Equations 1–4), computed without a simulation.
 
 use crate::kinds::{Setting, Task};
 use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_workload::duration;
 use serde::Deserialize;
 
-/// Gives `worker.overhead` (Equation 2), `preemption.overhead` (its part `c_proc + c_pre`) and
-/// `system.overhead` (Equation 1) of every mechanism, over the quantum or the service time in µs.
+/// Yields three figures of every mechanism over the quantum or the service time in µs:
+/// `worker.overhead` (Equation 2), `preemption.overhead` (its part `c_proc + c_pre`) and
+/// `system.overhead` (Equation 1).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overhead {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
-    /// Service time of a request, where the quantum varies.
+    /// Service time of a request, if the quantum varies.
     pub service: Option<String>,
-    /// The quantum, where the service time varies; without one nothing is preempted.
+    /// The quantum, if the service time varies; without it, no request is preempted.
     pub quantum: Option<String>,
     /// Quanta along the axis.
     #[serde(default)]
@@ -34,21 +35,21 @@ fn workers() -> u32 {
     14
 }
 
-/// The costs of one way to preempt and to hand over requests, as an experiment writes them.
+/// The costs of one mechanism that preempts and hands over requests, as in the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MechanismCosts {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
-    /// `c_proc` ÷ service time: what instrumented code takes longer, as a fraction.
+    /// `c_proc` ÷ service time: the additional time of instrumented code, as a fraction.
     pub proc: f64,
-    /// `c_notif`: what being interrupted costs.
+    /// `c_notif`: cost of an interruption.
     pub notif: Option<String>,
-    /// `c_switch`: from one request's context to another.
+    /// `c_switch`: cost of a switch from one request's context to another.
     pub switch: Option<String>,
-    /// `c_next`: waiting for the dispatcher's next request.
+    /// `c_next`: cost of the wait for the dispatcher's next request.
     pub next: Option<String>,
-    /// The fraction of the dispatcher's time that is no application's: 1 when it is dedicated.
+    /// The fraction of the dispatcher's time that no application gets: 1 for a dedicated dispatcher.
     pub dispatcher: Option<f64>,
 }
 
@@ -62,7 +63,7 @@ struct CostModel {
     dispatcher: f64,
 }
 
-/// Where on the axis the equations are computed.
+/// A point of the axis.
 #[derive(Clone, Copy, Debug)]
 struct AxisPoint {
     x_ns: f64,
@@ -71,7 +72,7 @@ struct AxisPoint {
 }
 
 impl CostModel {
-    /// Equation 2's part that preemption takes: `(c_proc + c_pre) ÷ S`, with `c_pre` of Equation 3.
+    /// Preemption's part of Equation 2: `(c_proc + c_pre) ÷ S`, with `c_pre` of Equation 3.
     fn preemption(&self, service_ns: f64, quantum_ns: f64) -> f64 {
         let times = (service_ns / quantum_ns).floor();
         self.proc + times * (self.notif_ns + self.switch_ns + self.next_ns) / service_ns

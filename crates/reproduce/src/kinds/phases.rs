@@ -1,4 +1,4 @@
-//! One run through the phases of a workload: latencies and reservations as time goes by.
+//! One run through the phases of a workload: latencies and reservations over time.
 
 use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
@@ -9,25 +9,25 @@ use headway_workload::duration;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// Gives, over time in seconds, `class.NAME.latency.p999` of what arrived in each interval and
-/// `reserved.NAME` at its end; and for each phase N, counted from 1, `phase N overall.latency.p999`
-/// and `phase N class.NAME.latency.p999` of what arrived in its intervals, `phase N reserved.NAME`
-/// (at its end) and `phase N reaction_us`: from its beginning to the plan in force at its end.
-/// Tails are those of what the run had of backlog, even if it grows.
+/// Yields, over time in seconds, `class.NAME.latency.p999` of each interval's arrivals and
+/// `reserved.NAME` at its end. For each phase N, from 1, it yields `phase N overall.latency.p999` and
+/// `phase N class.NAME.latency.p999` of the phase's arrivals, `phase N reserved.NAME` at its end, and
+/// `phase N reaction_us`: the time from the beginning of the phase to the plan in force at its end.
+/// Tails are measured even if the backlog grows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
     /// Load in every phase.
     pub load: f64,
     /// Length of an interval: `25ms`.
     pub interval: String,
-    /// Which tail: `p99`, or `p999` unless said.
+    /// The percentile: `p99` or `p999`, the default.
     #[serde(default)]
     pub statistic: PhaseTail,
-    /// What else than the experiment says.
+    /// Changes to the experiment's server.
     #[serde(default)]
     pub on: On,
 }
@@ -128,7 +128,7 @@ fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
         .collect()
 }
 
-/// Places on the axis are those of the full run, also where it is shortened.
+/// Places on the axis are those of the full run even if the run is shortened, since claims name them.
 fn over_time(
     subject: &SimulatedSystem,
     outcome: &Outcome,
@@ -193,7 +193,7 @@ fn plan_at(outcome: &Outcome, at_ns: u64) -> Option<&PlanChange> {
         .find(|change| change.at_ns < at_ns)
 }
 
-/// Not a number where there is no plan.
+/// Number of workers reserved for the class's group; not a number without a plan.
 fn reserved(plan: Option<&PlanChange>, class: &str) -> f64 {
     let Some(plan) = plan else { return f64::NAN };
     let mut groups = plan.reservation.iter();

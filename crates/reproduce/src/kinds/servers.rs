@@ -1,4 +1,4 @@
-//! What each server of a rack gets, and how well it serves it.
+//! Requests, utilization and slowdown of each server of a rack.
 
 use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
@@ -7,17 +7,18 @@ use headway_sim::Offered;
 use headway_sim::rack::ServerFigures;
 use serde::Deserialize;
 
-/// Gives, over the servers counted from 1, `requests` (the mean server's is 1), `utilization` and
-/// `slowdown.p99`; and of each the `spread`, as in `slowdown.p99.spread`: the largest ÷ the smallest.
+/// Yields, over the servers counted from 1, `requests` (relative to the mean of all servers),
+/// `utilization` and `slowdown.p99`. Of each it yields the `spread`, as in `slowdown.p99.spread`: the
+/// largest ÷ the smallest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServersMeasurement {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
     /// Load of the rack.
     pub load: f64,
-    /// What else than the experiment says.
+    /// Changes to the experiment's server.
     #[serde(default)]
     pub on: On,
 }
@@ -103,7 +104,7 @@ fn over_servers(
     data
 }
 
-/// Not a number where one of them is none, as of a server without requests.
+/// The largest ÷ the smallest; not a number if a server has no figure, such as one without requests.
 fn spread(values: &[f64]) -> f64 {
     if values.iter().any(|value| value.is_nan()) {
         return f64::NAN;

@@ -1,4 +1,4 @@
-//! Where a measurement stands: its experiment, and what it changes of the experiment's server.
+//! The setting of a measurement: its experiment, and its changes to the experiment's server.
 
 use crate::{ComparedSystem, Datum, ExperimentServer, Observable, ReproduceError, RunLength};
 use headway_report::Slo;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// What a measurement changes of the experiment's server.
+/// A measurement's changes to the experiment's server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct On {
@@ -18,11 +18,11 @@ pub struct On {
     pub servers: Option<usize>,
     /// Another number of workers.
     pub workers: Option<usize>,
-    /// Runs of another length.
+    /// Another number of arrivals of a run.
     pub requests: Option<u64>,
-    /// Another network, added to every latency: `0us`.
+    /// Another network time to add to every latency: `0us`.
     pub network: Option<String>,
-    /// Another part of the arrivals that is not measured, instead of a tenth.
+    /// The fraction of the arrivals that is discarded, instead of a tenth.
     pub warm_up: Option<f64>,
     /// Only these systems.
     pub systems: Option<Vec<String>>,
@@ -34,10 +34,10 @@ pub struct Setting<'a> {
     /// The experiment's name.
     pub(crate) experiment: &'a str,
     pub(crate) server: &'a ExperimentServer,
-    /// Workloads that have no name of their own.
+    /// The experiment's own workloads.
     pub(crate) workloads: &'a BTreeMap<String, toml::Table>,
     pub(crate) systems: &'a [ComparedSystem],
-    /// Tells the measurement's figures from those of others.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     pub(crate) id: &'a str,
     pub(crate) extent: RunLength,
 }
@@ -45,16 +45,16 @@ pub struct Setting<'a> {
 /// A system, ready to be simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct SimulatedSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub(crate) system: String,
-    /// The simulation; how much arrives is still open.
+    /// The simulation, still without its offered load.
     pub(crate) simulation: Experiment,
-    /// The flags that repeat it, where flags can say it.
+    /// The flags that repeat the simulation, if flags can express it.
     flags: Option<String>,
 }
 
 impl<'a> Setting<'a> {
-    /// How long the runs are.
+    /// Length of the runs.
     #[must_use]
     pub fn extent(&self) -> RunLength {
         self.extent
@@ -69,7 +69,7 @@ impl<'a> Setting<'a> {
     /// A workload of the file, or of the literature.
     ///
     /// # Errors
-    /// When there is none of that name, or it is not valid.
+    /// No workload has this name, or the workload is invalid.
     pub fn workload(&self, name: &str) -> Result<Workload, ReproduceError> {
         let Some(own) = self.workloads.get(name) else {
             return Ok(Workload::resolve(name)?);
@@ -80,7 +80,7 @@ impl<'a> Setting<'a> {
         Ok(Workload::from_toml_str(&text, place)?)
     }
 
-    /// What the results call a system: its name, behind `ID/` where the measurement has an id.
+    /// The system's name in the results: behind `ID/` if the measurement has an id.
     #[must_use]
     pub fn label(&self, system: &str) -> String {
         match self.id {
@@ -94,14 +94,14 @@ impl<'a> Setting<'a> {
         ReproduceError::file(self.experiment, problem)
     }
 
-    /// An SLO whose classes are all in the workload.
+    /// Parses an SLO and checks that the workload has its classes.
     pub(crate) fn slo(&self, text: &str, workload: &Workload) -> Result<Slo, ReproduceError> {
         let slo: Slo = text.parse()?;
         slo.check_classes(workload.class_names())?;
         Ok(slo)
     }
 
-    /// Names of figures, parsed.
+    /// Parses names of figures.
     pub(crate) fn parsed<T: FromStr<Err = String>>(
         &self,
         names: &[String],
@@ -112,7 +112,7 @@ impl<'a> Setting<'a> {
             .collect()
     }
 
-    /// Figures of a run, whose classes are all in the workload.
+    /// Parses names of a run's figures and checks that the workload has their classes.
     pub(crate) fn observables(
         &self,
         names: &[String],
@@ -130,7 +130,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The systems that a measurement is about.
+    /// The systems of a measurement.
     pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, ReproduceError> {
         let all = self.systems;
         let Some(names) = &on.systems else {
@@ -145,7 +145,7 @@ impl<'a> Setting<'a> {
             .collect()
     }
 
-    /// A system ready to be simulated; `{}` in its policy is replaced by `inserted`.
+    /// Prepares a system's simulation; `inserted` replaces `{}` in its policy.
     pub(crate) fn subject(
         &self,
         system: &ComparedSystem,
@@ -185,7 +185,7 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// The flags of a simulation, where flags can say all of it.
+    /// The flags that repeat a simulation, if flags can express all of it.
     fn flags(&self, workload: &str, of: &Experiment) -> Option<String> {
         let plain = Experiment::new(of.workload.clone(), of.policy.clone());
         let dispatch_only = Costs {
@@ -221,13 +221,13 @@ impl<'a> Setting<'a> {
 }
 
 impl SimulatedSystem {
-    /// The command that repeats a piece: `headway VERB FLAGS REST`.
+    /// The command that repeats a task: `headway VERB FLAGS REST`.
     pub(crate) fn command(&self, verb: &str, rest: &str) -> Option<String> {
         let flags = self.flags.as_ref()?;
         Some(format!("headway {verb} {flags} {rest}"))
     }
 
-    /// One of its figures.
+    /// One figure of the system.
     pub(crate) fn datum(
         &self,
         what: &(impl ToString + ?Sized),

@@ -1,4 +1,4 @@
-//! Figures over load, of streams of requests that each have an arrival process of their own.
+//! Figures over load, of superposed streams of requests that have separate arrival processes.
 
 use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
@@ -6,22 +6,22 @@ use crate::{ExperimentKind, ReproduceError};
 use headway_workload::Workload;
 use serde::Deserialize;
 
-/// Gives `show` of every system at every load of the streams together.
+/// Yields the figures `show` of every system, over the load of all streams together.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Superposed {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
-    /// Workloads, whose classes are different ones.
+    /// The streams' workloads, without a class in common.
     pub streams: Vec<String>,
-    /// What fraction of the requests each gives.
+    /// Each stream's fraction of the requests.
     pub shares: Vec<f64>,
     /// Loads: the axis.
     pub loads: Vec<f64>,
-    /// The figures wanted.
+    /// Names of the figures.
     pub show: Vec<String>,
-    /// What else than the experiment says; its workload is replaced by the streams.
+    /// Changes to the experiment's server. The streams replace its workload.
     #[serde(default)]
     pub on: On,
 }
@@ -69,7 +69,7 @@ impl Superposed {
     ) -> Result<Task, ReproduceError> {
         let simulation = &mut subject.simulation;
         let rates = rates(streams, load, simulation.total_workers());
-        // So few that they are drawn at once: what the streams have in common is checked here.
+        // A single request: constructing this workload checks the streams without drawing all requests.
         let first = Workload::superposed("streams", &rates, 1, simulation.seed)?;
         let show = setting.observables(&self.show, &first)?;
         let requests = simulation.expected_requests() as u64;
@@ -86,7 +86,7 @@ impl Superposed {
     }
 }
 
-/// Each stream with its requests per second.
+/// The streams with their requests per second.
 fn rates(streams: &[(Workload, f64)], load: f64, workers: usize) -> Vec<(Workload, f64)> {
     let mean_ns: f64 = streams
         .iter()

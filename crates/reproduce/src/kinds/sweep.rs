@@ -7,25 +7,25 @@ use headway_sim::Offered;
 use headway_workload::rate;
 use serde::Deserialize;
 
-/// Gives `show` of every system at every point.
+/// Yields the figures `show` of every system at every point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Tells its figures from those of other measurements.
+    /// The measurement's id, which prefixes the systems in its figures; may be empty.
     #[serde(default)]
     pub id: String,
-    /// The figures wanted.
+    /// Names of the figures.
     pub show: Vec<String>,
-    /// Loads: the axis, unless something else varies.
+    /// Loads: the axis, unless `vary` sets another.
     #[serde(default)]
     pub loads: Vec<f64>,
-    /// Rates (`5.1M`), instead of loads; the axis is in requests per second.
+    /// Rates (`5.1M`) instead of loads; the axis is then in requests per second.
     #[serde(default)]
     pub rates: Vec<String>,
-    /// What changes instead, at the one load or rate. Without it, a single load or rate gives
-    /// single figures and no curve.
+    /// The parameter that varies instead, at one load or rate. Without it, a single load or rate
+    /// yields single figures instead of curves.
     pub vary: Option<Vary>,
-    /// What else than the experiment says.
+    /// Changes to the experiment's server.
     #[serde(default)]
     pub on: On,
 }
@@ -72,7 +72,7 @@ impl ExperimentKind for Sweep {
     }
 }
 
-/// How much arrives.
+/// The offered load or rate.
 struct OfferedPoint {
     x: f64,
     is_rate: bool,

@@ -1,23 +1,23 @@
-//! What else than the load may change along an axis.
+//! The parameters other than load that can vary along an axis.
 
 use crate::ReproduceError;
 use crate::kinds::{On, Setting};
 use headway_workload::duration;
 use serde::Deserialize;
 
-/// One thing that changes from point to point.
+/// One parameter that varies from point to point.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Vary {
-    /// What the axis is called, with the unit.
+    /// Name and unit of the axis.
     pub axis: String,
-    /// Texts put in place of `{}` in the policies.
+    /// Texts that replace `{}` in the policies.
     pub policy: Vec<String>,
     /// Numbers of workers.
     pub workers: Vec<usize>,
     /// Workloads.
     pub workload: Vec<String>,
-    /// Places on the axis; by default the values themselves, durations in µs.
+    /// Places on the axis; by default the values, with durations in µs.
     pub x: Vec<f64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct VariedPoint {
 }
 
 impl Vary {
-    /// Every point, on what `on` says.
+    /// All points; each changes one parameter of `on`.
     pub(crate) fn points(
         &self,
         on: &On,
@@ -76,7 +76,7 @@ impl Vary {
     }
 }
 
-/// A number, or a duration in µs.
+/// Parses a number, or a duration in µs.
 fn number(text: &str) -> Option<f64> {
     text.parse()
         .ok()

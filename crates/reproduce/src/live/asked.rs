@@ -1,4 +1,4 @@
-//! What clients ask of the server: classes in the order of the wire header's types, and keys.
+//! The clients' requests: classes in the order of the wire header's types, and keys.
 
 use headway_policy::Rng;
 use headway_workload::{Class, ServiceDistribution, Workload};
@@ -8,23 +8,23 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedClass {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
-    /// The fraction of the requests, 0 to 1. A type that is not sent has 0.
+    /// The fraction of the requests, 0 to 1; 0 for a type that no client sends.
     pub share: f64,
-    /// What follows the wire header; nothing unless said.
+    /// The key that follows the wire header; without it, a request has no body.
     pub key: Option<UniformKey>,
 }
 
-/// A key drawn uniformly: `prefix`, and a number below `below` in so many `digits`.
+/// A uniformly drawn key: `prefix`, then a number below `below`, padded to `digits` digits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UniformKey {
-    /// What each begins with.
+    /// The prefix of every key.
     pub prefix: String,
-    /// Zeroes stand before a shorter number.
+    /// Number of digits; shorter numbers get leading zeroes.
     pub digits: usize,
-    /// How many keys there are.
+    /// Number of keys.
     pub below: usize,
 }
 
@@ -54,7 +54,7 @@ impl RequestMix {
             .map_or("unknown", |class| &class.name)
     }
 
-    /// Writes what follows the header of request `index`, and returns its length. Depends on nothing but the seed, the class and the index.
+    /// Writes the body of request `index`, and returns its length. The body is a function of seed, class and index.
     pub(crate) fn body(&self, class: u8, index: u32, room: &mut [u8]) -> usize {
         let Some(key) = &self.classes[usize::from(class)].key else {
             return 0;
@@ -69,7 +69,7 @@ impl RequestMix {
         length
     }
 
-    /// A class, as often as its share says.
+    /// Draws a class by the classes' shares.
     pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
         const PARTS: usize = 1 << 20;
         let at = rng.below(PARTS) as f64 / PARTS as f64;
@@ -83,7 +83,7 @@ impl RequestMix {
             .expect("some class is sent")
     }
 
-    /// The workload of these classes, each with the service time that it was found to have, ns.
+    /// The workload of these classes with their measured service times, ns.
     pub(crate) fn workload(&self, name: &str, service_ns: &[u64]) -> Workload {
         Workload::new(
             name,
@@ -103,7 +103,7 @@ impl RequestMix {
 }
 
 impl UniformKey {
-    /// Bytes of a key.
+    /// Length of a key, bytes.
     pub(crate) fn length(&self) -> usize {
         self.prefix.len() + self.digits
     }
@@ -114,7 +114,7 @@ pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// GET of a key and SCAN, with a type between them that is not sent.
+    /// GET with a key and SCAN, with a type between them that no client sends.
     pub(crate) fn asked() -> RequestMix {
         let class = |name: &str, share, key| AskedClass {
             name: name.into(),

@@ -1,15 +1,15 @@
-//! How much a system carries within a slowdown, and how many times that of another: by round, then over rounds.
+//! The rate that a system carries within a slowdown, and its ratio to another system's: in each round, then over rounds.
 
 use headway_report::stats::{ConfidenceInterval, ratio_interval};
 use serde::Serialize;
 
-/// Of every interval over rounds.
+/// Confidence of every interval over rounds.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// A load step of one round: what came of one run.
+/// A load step of one round: the result of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RoundStep {
-    /// Offered, requests per second.
+    /// Offered rate, requests per second.
     pub(crate) rps: f64,
     /// The tail's slowdown.
     pub(crate) slowdown: f64,
@@ -17,22 +17,22 @@ pub(crate) struct RoundStep {
     pub(crate) sustained: bool,
 }
 
-/// The rate up to which a system keeps a slowdown, requests per second, as far as the steps show it.
+/// The rate up to which a system keeps a slowdown, or a bound of it, requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "bound", content = "rps", rename_all = "kebab-case")]
 pub enum Carried {
-    /// The lowest step is too much.
+    /// Even the lowest step exceeds the slowdown: the rate is below it.
     Below(f64),
-    /// Between two steps.
+    /// The rate, interpolated between two steps.
     At(f64),
-    /// The highest step is not too much.
+    /// Even the highest step keeps the slowdown: the rate is at least this.
     AtLeast(f64),
 }
 
 impl Carried {
-    /// Of steps by ascending rate: up to the first that does not keep the slowdown. Between that and the last that does, the logarithm of
-    /// the slowdown is taken to grow in proportion to the rate; where requests were turned away, the rate of the last that does counts.
-    /// None without a step.
+    /// Computes the rate from steps in ascending order, up to the first step that misses the slowdown. Between this step and the last one
+    /// that keeps it, the logarithm of the slowdown is taken to grow in proportion to the rate. If the first missing step lost requests,
+    /// the rate of the last step before it counts. None without a step.
     pub(crate) fn of(steps: &[RoundStep], slo: f64) -> Option<Self> {
         let Some(first) = steps
             .iter()
@@ -52,7 +52,7 @@ impl Carried {
         Some(Self::At(kept.rps + way * (missed.rps - kept.rps)))
     }
 
-    /// The rate that is known.
+    /// The rate or its bound.
     #[must_use]
     pub fn rps(self) -> f64 {
         match self {
@@ -75,21 +75,21 @@ impl Carried {
     }
 }
 
-/// How many times the one of the other, over rounds: between `lo` and `hi` with 95 % confidence.
+/// The ratio of two systems' rates over rounds: between `lo` and `hi` with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// The geometric mean; none where a round has only a bound.
+    /// The geometric mean; none if a round has only a bound.
     pub estimate: Option<f64>,
-    /// 0 where nothing is known.
+    /// Lower end of the interval; 0 if unknown.
     pub lo: f64,
-    /// None where nothing is known.
+    /// Upper end of the interval; none if unknown.
     pub hi: Option<f64>,
-    /// How many rounds it is of.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
 impl Ratio {
-    /// Of pairs by round. An interval needs two; with less nothing is known.
+    /// Computes the ratio from one pair for each round. An interval needs two rounds; with fewer, both ends are unknown.
     pub(crate) fn of(pairs: &[(Carried, Carried)]) -> Self {
         let least: Vec<_> = pairs
             .iter()
@@ -112,13 +112,13 @@ impl Ratio {
         }
     }
 
-    /// Whether `value` may be the true one.
+    /// Whether the interval holds `value`.
     pub(crate) fn allows(&self, value: f64) -> bool {
         self.lo <= value && self.hi.is_none_or(|hi| value <= hi)
     }
 }
 
-/// None where some end is not known, or there are too few.
+/// None with fewer than two pairs, or with an unknown bound among them.
 fn interval(pairs: &[(f64, f64)]) -> Option<ConfidenceInterval> {
     ratio_interval(pairs, CONFIDENCE).ok()
 }
@@ -147,7 +147,7 @@ mod tests {
     fn the_first_step_that_misses_ends_it() {
         assert_eq!(carried(&[60.0, 2.0]), Below(100.0));
         assert_eq!(carried(&[2.0, 3.0, 50.0]), AtLeast(300.0));
-        // Half of the way by its logarithm: 5, 50, 500.
+        // 50 is half-way between 5 and 500 by its logarithm.
         let half = carried(&[2.0, 5.0, 500.0, 2.0]);
         assert!(
             matches!(half, At(rps) if (rps - 250.0).abs() < 1e-9),

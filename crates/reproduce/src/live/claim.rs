@@ -1,11 +1,11 @@
-//! What the paper says of the systems measured, and the rule by which it is judged.
+//! The paper's claims about the measured systems, and the rule that judges them.
 //!
-//! A claim is about how much one system carries, divided by how much another does. Over the rounds that ratio has an interval:
+//! A claim divides the rate that one system carries by the rate that another carries. Over the rounds, that ratio has an interval:
 //!
-//! 1. It holds 1: undecided. These rounds cannot tell the two apart.
-//! 2. It lies on the other side of 1 than the paper's figure: not reproduced.
+//! 1. It holds 1: undecided. These rounds cannot tell the two systems apart.
+//! 2. It lies on the opposite side of 1 from the paper's figure: not reproduced.
 //! 3. It holds the paper's figure, or the paper has none: reproduced.
-//! 4. Else: deviates; the same system wins, by another factor.
+//! 4. Otherwise: deviates. The same system wins, by another factor.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,18 +17,18 @@ use crate::text::on_one_line;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveClaim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// The system's name.
+    /// Name of the system whose figure the claim is about.
     pub of: String,
-    /// That of the one it is divided by.
+    /// Name of the system whose figure is the divisor.
     pub over: String,
-    /// Which percentile of the slowdown is bounded; the 99.9th, as in the papers, unless said.
+    /// The bounded percentile of the slowdown; by default the 99.9th, as in the papers.
     #[serde(default = "as_in_the_papers")]
     pub tail: Tail,
-    /// The paper's figure; without one, only that the first carries more.
+    /// The paper's ratio; without it, the claim is only that `of` carries more than `over`.
     pub paper: Option<f64>,
-    /// Why it comes out otherwise here, found after the measurement; it changes no verdict.
+    /// Why the result differs here, found after the measurement; it changes no verdict.
     pub reason: Option<String>,
 }
 
@@ -36,7 +36,7 @@ fn as_in_the_papers() -> Tail {
     Tail::P999
 }
 
-/// What a claim came to.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LiveVerdict {
@@ -44,14 +44,14 @@ pub enum LiveVerdict {
     Reproduced,
     /// The same system wins, by another factor.
     Deviates,
-    /// The other one wins.
+    /// The other system wins.
     NotReproduced,
-    /// The rounds cannot tell.
+    /// The interval holds 1.
     Undecided,
 }
 
 impl LiveVerdict {
-    /// As shown.
+    /// The verdict as tables show it.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -63,28 +63,28 @@ impl LiveVerdict {
     }
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveJudged {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// What is compared: `Concord ÷ Shinjuku`.
+    /// The compared systems: `Concord ÷ Shinjuku`.
     pub figure: String,
-    /// Which percentile of the slowdown is bounded.
+    /// The bounded percentile of the slowdown.
     pub tail: Tail,
     /// The paper's figure.
     pub paper: Option<f64>,
-    /// Ours.
+    /// The measured ratio.
     pub ours: Ratio,
     /// The verdict.
     pub verdict: LiveVerdict,
-    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl LiveClaim {
-    /// By what both carried, round by round.
+    /// Judges the claim by the rates that both systems carried in each round.
     pub(crate) fn judge(&self, pairs: &[(Carried, Carried)]) -> LiveJudged {
         let ours = Ratio::of(pairs);
         let verdict = verdict(&ours, self.paper);
@@ -117,7 +117,7 @@ mod tests {
     use super::super::carried::Carried::At;
     use super::*;
 
-    /// Ratios by round.
+    /// Judges a claim by one ratio for each round.
     fn judged(paper: Option<f64>, ratios: &[f64]) -> LiveJudged {
         let claim = LiveClaim {
             says: "it carries more".into(),

@@ -1,5 +1,5 @@
-//! A closed loop: so many requests outstanding, the next one sent when an answer comes. Tells what requests take at rest, and how
-//! many a server answers when it always has some waiting.
+//! A closed loop: a fixed number of requests is outstanding, and each answer triggers the next request. It measures the time of
+//! single requests at rest, and the throughput of a server that always has requests waiting.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,38 +9,38 @@ use headway_net::slot::PAYLOAD_BYTES;
 
 use super::asked::RequestMix;
 
-/// An answer that takes longer is lost, and with it what is measured.
+/// An answer that takes longer is lost, and the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why nothing could be measured at rest.
+/// The errors of a closed loop.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosedError {
     /// The system refused to send, or no answer came.
     #[error("a request at rest was not answered: {0}")]
     Link(#[from] std::io::Error),
-    /// An answer that is none, or says that the request failed.
+    /// The datagram is no answer, or the answer reports an error.
     #[error("a request of class {class} at rest was answered with {status:?}")]
     Refused {
-        /// Its class.
+        /// The request's class.
         class: String,
-        /// What the server said; none if it was no answer to a request of this loop.
+        /// The answer's status; none if the datagram is no answer.
         status: Option<Status>,
     },
 }
 
-/// A connection for it.
+/// A client with a closed loop.
 pub(crate) struct Closed<'a> {
     socket: UdpSocket,
     asked: &'a RequestMix,
     next: u32,
 }
 
-/// What one request took.
+/// Times of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Took {
     /// From the send to the answer's arrival at the program, ns.
     pub(crate) round_trip_ns: u64,
-    /// The handler alone, as the server says, ns.
+    /// The handler's time, as the server reports it, ns.
     pub(crate) execution_ns: u64,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Closed<'a> {
         })
     }
 
-    /// One request of a class, alone.
+    /// Sends one request of a class, and waits for its answer.
     pub(crate) fn ask(&mut self, class: usize) -> Result<Took, ClosedError> {
         let began = Instant::now();
         self.send(class)?;
@@ -67,7 +67,7 @@ impl<'a> Closed<'a> {
         })
     }
 
-    /// Requests answered per second with so many outstanding, each of the class that `draw` says.
+    /// Measures the answers per second with `outstanding` requests in flight; `draw` returns the class of each.
     pub(crate) fn throughput(
         &mut self,
         outstanding: usize,

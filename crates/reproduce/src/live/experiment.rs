@@ -11,7 +11,7 @@ use super::claim::LiveClaim;
 use super::tail::Tail;
 use crate::ReproduceError;
 
-/// The names of the built-in ones.
+/// Names of the built-in experiments.
 pub const LIVE_NAMES: &[&str] = &["concord-fig9-live", "synergy-leveldb-live"];
 
 fn text(name: &str) -> Option<&'static str> {
@@ -30,32 +30,32 @@ fn text(name: &str) -> Option<&'static str> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveExperiment {
-    /// What it is called: the file's name without `.toml`.
+    /// The experiment's name: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that a machine here has not, and what is compared therefore.
+    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
     pub testbed: String,
-    /// The programs of the server.
+    /// The server's programs.
     pub server: Programs,
-    /// What is asked of it.
+    /// The classes of requests.
     pub class: Vec<AskedClass>,
-    /// The slowdown over all requests up to which a rate is carried.
+    /// The slowdown over all requests that a carried rate keeps.
     pub slowdown: f64,
-    /// By which percentiles of it; the first is the papers'.
+    /// The percentiles of the slowdown; the first is the papers'.
     pub tails: Vec<Tail>,
-    /// How long all of it takes.
+    /// Loads, rounds and run lengths of the full measurement.
     pub full: LiveExtent,
-    /// The same for a first impression.
+    /// The same for the short version.
     pub fast: LiveExtent,
-    /// Who is compared. The first is the reference: it says what a request takes and what load 1 is.
+    /// The compared systems. The first is the reference: it determines the service times and load 1.
     pub system: Vec<LiveSystem>,
-    /// What the paper says of it.
+    /// The paper's claims.
     pub claim: Vec<LiveClaim>,
 }
 
@@ -65,64 +65,64 @@ pub struct LiveExperiment {
 pub struct Programs {
     /// Compiled with probes.
     pub probes: PathBuf,
-    /// Compiled without.
+    /// Compiled without probes.
     pub plain: PathBuf,
-    /// What builds them.
+    /// The command that builds the programs.
     pub build: String,
 }
 
-/// Which of the two a system runs.
+/// The program that a system runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compiled {
     /// With probes.
     Probes,
-    /// Without.
+    /// Without probes.
     Plain,
 }
 
-/// A system that is compared.
+/// A compared system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
     /// The policy and its parameters.
     pub policy: String,
-    /// Which program.
+    /// The program.
     pub program: Compiled,
     /// Whether requests are interrupted by signals instead of at probes.
     #[serde(default)]
     pub signal: bool,
-    /// Whether threads interrupt themselves by the time-stamp counter, which must run at a constant rate then.
+    /// Whether threads interrupt themselves by the time-stamp counter, which must then run at a constant rate.
     #[serde(default)]
     pub tsc: bool,
-    /// Whether it has no dispatcher: a worker more than the others then, on the core that the dispatcher leaves free.
+    /// Whether the system has no dispatcher. It then has one more worker, on the core that the dispatcher leaves free.
     #[serde(default)]
     pub undispatched: bool,
 }
 
-/// How much is run.
+/// Loads, rounds and run lengths of a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveExtent {
-    /// Offered rates, as shares of what the reference answers with requests always waiting; ascending.
+    /// Offered rates as fractions of the reference's capacity, ascending.
     pub loads: Vec<f64>,
-    /// How often each system runs at each of them.
+    /// Runs of each system at each load.
     pub rounds: usize,
-    /// How long requests are sent in a run, ms.
+    /// Time that the client sends requests in a run, ms.
     pub run_ms: u64,
 }
 
 impl LiveExtent {
-    /// How long requests are sent in a run.
+    /// Time that the client sends requests in a run.
     pub(crate) fn run(&self) -> Duration {
         Duration::from_millis(self.run_ms)
     }
 }
 
 impl LiveExperiment {
-    /// The built-in one of that name.
+    /// The built-in experiment called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match Self::read(name, text(name)?) {
@@ -131,7 +131,7 @@ impl LiveExperiment {
         }
     }
 
-    /// Every built-in one.
+    /// Every built-in experiment.
     #[must_use]
     pub fn all() -> Vec<Self> {
         LIVE_NAMES
@@ -140,10 +140,10 @@ impl LiveExperiment {
             .collect()
     }
 
-    /// Reads the text of a file and checks what can be checked without running it.
+    /// Reads the text of a file and makes all checks that need no run.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its position.
     pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
         let mut experiment =
@@ -155,7 +155,7 @@ impl LiveExperiment {
         Ok(experiment)
     }
 
-    /// Whether the text of a file is one of these.
+    /// Whether the text of a file is an experiment of this kind.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let table: Option<toml::Table> = toml::from_str(text).ok();

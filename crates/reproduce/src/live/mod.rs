@@ -1,8 +1,8 @@
-//! A figure of a paper measured on this machine: a real server, each system in turn, under the load of a real client.
+//! A figure of a paper measured on this machine: a real client loads a real server, each system in turn.
 //!
-//! It is a file of `experiments/live/` and no part of `all`: what comes of it depends on the machine. What is compared, and which
-//! rounds count, is written down before (`rounds`, `claim`); slowdowns are those at the server, as the papers' are: what the network
-//! takes at rest is taken off each latency, and the rest is divided by what the handler takes at rest, compiled without probes.
+//! It is a file of `experiments/live/` and no part of `all`, since the result depends on the machine. The comparison (`claim`) and
+//! the rule for rounds that count (`rounds`) are fixed before the measurement. Slowdowns are those at the server, as in the papers:
+//! each latency, less the network's time at rest, is divided by the handler's time at rest, compiled without probes.
 
 mod asked;
 mod carried;
@@ -31,10 +31,10 @@ pub(crate) use result::median;
 pub(crate) use rounds::{PlannedRun, planned_runs};
 use session::LiveSession;
 
-/// Measures it. `progress` hears, on the calling thread, how many runs are done of how many, and of whom the next one is.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///
 /// # Errors
-/// When there is no server, none of the systems can be run, or one fails that had run before.
+/// The server's program is missing, no system can run, or a system fails after its first run.
 pub fn measure(
     experiment: &LiveExperiment,
     settings: &LiveSettings,

@@ -1,4 +1,4 @@
-//! What was measured, beside what the paper says.
+//! The measured figures beside the paper's claims.
 
 use headway_machine::MachineDescription;
 use headway_report::Summary;
@@ -18,37 +18,37 @@ use crate::{Datum, Figures};
 pub struct LiveReproduction {
     /// The experiment's name.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that this machine has not.
+    /// The differences between the paper's testbed and this machine.
     pub testbed: String,
-    /// Whether it was a first impression only.
+    /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
     pub machine: String,
-    /// What is to be known of the figures.
+    /// The caveats of the figures.
     pub caveats: Vec<String>,
-    /// Workers beside the dispatcher.
+    /// Number of workers, without the dispatcher.
     pub workers: usize,
-    /// Of arrivals and keys.
+    /// Seed of arrivals and keys.
     pub seed: u64,
-    /// What requests take at rest.
+    /// Times of single requests at rest.
     pub at_rest: Vec<AtRest>,
-    /// What the network takes at rest, and is taken off each latency, µs.
+    /// The network's time at rest, which is subtracted from each latency, µs.
     pub network_us: f64,
-    /// What the first system answers with requests always waiting, per second: load 1.
+    /// Answers per second of the first system with requests always waiting: load 1.
     pub capacity_rps: f64,
-    /// The slowdown up to which a rate is carried.
+    /// The slowdown that a carried rate keeps.
     pub slowdown: f64,
-    /// Who was compared.
+    /// The compared systems.
     pub systems: Vec<SystemResult>,
-    /// What does not count.
+    /// The loads and rounds that do not count.
     pub left_out: LeftOut,
-    /// How many rounds count, of how many.
+    /// Numbers of rounds that count, and of all rounds.
     pub rounds: (usize, usize),
     /// The claims, judged.
     pub claims: Vec<LiveJudged>,
@@ -56,32 +56,32 @@ pub struct LiveReproduction {
     pub figures: Figures,
     /// Every run.
     pub runs: Vec<LiveRun>,
-    /// What repeats it.
+    /// The command that repeats the measurement.
     pub command: String,
 }
 
-/// A system and what it carried.
+/// A system and the rates that it carried.
 #[derive(Clone, Debug, Serialize)]
 pub struct SystemResult {
-    /// Its name.
+    /// The system's name.
     pub name: String,
     /// The policy and its parameters.
     pub policy: String,
-    /// How it was compiled and is interrupted.
+    /// The program, the kind of interruption, and the additional worker.
     pub how: String,
-    /// Why it was not run.
+    /// Why the system did not run; none if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// The rates up to which it kept the slowdown.
+    /// The rates up to which the system kept the slowdown.
     pub carried: Vec<CarriedBy>,
 }
 
-/// What a system carried by one percentile.
+/// The rates that a system carried by one percentile.
 #[derive(Clone, Debug, Serialize)]
 pub struct CarriedBy {
-    /// Which of the slowdown.
+    /// The percentile of the slowdown.
     pub tail: Tail,
-    /// In each round that counts.
+    /// The rate in each round that counts.
     pub rounds: Vec<Carried>,
 }
 
@@ -176,7 +176,7 @@ fn command(experiment: &LiveExperiment, settings: &LiveSettings) -> String {
     command + if settings.fast { " --fast" } else { "" }
 }
 
-/// Client, dispatcher and workers want a core each.
+/// Client, dispatcher and workers need one core each.
 fn caveats(workers: usize) -> Vec<String> {
     let (threads, cores) = (workers + 2, headway_sim::available_threads());
     let mut caveats = Vec::new();
@@ -269,7 +269,7 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// By offered rate, the medians over rounds.
+    /// The medians over rounds, by offered rate.
     fn figures(&self, experiment: &LiveExperiment) -> Figures {
         let mut figures = Figures::default();
         for system in &experiment.system {
@@ -300,7 +300,7 @@ fn how(system: &LiveSystem) -> String {
     how
 }
 
-/// A figure of a run, by the name that claims give it.
+/// A figure of a run, with its name in the curves.
 struct NamedFigure {
     name: String,
     of: Box<dyn Fn(&LiveRun) -> f64>,
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Two systems at loads 0.2, 0.4 … 0.8 in three rounds, of which the second carries `times` as much.
+    /// Two systems at loads 0.2, 0.4 … 0.8 in three rounds; the second carries about twice the load of the first.
     fn result(change: impl FnOnce(&mut Vec<LiveRun>)) -> LiveReproduction {
         let mut experiment = LiveExperiment::named("concord-fig9-live").unwrap();
         experiment.system.truncate(2);
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn rounds_that_agree_decide() {
         let result = result(|_| {});
-        // Each crosses 50 at the same part of the way between two steps: 0.2 + x and 0.6 + x of 0.2.
+        // Both systems cross slowdown 50 at the same fraction of the way between two steps, beyond 0.2 and beyond 0.6.
         let way = 0.2 * (25.0_f64.ln() / 250.0_f64.ln());
         let expected = (0.6 + way) / (0.2 + way);
         assert!((ratio(&result).estimate.unwrap() - expected).abs() < 1e-9);
@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn what_is_late_is_left_out_and_what_was_repeated_does_not_count() {
         let late = |runs: &mut Vec<LiveRun>, at: usize| runs[at].lag.late_fraction = 0.5;
-        // A load of the first round: the round stays, for both systems without it.
+        // One late load: the first round still counts, for both systems without this load.
         let one = result(|runs| late(runs, 0));
         assert_eq!((one.rounds, one.left_out.loads.len()), ((3, 3), 1));
         assert!(
@@ -500,10 +500,10 @@ mod tests {
                 .iter()
                 .all(|carried| matches!(carried, Carried::At(_)))
         );
-        // Two loads of it: the round goes.
+        // Two late loads: the first round does not count.
         let two = result(|runs| [0, 3].into_iter().for_each(|at| late(runs, at)));
         assert_eq!((two.rounds, ratio(&two).rounds), ((2, 3), 2));
-        // A late run that was measured again, and was in time then.
+        // A late run whose repetition was in time.
         let again = result(|runs| {
             let mut spoilt = run("c-FCFS", 0, 0.2, 0.0, true);
             spoilt.repeated = true;

@@ -1,8 +1,8 @@
-//! Who runs when, what a run tells, and which runs count.
+//! The order of the runs, the result of a run, and the rule for runs that count.
 //!
-//! A run in which more than 1 % of the requests left more than 1 ms late measured a client without processor time, and so a server
-//! without it: it is measured again once, as far as a quarter of all runs may be. Where it is late again, the load is left out of that round
-//! for all systems, so that each round compares the same loads; a round that lacks more than one load is left out as a whole.
+//! If more than 1 % of a run's requests leave more than 1 ms late, client and server lacked processor time. Such a run is repeated once, up
+//! to a quarter of all runs. If the repetition is late too, that load is left out of the round for all systems, so that each round compares
+//! the same loads. A round that lacks more than one load is left out.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use serde::Serialize;
 use super::carried::{Carried, RoundStep};
 use super::tail::Tail;
 
-/// A request that left later than this is late.
+/// A request that leaves later than this is late.
 pub(crate) const LATE_NS: u64 = 1_000_000;
-/// The part of a run's requests that may be.
+/// The fraction of a run's requests that may be late.
 const LATE_FRACTION_MAX: f64 = 0.01;
-/// The part of all runs that may be measured again.
+/// The fraction of all runs that may be repeated.
 const AGAIN_MAX: f64 = 0.25;
-/// Loads that a round may lack.
+/// Number of loads that a round may lack.
 const LACKING_MAX: usize = 1;
 
-/// A run that is to be.
+/// A planned run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedRun {
     pub(crate) round: usize,
@@ -32,14 +32,14 @@ pub(crate) struct PlannedRun {
 }
 
 impl PlannedRun {
-    /// Of the arrivals: the same for all systems at a load in a round, another for each round and load.
+    /// Seed of the arrivals: the same for all systems at one load of a round, different for each round and load.
     pub(crate) fn seed(self) -> u64 {
         (self.round as u64) << 32 | self.load as u64
     }
 }
 
-/// Every system at every load in every round. Systems at the same load follow each other, so that what changes slowly meets all of
-/// them; who begins turns from load to load and round to round.
+/// Plans every system at every load in every round. Systems at the same load run one after the other, so that slow changes of the machine
+/// affect all of them. The first system changes from load to load and from round to round.
 pub(crate) fn planned_runs(rounds: usize, loads: usize, systems: &[usize]) -> Vec<PlannedRun> {
     let mut planned = Vec::new();
     for round in 0..rounds {
@@ -56,12 +56,12 @@ pub(crate) fn planned_runs(rounds: usize, loads: usize, systems: &[usize]) -> Ve
     planned
 }
 
-/// How many of so many runs may be measured again.
+/// Number of repetitions that a plan of `runs` runs may have.
 pub(crate) fn again(runs: usize) -> usize {
     (AGAIN_MAX * runs as f64) as usize
 }
 
-/// How late requests left the client, µs.
+/// Sending delays at the client, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Lag {
     /// Median.
@@ -70,7 +70,7 @@ pub struct Lag {
     pub p99_us: f64,
     /// Largest.
     pub max_us: f64,
-    /// The part that left more than 1 ms late.
+    /// The fraction of the requests that left more than 1 ms late.
     pub late_fraction: f64,
 }
 
@@ -85,7 +85,7 @@ impl Lag {
         }
     }
 
-    /// Whether the run measured a client without processor time.
+    /// Whether too many requests were late, so that the run measured a client without processor time.
     #[must_use]
     pub fn is_late(&self) -> bool {
         self.late_fraction > LATE_FRACTION_MAX
@@ -95,9 +95,9 @@ impl Lag {
 /// One system at one load in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveRun {
-    /// Which round, from 0.
+    /// Number of the round, from 0.
     pub round: usize,
-    /// Offered, as a share of the reference's capacity.
+    /// Offered rate, as a fraction of the reference's capacity.
     pub load: f64,
     /// The system's name.
     pub system: String,
@@ -105,15 +105,15 @@ pub struct LiveRun {
     pub shed: u64,
     /// Requests answered with an error.
     pub failed: u64,
-    /// How late they left.
+    /// Sending delays.
     pub lag: Lag,
-    /// Whether it is one that was late and was measured again.
+    /// Whether this run was late and has a repetition.
     pub repeated: bool,
-    /// How often a request yielded at the end of a lock that had kept it from yielding; 0 where the server does not say.
+    /// Number of yields at the end of a lock that had prevented an earlier one; 0 if the server does not report it.
     pub lock_yields: u64,
-    /// At the server: from the send, less what the network takes at rest.
+    /// Figures at the server: from the send, less the network's time at rest.
     pub server: AtServer,
-    /// At the client: from the intended send.
+    /// Figures at the client: from the intended time.
     #[serde(flatten)]
     pub run: Run,
 }
@@ -146,17 +146,17 @@ pub(crate) struct Punctuality {
     pub(crate) is_late: bool,
 }
 
-/// What does not count.
+/// The loads and rounds that do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Loads of rounds, as round and index of the load.
+    /// Single loads, as number of the round and index of the load.
     pub loads: BTreeSet<(usize, usize)>,
     /// Whole rounds.
     pub rounds: BTreeSet<usize>,
 }
 
 impl LeftOut {
-    /// Of the runs that were not repeated.
+    /// Decides from the last run of each system at each load of each round.
     pub(crate) fn of(runs: impl Iterator<Item = Punctuality>) -> Self {
         let late = runs.filter(|run| run.is_late);
         let loads: BTreeSet<_> = late.map(|run| (run.round, run.load)).collect();
@@ -172,7 +172,7 @@ impl LeftOut {
     }
 }
 
-/// What a system carried in a round, of its runs that count.
+/// The rate that a system carried in a round, from its runs that count.
 pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<Carried> {
     let mut steps: Vec<RoundStep> = runs.iter().map(|run| run.step(tail)).collect();
     steps.sort_by(|a, b| a.rps.total_cmp(&b.rps));

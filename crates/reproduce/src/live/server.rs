@@ -1,9 +1,9 @@
-//! The server under test: a program of its own, started for each run and ended after it.
+//! The server under test: a separate program that is started for each run.
 //!
-//! `PROGRAM FOLDER POLICY WORKERS ADDRESS PREEMPT spin` prints `listening udp://HOST:PORT` when it is ready, ends when its input does, and
-//! then says how many requests it answered and how often it interrupted one: `answered N, preemptions M`. Before that it may say how often one
-//! yielded at the end of a lock that had kept it from yielding: `lock yields N`. Its threads never sleep, as
-//! those of the papers' systems: what waking one takes on a virtual machine is a hundred times what a short request takes.
+//! `PROGRAM FOLDER POLICY WORKERS ADDRESS PREEMPT spin` prints `listening udp://HOST:PORT` when it is ready, and ends when its input does. Its
+//! last line has the numbers of answers and of interruptions: `answered N, preemptions M`. A line before it may have the number of yields at
+//! the end of a lock that had prevented an earlier one: `lock yields N`. Its threads never sleep, as in the papers: on a virtual machine,
+//! waking a thread takes a hundred times as long as a short request.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A server that is not ready after this will not be.
+/// Time after which a server that is not ready counts as failed.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Nor does one end that has not by then: it drains for a second at most.
+/// Time after which a server that has not ended counts as failed; it drains for one second at most.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the server is told to be.
+/// The arguments of the server's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerArguments<'a> {
     pub(crate) policy: &'a str,
@@ -31,47 +31,47 @@ pub(crate) struct ServerArguments<'a> {
     pub(crate) preempt: &'a str,
 }
 
-/// A server that runs; killed when it is dropped.
+/// A running server; killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    /// Where it listens.
+    /// Address of the server.
     pub(crate) addr: SocketAddr,
     program: PathBuf,
     process: Child,
     input: Option<ChildStdin>,
     said: Receiver<String>,
-    /// What it stores, and what it complains about.
+    /// The server's data and its standard error.
     folder: TempDir,
 }
 
-/// What a server did.
+/// A server's counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) answered: u64,
     pub(crate) preemptions: u64,
-    /// 0 where the server does not say.
+    /// 0 if the server does not report it.
     pub(crate) lock_yields: u64,
 }
 
-/// What is wrong with a server.
+/// The errors of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The program cannot be run, or has nowhere to store anything.
+    /// The program cannot start, or its folder cannot be made.
     #[error("cannot run {}: {source}", program.display())]
     Run {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It did not become ready, did not end, or ended in failure.
+    /// The server did not become ready, did not end, or ended with a failure.
     #[error("{} {did}{}", program.display(), quoted(complaint))]
     Failed {
         /// The program.
         program: PathBuf,
-        /// What it did instead.
+        /// The failure in words.
         did: String,
-        /// What it wrote to standard error.
+        /// The server's standard error.
         complaint: String,
     },
 }
@@ -84,7 +84,7 @@ fn quoted(complaint: &str) -> String {
 }
 
 impl ServerProcess {
-    /// Starts it with a new folder, and waits until it is ready.
+    /// Starts the server with a new folder, and waits until it is ready.
     pub(crate) fn start(program: &Path, orders: &ServerArguments<'_>) -> Result<Self, ServerError> {
         let cannot = |source| ServerError::Run {
             program: program.into(),
@@ -127,7 +127,7 @@ impl ServerProcess {
             .ok_or_else(|| self.failed(format!("said {line:?} instead of where it listens")))
     }
 
-    /// Ends it.
+    /// Ends the server and returns its counts.
     pub(crate) fn stop(mut self) -> Result<Done, ServerError> {
         drop(self.input.take());
         let (mut last, mut lock_yields) = (String::new(), 0);
@@ -170,14 +170,14 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Both fail where it has ended, as it should.
+        // Both fail if the server has already ended, which is the usual case.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 impl Done {
-    /// Of `answered N, preemptions M`.
+    /// Parses `answered N, preemptions M`.
     fn read(line: &str) -> Option<Self> {
         let (answered, preemptions) = line
             .strip_prefix("answered ")?
@@ -198,7 +198,7 @@ fn complaints_in(folder: &TempDir) -> PathBuf {
     folder.path().join("complaints")
 }
 
-/// Its lines as they come, until it closes them.
+/// Sends each line of `output` to the receiver until the end of the output.
 fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -222,7 +222,7 @@ mod tests {
         preempt: "probes",
     };
 
-    /// A program that a shell runs.
+    /// A shell script as the server's program.
     fn script(text: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server");

@@ -1,4 +1,4 @@
-//! The measurement: what a request takes at rest, what the reference can carry at all, then every system at every load in turn.
+//! The measurement: the times of requests at rest, the reference's capacity, then every system at every load in turn.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,88 +17,88 @@ use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, PlannedRun, again, planned_runs};
 use super::server::{Done, ServerArguments, ServerError, ServerProcess};
 
-/// Requests of each class that are asked one at a time, after as many that are not counted: of either program in turn, so often.
+/// Requests of each class sent one at a time, after as many for warm-up; and the number of turns of the two programs.
 const AT_REST: usize = 40;
 const AT_REST_TURNS: usize = 4;
-/// Requests that always wait where the reference's capacity is measured, and for how long.
+/// Outstanding requests in the measurement of the reference's capacity, and its duration.
 const OUTSTANDING: usize = 16;
 const SATURATED: Duration = Duration::from_millis(1_000);
-/// The share of the requests that is sent but not measured, as in all of the project's runs.
+/// The fraction of the requests that is discarded as warm-up, as in all runs of Headway.
 const WARM_UP: f64 = 0.1;
-/// The client waits so long for the last answers.
+/// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// How it is measured.
+/// Settings of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct LiveSettings {
-    /// Another server with probes than the file's; the one without has `-plain` behind its name.
+    /// Another server with probes than the file's; its program without probes has the suffix `-plain`.
     pub server: Option<PathBuf>,
-    /// For a first impression.
+    /// Whether to run the short version.
     pub fast: bool,
-    /// Workers; one core less than there are unless said, the dispatcher has the last.
+    /// Number of workers; by default one less than there are cores, since the dispatcher has the last core.
     pub workers: Option<usize>,
-    /// Of arrivals and keys.
+    /// Seed of arrivals and keys.
     pub seed: u64,
 }
 
-/// Why nothing was measured.
+/// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// No program of the server is there.
+    /// No program of the server exists.
     #[error("there is no server at {}; `{build}` builds it, --server PATH names another", path.display())]
     NoServer {
-        /// Where it was looked for.
+        /// Path of the missing program.
         path: PathBuf,
-        /// What builds it.
+        /// The command that builds it.
         build: String,
     },
-    /// No system could be run.
+    /// No system can run.
     #[error("no system can be measured here: {why}")]
     NoSystem {
-        /// Why not the first.
+        /// Why the first system cannot run.
         why: String,
     },
-    /// A server that had run before failed.
+    /// A server failed after its first run.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The closed loop.
+    /// The closed loop failed.
     #[error(transparent)]
     Closed(#[from] ClosedError),
-    /// The open loop.
+    /// The open loop failed.
     #[error(transparent)]
     Load(#[from] headway_load::LoadError),
 }
 
-/// Requests of a class, one at a time: medians, ns.
+/// Median times of requests of a class that are sent one at a time, ns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AtRest {
     /// The class.
     pub class: String,
-    /// The handler alone, compiled without probes: what slowdowns are relative to. As the server says.
+    /// The handler's time by the reference's program, as the server reports it. Slowdowns are relative to it.
     pub service_ns: u64,
-    /// The same compiled with probes; none without such a server.
+    /// The handler's time compiled with probes; none if there is no such program.
     pub with_probes_ns: Option<u64>,
-    /// From the client's send to the answer's arrival, with the network stack and the waking of the client.
+    /// The time from the client's send to the answer's arrival, including the network stack and the client's wake-up.
     pub round_trip_ns: u64,
 }
 
-/// What is known before the rounds.
+/// The measurements before the rounds.
 #[derive(Debug)]
 pub(crate) struct Baseline {
-    /// By class, all of the file's; a class that is not sent has 1 ns.
+    /// Times by class, for all classes of the file; 1 ns for a class that no client sends.
     pub(crate) at_rest: Vec<AtRest>,
-    /// What the round trip of the shortest class takes beside its handler, at rest: median, ns. Taken off every latency.
+    /// Median round trip of the shortest class at rest, less its handler's time, ns. It is subtracted from every latency.
     pub(crate) network_ns: u64,
-    /// What the reference answers with requests always waiting, per second.
+    /// The reference's answers per second with requests always waiting.
     pub(crate) capacity_rps: f64,
 }
 
-/// All that was measured.
+/// The raw results of a measurement.
 #[derive(Debug)]
 pub(crate) struct LiveMeasurements {
     pub(crate) workers: usize,
     pub(crate) baseline: Baseline,
-    /// Why systems of the file were not run, in its order.
+    /// For each system of the file, why it did not run; none if it ran.
     pub(crate) skipped: Vec<Option<String>>,
     pub(crate) runs: Vec<LiveRun>,
 }
@@ -141,7 +141,7 @@ impl<'a> LiveSession<'a> {
         }
     }
 
-    /// Measures all of it. `progress` hears what is done of how much, and of what.
+    /// Runs the whole measurement. `progress` gets the finished steps, all steps, and the next step's name.
     pub(crate) fn measure(
         &self,
         mut progress: impl FnMut(usize, usize, &str),
@@ -202,7 +202,7 @@ impl<'a> LiveSession<'a> {
         })
     }
 
-    /// Of the shortest class, whose round trip is hardly anything else.
+    /// The network's time of the shortest class, whose round trip consists of little else.
     fn network_ns(&self, at_rest: &[AtRest]) -> u64 {
         let sent = self.asked.sent().map(|class| &at_rest[class]);
         let shortest = sent.min_by_key(|class| class.service_ns);
@@ -216,7 +216,7 @@ impl<'a> LiveSession<'a> {
         self.asked.workload(&self.experiment.name, &service_ns)
     }
 
-    /// Why a system cannot be run here: tried.
+    /// Starts a system once and returns why it cannot run here; none if it can.
     fn obstacle(&self, system: &LiveSystem) -> Option<String> {
         let program = self.program(system.program);
         if !program.exists() {
@@ -246,7 +246,7 @@ impl<'a> LiveSession<'a> {
         ServerProcess::start(self.program(system.program), &orders)
     }
 
-    /// With and without probes in turn, since a machine's speed changes from second to second.
+    /// Programs with and without probes take turns, since a machine's speed changes from second to second.
     fn at_rest(&self, reference: &LiveSystem) -> Result<Vec<AtRest>, LiveError> {
         let probed = LiveSystem {
             program: Compiled::Probes,
@@ -276,7 +276,7 @@ impl<'a> LiveSession<'a> {
             .collect())
     }
 
-    /// Asks a fresh server one request after the other, and adds what each took to its class.
+    /// Sends a new server one request after the other, and adds each one's times to its class.
     fn ask_each(&self, system: &LiveSystem, took: &mut [Vec<Took>]) -> Result<(), LiveError> {
         let server = self.start(system)?;
         let mut closed = Closed::connect(server.addr, &self.asked)?;
@@ -363,7 +363,8 @@ impl<'a> LiveSession<'a> {
     }
 }
 
-/// Each answer's time from the send, less what the network takes at rest: no less than the service, and divided by it.
+/// Latencies at the server: from the send, less the network's time at rest, but at least the service time. Slowdowns are
+/// relative to the service time.
 fn at_server(report: &LoadReport, baseline: &Baseline) -> AtServer {
     let metas: Vec<ClassMeta> = baseline
         .at_rest

@@ -1,4 +1,4 @@
-//! A figure measured live as text, Markdown and HTML. All say the same.
+//! A figure measured live as text, Markdown and HTML, with the same content.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{LiveJudged, Ratio};
 use crate::figures::distinct;
 use crate::show::{chart, list, rows};
 
-/// What there is to measure.
+/// The list of experiments.
 #[must_use]
 pub fn listing(experiments: &[LiveExperiment]) -> Table {
     list(experiments.iter().map(|experiment| {
@@ -21,7 +21,7 @@ pub fn listing(experiments: &[LiveExperiment]) -> Table {
     }))
 }
 
-/// The claims: the paper's figure, ours, the verdict.
+/// The claims: the paper's figure, the measured one, the verdict.
 #[must_use]
 pub fn claims(result: &LiveReproduction) -> Table {
     let mut table = Table::new(["what", "slowdown by", "paper", "here", "verdict"]);
@@ -41,7 +41,7 @@ fn times(value: f64) -> String {
     format!("{} ×", format::significant(value, 3))
 }
 
-/// The estimate and its interval, or what is known of either end.
+/// The estimate and its interval, or the ends that are known.
 fn shown(ratio: &Ratio) -> String {
     let end = |value: f64| format::significant(value, 3);
     match (ratio.estimate, ratio.hi) {
@@ -55,7 +55,7 @@ fn shown(ratio: &Ratio) -> String {
     }
 }
 
-/// What each system carried.
+/// The rates that each system carried.
 #[must_use]
 pub fn carried(result: &LiveReproduction) -> Table {
     let tails = result
@@ -180,7 +180,7 @@ fn at_rest(result: &LiveReproduction) -> Table {
     table
 }
 
-/// What is to be known, a sentence each.
+/// The notes, one sentence each.
 fn notes(result: &LiveReproduction) -> Vec<String> {
     let mut notes = vec![
         format!(
@@ -212,7 +212,7 @@ fn notes(result: &LiveReproduction) -> Vec<String> {
     notes
 }
 
-/// By which percentiles nobody ever kept the slowdown: nothing can be told by those.
+/// A note for each percentile by which no system kept the slowdown in any round: such a percentile decides no claim.
 fn beyond_reach(result: &LiveReproduction) -> Vec<String> {
     let carried = || result.systems.iter().flat_map(|system| &system.carried);
     let tails = result
@@ -272,7 +272,7 @@ fn reasons(result: &LiveReproduction) -> Vec<String> {
         .collect()
 }
 
-/// For a terminal.
+/// The result as text for a terminal.
 #[must_use]
 pub fn text(result: &LiveReproduction) -> String {
     let mut text = format!(
@@ -304,7 +304,7 @@ pub fn text(result: &LiveReproduction) -> String {
     text
 }
 
-/// A section in Markdown.
+/// The result as a section in Markdown.
 #[must_use]
 pub fn markdown(result: &LiveReproduction) -> String {
     let mut text = format!(
@@ -325,7 +325,7 @@ pub fn markdown(result: &LiveReproduction) -> String {
     text
 }
 
-/// A page with the curves.
+/// The result as an HTML page with the curves.
 #[must_use]
 pub fn page(result: &LiveReproduction) -> Page {
     let title = format!("{}, {}: {}", result.paper, result.figure, result.title);

@@ -1,4 +1,4 @@
-//! Which percentile of the slowdowns a bound is about.
+//! The percentile of the slowdowns to which a bound applies.
 
 use headway_report::Summary;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Tail {
 }
 
 impl Tail {
-    /// In words.
+    /// The percentile in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

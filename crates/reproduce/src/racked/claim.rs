@@ -1,4 +1,4 @@
-//! What the paper says of the systems.
+//! The paper's claims about the systems.
 
 use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
@@ -12,50 +12,50 @@ use crate::text::on_one_line;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackedClaim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// The system's name.
+    /// Name of the system whose figure the claim is about.
     pub of: String,
-    /// That of the one it is divided by; without one the figure itself is meant, ms.
+    /// Name of the system whose figure is the divisor; without it, the claim is about the figure itself, ms.
     pub over: Option<String>,
     /// The class.
     pub class: String,
-    /// Of the phases, from 1.
+    /// Number of the phase, from 1.
     pub phase: usize,
-    /// Which part of it.
+    /// The part of the phase.
     pub during: During,
-    /// What it is expected to be.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Why it comes out otherwise here, found after the measurement; it changes no verdict.
+    /// Why the result differs here, found after the measurement; it changes no verdict.
     pub reason: Option<String>,
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackedJudged {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// What is compared: `Pallas ÷ racksched`.
+    /// The compared systems: `Pallas ÷ racksched`.
     pub of: String,
-    /// Which tail: `short, phase 2, settled`.
+    /// The compared tail: `short, phase 2, settled`.
     pub tail: String,
-    /// What was expected.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Ours, over the rounds that count; none of fewer than two.
+    /// The measured estimate and its interval over the rounds that count; none with fewer than two rounds.
     pub live: Option<ConfidenceInterval>,
-    /// The same of the simulations.
+    /// The simulated estimate and its interval over the same rounds.
     pub simulated: Option<ConfidenceInterval>,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// The verdict on ours.
+    /// The verdict on the measured interval.
     pub verdict: LiveVerdict,
-    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl RackedClaim {
-    /// By the rounds in which all systems that it is about have runs that count.
+    /// Judges the claim by the rounds in which all of its systems have runs that count.
     pub(super) fn judge(&self, runs: &[RackedRun]) -> RackedJudged {
         let live = self.pairs(runs, |run| &run.live);
         let simulated = self.pairs(runs, |run| &run.simulated);

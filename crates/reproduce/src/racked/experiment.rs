@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::claim::RackedClaim;
 use crate::ReproduceError;
 
-/// The names of the built-in ones.
+/// Names of the built-in experiments.
 pub const RACKED_NAMES: &[&str] = &[
     "pallas-fig10-live",
     "pallas-fig13a-live",
@@ -28,34 +28,34 @@ fn text(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A figure of a paper, measured behind a switch on this machine, and simulated.
+/// A figure of a paper, both measured behind a switch on this machine and simulated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackedExperiment {
-    /// What it is called: the file's name without `.toml`.
+    /// The experiment's name: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that a machine here has not, and what is compared therefore.
+    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
     pub testbed: String,
-    /// The rack and what it is sent.
+    /// The rack and its workload.
     pub rack: RackedSetup,
-    /// How long all of it takes.
+    /// Rounds of the full measurement.
     pub full: RackedExtent,
-    /// The same for a first impression.
+    /// Rounds of the short version.
     pub fast: RackedExtent,
-    /// Who is compared.
+    /// The compared systems.
     pub system: Vec<RackedSystem>,
-    /// What the paper says of it.
+    /// The paper's claims.
     pub claim: Vec<RackedClaim>,
 }
 
-/// What every system is given.
+/// The parameters that all systems share.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackedSetup {
@@ -63,36 +63,36 @@ pub struct RackedSetup {
     pub servers: usize,
     /// Workers of each, at least 1.
     pub workers: usize,
-    /// Offered load of all workers, in every phase; above 0.
+    /// Offered load of all workers in every phase, above 0.
     pub load: f64,
-    /// The part of a phase, from its beginning, in which the rack follows: `2s`.
+    /// Length of a phase's first part, in which the rack adapts: `2s`.
     pub change: String,
-    /// What is sent: a workload with phases, as in a workload file.
+    /// A workload with phases, in the format of a workload file.
     pub workload: toml::Table,
 }
 
-/// How much is run.
+/// Rounds of a measurement.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackedExtent {
-    /// How often each system runs, at least 2.
+    /// Runs of each system, at least 2.
     pub rounds: usize,
 }
 
-/// A system that is compared.
+/// A compared system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackedSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
     /// The switch's policy and its parameters.
     pub policy: String,
-    /// The servers' policy, where the control plane does not say it.
+    /// The servers' policy, unless the control plane sets it.
     pub servers: Option<String>,
 }
 
 impl RackedSystem {
-    /// As the simulator takes it.
+    /// The policy in the simulator's grammar.
     pub(super) fn simulated(&self) -> String {
         match &self.servers {
             Some(servers) => format!("{},inner={servers}", self.policy),
@@ -113,7 +113,7 @@ impl RackedSetup {
 }
 
 impl RackedExperiment {
-    /// The built-in one of that name.
+    /// The built-in experiment called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match Self::read(name, text(name)?) {
@@ -122,7 +122,7 @@ impl RackedExperiment {
         }
     }
 
-    /// Every built-in one.
+    /// Every built-in experiment.
     #[must_use]
     pub fn all() -> Vec<Self> {
         RACKED_NAMES
@@ -131,10 +131,10 @@ impl RackedExperiment {
             .collect()
     }
 
-    /// Reads the text of a file and checks what can be checked without running it.
+    /// Reads the text of a file and makes all checks that need no run.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its position.
     pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
         let mut experiment =
@@ -146,14 +146,14 @@ impl RackedExperiment {
         Ok(experiment)
     }
 
-    /// Whether the text of a file is one of these.
+    /// Whether the text of a file is an experiment of this kind.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let table: Option<toml::Table> = toml::from_str(text).ok();
         table.is_some_and(|table| table.contains_key("rack"))
     }
 
-    /// How much of it is run.
+    /// The full or the short extent.
     pub(super) fn extent(&self, fast: bool) -> RackedExtent {
         if fast { self.fast } else { self.full }
     }
@@ -187,7 +187,7 @@ impl RackedExperiment {
             .try_for_each(|claim| self.check_claim(claim, &classes, workload.phases.len()))
     }
 
-    /// Whether it is about a system, a class and a phase that there are.
+    /// Checks that the experiment has the claim's systems, class and phase.
     fn check_claim(
         &self,
         claim: &RackedClaim,

@@ -15,35 +15,35 @@ use super::run::{During, RackedRun, RackedTail};
 use crate::ProcessError;
 use crate::live::{Lag, PlannedRun, planned_runs};
 
-/// The client waits so long for the last answers.
+/// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 2_000_000_000;
-/// A request that left later than this is late: a tenth of the shortest service time would be met by a sleep's own lateness.
+/// A request that leaves later than this is late. A tenth of the shortest service time would be too strict: a sleep's own delay reaches it.
 const LATE_NS: u64 = 1_000_000;
 
-/// How it is measured.
+/// Settings of a measurement.
 #[derive(Clone, Debug)]
 pub struct RackedSettings {
-    /// The command `headway`.
+    /// Path of the command `headway`.
     pub command: PathBuf,
-    /// For a first impression.
+    /// Whether to run the short version.
     pub fast: bool,
-    /// Of arrivals and policies.
+    /// Seed of arrivals and policies.
     pub seed: u64,
 }
 
-/// Why nothing was measured.
+/// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum RackedError {
-    /// The file asks for what cannot be.
+    /// The file is invalid.
     #[error("{0}")]
     File(String),
-    /// A process of the rack.
+    /// A process of the rack failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The client.
+    /// The client failed.
     #[error(transparent)]
     Load(#[from] headway_load::LoadError),
-    /// The simulation.
+    /// The simulation failed.
     #[error(transparent)]
     Sim(#[from] headway_sim::SimError),
 }
@@ -69,7 +69,7 @@ impl<'a> RackedSession<'a> {
         })
     }
 
-    /// Measures all of it. `progress` hears what is done of how much, and of whom.
+    /// Runs the whole measurement. `progress` gets the finished runs, all runs, and the next run's system.
     pub(super) fn measure(
         &self,
         mut progress: impl FnMut(usize, usize, &str),
@@ -135,7 +135,7 @@ impl<'a> RackedSession<'a> {
         phases.map(|phase| phase.duration_ns).sum()
     }
 
-    /// Each part of each phase: when it is.
+    /// Each part of each phase, with its time span.
     fn parts(&self) -> Vec<(usize, During, Range<u64>)> {
         let mut parts = Vec::new();
         let mut begin_ns = 0;
@@ -148,7 +148,7 @@ impl<'a> RackedSession<'a> {
         parts
     }
 
-    /// Tails of each class in each part of each phase, of a histogram of what was sent then.
+    /// Tails of each class in each part of each phase; `sent_in` returns the latencies of a class's requests in a span.
     fn tails(&self, sent_in: impl Fn(usize, Range<u64>) -> Histogram) -> Vec<RackedTail> {
         let names = self.workload.class_names();
         let mut tails = Vec::new();

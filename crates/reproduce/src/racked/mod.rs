@@ -1,9 +1,9 @@
-//! A figure of a paper about racks, measured on this machine: real servers behind the real switch, each system in turn, under the load of a
-//! real client, and the simulation of the same rack beside it.
+//! A figure of a paper about racks, measured on this machine: a real client loads real servers behind the real switch, each system in turn.
+//! Beside it stands the simulation of the same rack.
 //!
-//! It is a file of `experiments/racked/` and no part of `all`: what comes of it depends on the machine. The servers sleep for their requests'
-//! service times, so that a rack fits on few cores; packets, queues, switch, control plane and agents are real. Everything takes a hundred
-//! times as long as in the papers, since a sleep is a tenth of a millisecond late.
+//! It is a file of `experiments/racked/` and no part of `all`, since the result depends on the machine. The servers sleep for their requests'
+//! service times, so that a rack fits on few cores; packets, queues, switch, control plane and agents are real. All times are a hundred times
+//! those of the papers, since a sleep ends a tenth of a millisecond late.
 
 mod claim;
 mod experiment;
@@ -19,10 +19,10 @@ pub use measure::{RackedError, RackedSettings};
 pub use result::{RackedPoint, RackedReproduction};
 pub use run::{During, RackedRun, RackedTail};
 
-/// Measures it. `progress` hears, on the calling thread, how many runs are done of how many, and of whom the next one is.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///
 /// # Errors
-/// A process of the rack cannot be run, or the client cannot.
+/// A process of the rack, the client or the simulation fails.
 pub fn measure(
     experiment: &RackedExperiment,
     settings: &RackedSettings,

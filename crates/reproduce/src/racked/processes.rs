@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::experiment::{RackedSetup, RackedSystem};
 use crate::told::{ProcessError, Told};
 
-/// A rack that serves.
+/// A running rack.
 #[derive(Debug)]
 pub(super) struct RackProcesses {
-    /// Where clients send.
+    /// Address of the switch.
     pub(super) addr: SocketAddr,
     _switch: Told,
     _servers: Vec<Told>,
@@ -21,7 +21,7 @@ pub(super) struct RackProcesses {
 }
 
 impl RackProcesses {
-    /// Starts servers and switch, and waits until the switch has every agent.
+    /// Starts servers and switch, and waits until the switch accepts every agent.
     pub(super) fn start(
         command: &Path,
         setup: &RackedSetup,
@@ -71,7 +71,7 @@ impl RackProcesses {
     }
 }
 
-/// The first phase's mix, which switch and servers are told.
+/// The first phase's mix, as a workload file for switch and servers.
 fn mix_of(workload: &Workload) -> String {
     let first = workload.phases.first();
     let classes = first.map_or(&workload.classes, |phase| &phase.classes);
@@ -88,7 +88,7 @@ fn mix_of(workload: &Workload) -> String {
 
 fn key_file(folder: &TempDir) -> std::io::Result<PathBuf> {
     let path = folder.path().join("key");
-    // It keeps nobody out for longer than a run: whoever can read it can do as much without it.
+    // The key serves a single run: a user who can read this file can do as much without it.
     std::fs::write(&path, "a key of this measurement, and of no other use\n")?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
     Ok(path)
@@ -98,7 +98,7 @@ fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A port that nobody has, for now.
+/// A port that is free at the moment.
 fn free_port() -> std::io::Result<SocketAddr> {
     UdpSocket::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,4 +1,4 @@
-//! What was measured, beside what the paper says.
+//! The measured figures beside the paper's claims.
 
 use headway_machine::MachineDescription;
 use serde::Serialize;
@@ -15,27 +15,27 @@ use crate::text::on_one_line;
 pub struct RackedReproduction {
     /// The experiment's name.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that this machine has not.
+    /// The differences between the paper's testbed and this machine.
     pub testbed: String,
-    /// Whether it was a first impression only.
+    /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
     pub machine: String,
-    /// Servers, and workers of each.
+    /// Numbers of servers, and of workers of each.
     pub servers: [usize; 2],
     /// Offered load of all workers.
     pub load: f64,
-    /// Rounds of each system.
+    /// Number of rounds of each system.
     pub rounds: usize,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Each system's policy, and its servers', in the file's order.
+    /// Each system's policy and its servers' policy, in the file's order.
     pub systems: Vec<(String, String)>,
     /// The claims, judged.
     pub claims: Vec<RackedJudged>,
@@ -43,7 +43,7 @@ pub struct RackedReproduction {
     pub points: Vec<RackedPoint>,
     /// Every run.
     pub runs: Vec<RackedRun>,
-    /// What repeats it.
+    /// The command that repeats the measurement.
     pub command: String,
 }
 
@@ -52,11 +52,11 @@ pub struct RackedReproduction {
 pub struct RackedPoint {
     /// The system's name.
     pub system: String,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// Measured, in the order of the phases.
+    /// Measured tails, in the order of the phases.
     pub live: Vec<RackedTail>,
-    /// Simulated, in the same order.
+    /// Simulated tails, in the same order.
     pub simulated: Vec<RackedTail>,
 }
 

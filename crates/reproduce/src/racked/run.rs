@@ -1,4 +1,4 @@
-//! One run of one system, as the client and the simulator saw it.
+//! One run of one system: the tails of client and simulator.
 
 use headway_report::Histogram;
 use serde::{Deserialize, Serialize};
@@ -9,17 +9,17 @@ use crate::live::Lag;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum During {
-    /// From its beginning on, while the rack follows.
+    /// The first part, in which the rack adapts.
     Change,
     /// The rest of it.
     Settled,
 }
 
 impl During {
-    /// Both.
+    /// Both parts.
     pub const BOTH: [Self; 2] = [Self::Change, Self::Settled];
 
-    /// As tables say it.
+    /// The name in tables.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -32,13 +32,13 @@ impl During {
 /// A class's tail in a part of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RackedTail {
-    /// Of the phases, from 1.
+    /// Number of the phase, from 1.
     pub phase: usize,
-    /// Which part of it.
+    /// The part of the phase.
     pub during: During,
     /// The class.
     pub class: String,
-    /// 99th percentile of the latencies of what was to be sent then, ms; not a number without any.
+    /// 99th percentile of the latencies of requests due in that part, ms; not a number without requests.
     pub p99_ms: f64,
 }
 
@@ -57,11 +57,11 @@ impl RackedTail {
 /// One system in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackedRun {
-    /// Which round, from 0.
+    /// Number of the round, from 0.
     pub round: usize,
     /// The system's name.
     pub system: String,
-    /// How late requests left the client; a run in which too many were late does not count.
+    /// Sending delays at the client; a run with too many late requests does not count.
     pub lag: Lag,
     /// Requests sent.
     pub sent: u64,
@@ -69,21 +69,21 @@ pub struct RackedRun {
     pub lost: u64,
     /// Requests that a server or the switch turned away.
     pub shed: u64,
-    /// Tails at the client, from the intended send.
+    /// Tails at the client, from the intended time.
     pub live: Vec<RackedTail>,
-    /// The same of the simulation.
+    /// Tails of the simulation.
     pub simulated: Vec<RackedTail>,
 }
 
 impl RackedRun {
-    /// Whether the client sent in time.
+    /// Whether the client sent its requests in time.
     #[must_use]
     pub fn counts(&self) -> bool {
         !self.lag.is_late()
     }
 }
 
-/// The tail of that class then, ms.
+/// The tail of a class in a part of a phase, ms.
 pub(super) fn p99_ms(tails: &[RackedTail], phase: usize, during: During, class: &str) -> f64 {
     tails
         .iter()

@@ -1,4 +1,4 @@
-//! A figure measured behind a switch as text, Markdown and HTML. All say the same.
+//! A figure measured behind a switch as text, Markdown and HTML, with the same content.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::run::RackedTail;
 use crate::expectation::interval_words;
 use crate::show::{list, rows};
 
-/// What there is to measure.
+/// The list of experiments.
 #[must_use]
 pub fn listing(experiments: &[RackedExperiment]) -> Table {
     list(experiments.iter().map(|experiment| {
@@ -21,7 +21,7 @@ pub fn listing(experiments: &[RackedExperiment]) -> Table {
     }))
 }
 
-/// The claims: what is expected, ours, the simulator's, the verdict.
+/// The claims: the expectation, the measured and the simulated figure, the verdict.
 #[must_use]
 pub fn claims(result: &RackedReproduction) -> Table {
     let mut table = Table::new([
@@ -96,7 +96,7 @@ const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratio
                     An interval wholly where the paper is: reproduced; wholly elsewhere: not reproduced; on the paper's side of 1 without its \
                     figure: deviates; else undecided. Latencies are p99 in ms at the client, by class, phase and part of the phase; simulated ones in brackets.";
 
-/// What is to be known, a sentence each.
+/// The notes, one sentence each.
 fn notes(result: &RackedReproduction) -> Vec<String> {
     let reasons = result.claims.iter().filter_map(|claim: &RackedJudged| {
         let reason = claim.reason.as_ref()?;
@@ -124,7 +124,7 @@ fn notes(result: &RackedReproduction) -> Vec<String> {
     notes
 }
 
-/// For a terminal.
+/// The result as text for a terminal.
 #[must_use]
 pub fn text(result: &RackedReproduction) -> String {
     let mut text = format!(
@@ -144,7 +144,7 @@ pub fn text(result: &RackedReproduction) -> String {
     text
 }
 
-/// A section in Markdown.
+/// The result as a section in Markdown.
 #[must_use]
 pub fn markdown(result: &RackedReproduction) -> String {
     let mut text = format!(
@@ -163,7 +163,7 @@ pub fn markdown(result: &RackedReproduction) -> String {
     text
 }
 
-/// A page.
+/// The result as an HTML page.
 #[must_use]
 pub fn page(result: &RackedReproduction) -> Page {
     let title = format!("{}, {}: {}", result.paper, result.figure, result.title);

@@ -1,4 +1,4 @@
-//! What the paper says of the systems.
+//! The paper's claims about the systems.
 
 use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
@@ -12,56 +12,56 @@ use crate::text::on_one_line;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayedClaim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// The system's name.
+    /// Name of the system whose figure the claim is about.
     pub of: String,
-    /// That of the one it is divided by; without one the figure itself is meant.
+    /// Name of the system whose figure is the divisor; without it, the claim is about the figure itself.
     pub over: Option<String>,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: RunFigure,
-    /// At which load.
+    /// The offered load.
     pub load: f64,
-    /// What it is expected to be.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Why it comes out otherwise here, found after the measurement; it changes no verdict.
+    /// Why the result differs here, found after the measurement; it changes no verdict.
     pub reason: Option<String>,
 }
 
-/// A claim beside what was measured.
+/// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayedJudged {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// What is compared: `+ stealing ÷ rss`.
+    /// The compared systems: `+ stealing ÷ rss`.
     pub of: String,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: RunFigure,
-    /// At which load.
+    /// The offered load.
     pub load: f64,
-    /// What was expected.
+    /// The expected value or bound.
     pub expect: Expectation,
-    /// Ours, over the rounds that count; none of fewer than two.
+    /// The measured estimate and its interval over the rounds that count; none with fewer than two rounds.
     pub live: Option<ConfidenceInterval>,
-    /// The same of the simulations.
+    /// The simulated estimate and its interval over the same rounds.
     pub simulated: Option<ConfidenceInterval>,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// The verdict on ours.
+    /// The verdict on the measured interval.
     pub verdict: LiveVerdict,
-    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl ReplayedClaim {
-    /// Whether it can be judged.
+    /// Checks that the claim's expectation fits its figure: a ratio or a single one.
     pub(super) fn check(&self) -> Result<(), String> {
         let checked = self.expect.check(self.over.is_some());
         checked.map_err(|problem| format!("the claim {:?}: {problem}", self.says))
     }
 
-    /// By the figures of each round that counts, live and simulated.
+    /// Judges the claim by the live and simulated figures of each round that counts.
     pub(super) fn judge(&self, live: &[Pair], simulated: &[Pair]) -> ReplayedJudged {
         let ours = interval(live);
         let verdict = self.expect.judge(ours.as_ref());

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::claim::ReplayedClaim;
 use crate::ReproduceError;
 
-/// The names of the built-in ones.
+/// Names of the built-in experiments.
 pub const REPLAYED_NAMES: &[&str] = &[
     "synergy-fig6-5-live",
     "synergy-fig6-6-live",
@@ -34,74 +34,74 @@ fn text(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A figure of a paper, measured on this machine without a network, and simulated with this machine's costs.
+/// A figure of a paper, both measured on this machine without a network and simulated with this machine's costs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayedExperiment {
-    /// What it is called: the file's name without `.toml`.
+    /// The experiment's name: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that a machine here has not, and what is compared therefore.
+    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
     pub testbed: String,
-    /// What is replayed, to how many workers.
+    /// The replayed workload and the number of workers.
     pub replay: ReplayedSetup,
-    /// How long all of it takes.
+    /// Loads, rounds and run lengths of the full measurement.
     pub full: ReplayedExtent,
-    /// The same for a first impression.
+    /// The same for the short version.
     pub fast: ReplayedExtent,
-    /// Who is compared.
+    /// The compared systems.
     pub system: Vec<ReplayedSystem>,
-    /// What the paper says of it.
+    /// The paper's claims.
     pub claim: Vec<ReplayedClaim>,
 }
 
-/// What every system is given.
+/// The parameters that all systems share.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayedSetup {
     /// The workload, by name.
     pub workload: String,
-    /// Workers of each system; each has a core of its own.
+    /// Number of workers of each system, one core each.
     pub workers: usize,
 }
 
-/// How much is run.
+/// Loads, rounds and run lengths of a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayedExtent {
     /// Offered loads of the workers, ascending, above 0.
     pub loads: Vec<f64>,
-    /// How often each system runs at each of them, at least 2.
+    /// Runs of each system at each load, at least 2.
     pub rounds: usize,
-    /// For how long requests arrive in a run, ms.
+    /// Time that requests arrive in a run, ms.
     pub run_ms: u64,
 }
 
-/// A system that is compared.
+/// A compared system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayedSystem {
-    /// What the results call it.
+    /// Name in the results.
     pub name: String,
     /// The policy and its parameters.
     pub policy: String,
-    /// The flows that its requests are drawn from, as `bench --flows` takes them; each is one of its own unless said.
+    /// The flows of the requests, in the grammar of `bench --flows`; by default, each request is a flow.
     pub flows: Option<String>,
-    /// By what a dispatcher interrupts: `flag` or `signal`; flag unless said.
+    /// The dispatcher's means of interruption: `flag`, the default, or `signal`.
     pub preempt: Option<String>,
-    /// Whether the dispatcher has a thread and a core of its own; else workers take turns at it, if there is one.
+    /// Whether the dispatcher has a thread and a core of its own. Otherwise workers take turns as the dispatcher, if the policy has one.
     #[serde(default)]
     pub dedicated: bool,
 }
 
 impl ReplayedSystem {
-    /// Its policy, and what else it is given.
+    /// The policy and the system's other parameters.
     pub(super) fn how(&self) -> String {
         let mut how = self.policy.clone();
         if let Some(flows) = &self.flows {
@@ -136,7 +136,7 @@ impl ReplayedSystem {
 }
 
 impl ReplayedExperiment {
-    /// The built-in one of that name.
+    /// The built-in experiment called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match Self::read(name, text(name)?) {
@@ -145,7 +145,7 @@ impl ReplayedExperiment {
         }
     }
 
-    /// Every built-in one.
+    /// Every built-in experiment.
     #[must_use]
     pub fn all() -> Vec<Self> {
         REPLAYED_NAMES
@@ -154,10 +154,10 @@ impl ReplayedExperiment {
             .collect()
     }
 
-    /// Reads the text of a file and checks what can be checked without running it.
+    /// Reads the text of a file and makes all checks that need no run.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its position.
     pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
         let mut experiment =
@@ -169,7 +169,7 @@ impl ReplayedExperiment {
         Ok(experiment)
     }
 
-    /// Whether the text of a file is one of these.
+    /// Whether the text of a file is an experiment of this kind.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let table: Option<toml::Table> = toml::from_str(text).ok();
@@ -206,7 +206,7 @@ impl ReplayedExperiment {
             .try_for_each(|claim| self.check_claim(claim))
     }
 
-    /// Whether it is about systems and loads that there are.
+    /// Checks that the experiment has the claim's systems and load.
     fn check_claim(&self, claim: &ReplayedClaim) -> Result<(), String> {
         claim.check()?;
         let mut names = [&claim.of].into_iter().chain(&claim.over);
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(ReplayedExperiment::all().len(), REPLAYED_NAMES.len());
     }
 
-    /// A first impression still judges every claim.
+    /// The short version judges every claim too.
     #[test]
     fn claims_are_about_loads_of_both_extents() {
         for experiment in ReplayedExperiment::all() {

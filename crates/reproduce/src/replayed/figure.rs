@@ -1,4 +1,4 @@
-//! What is seen of a run.
+//! The figures of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,22 +10,22 @@ pub enum RunFigure {
     /// The median of the slowdowns of all requests.
     #[serde(rename = "slowdown.p50")]
     SlowdownP50,
-    /// Their 90th percentile.
+    /// The 90th percentile of the slowdowns.
     #[serde(rename = "slowdown.p90")]
     SlowdownP90,
-    /// Their 99th percentile.
+    /// The 99th percentile of the slowdowns.
     #[serde(rename = "slowdown.p99")]
     SlowdownP99,
-    /// Their 99.9th percentile.
+    /// The 99.9th percentile of the slowdowns.
     #[serde(rename = "slowdown.p999")]
     SlowdownP999,
     /// The 99.9th percentile of the latencies of all requests, µs.
     #[serde(rename = "latency.p999")]
     LatencyP999,
-    /// Interruptions a request.
+    /// Interruptions per request.
     #[serde(rename = "preemptions")]
     Preemptions,
-    /// Of the quanta that ended while their request ran, the part after which it went on: 0 to 1. Live only.
+    /// The fraction of the quanta that ended without an interruption of their running request: 0 to 1. Live only.
     #[serde(rename = "avoided")]
     Avoided,
 }
@@ -41,7 +41,7 @@ impl RunFigure {
         Self::Avoided,
     ];
 
-    /// In words, with the unit.
+    /// The figure in words, with the unit.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl RunFigure {
         }
     }
 
-    /// As it went live.
+    /// The live figure.
     #[must_use]
     pub fn live(self, run: &ReplayedRun) -> f64 {
         match self {
@@ -64,7 +64,7 @@ impl RunFigure {
         }
     }
 
-    /// As it went in the simulator; not a number for what the simulator does not count.
+    /// The simulated figure; not a number for a figure without a simulated counterpart.
     #[must_use]
     pub fn simulated(self, run: &ReplayedRun) -> f64 {
         self.of(&run.simulated)

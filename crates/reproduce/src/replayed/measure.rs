@@ -1,4 +1,4 @@
-//! The measurement: what the machinery costs here, then every system at every load in turn, live and simulated.
+//! The measurement: the costs of this machine, then every system at every load in turn, live and simulated.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
 use super::run::{ReplayedRun, Side};
 use crate::live::{PlannedRun, planned_runs};
 
-/// How it is measured.
+/// Settings of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayedSettings {
-    /// For a first impression.
+    /// Whether to run the short version.
     pub fast: bool,
-    /// Of arrivals, flows and policies.
+    /// Seed of arrivals, flows and policies.
     pub seed: u64,
 }
 
-/// Why nothing was measured.
+/// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayedError {
-    /// Threads that always run would share a core.
+    /// Fewer cores than spinning threads.
     #[error(
         "{workers} workers{} need as many cores, and this machine has {cores}: measure on a machine with more, or change `workers` in a file of your own",
         if *.dedicated { " and a dispatcher" } else { "" }
     )]
     TooFewCores {
-        /// Workers.
+        /// Number of workers.
         workers: usize,
-        /// Whether a dispatcher has a core beside them.
+        /// Whether a dispatcher needs another core.
         dedicated: bool,
-        /// Cores that there are.
+        /// Number of cores.
         cores: usize,
     },
-    /// The file asks for what cannot be.
+    /// The file is invalid.
     #[error("{0}")]
     File(String),
     /// The server did not start or stop.
@@ -77,7 +77,7 @@ impl<'a> ReplayedSession<'a> {
         })
     }
 
-    /// Measures all of it. `progress` hears what is done of how much, and of what.
+    /// Runs the whole measurement. `progress` gets the finished steps, all steps, and the next step's name.
     pub(super) fn measure(
         &self,
         mut progress: impl FnMut(usize, usize, &str),
@@ -102,7 +102,7 @@ impl<'a> ReplayedSession<'a> {
         Ok(runs)
     }
 
-    /// Each layout of a system once.
+    /// The layouts of all systems, each once.
     fn layouts(&self) -> Vec<Layout> {
         let mut layouts: Vec<Layout> = Vec::new();
         for system in &self.experiment.system {

@@ -1,9 +1,9 @@
-//! A figure of a paper measured on this machine without a network: the real server, each system in turn, on replayed arrivals, and the
-//! simulation of the same arrivals beside it.
+//! A figure of a paper measured on this machine without a network: the real server gets replayed arrivals, each system in turn. Beside it
+//! stands the simulation of the same arrivals.
 //!
-//! It is a file of `experiments/replayed/` and no part of `all`: what comes of it depends on the machine. Systems, loads, rounds and claims
-//! are written down before. A figure is of the requests that the machine left alone ([`Comparison`](headway_bench::compare::Comparison)),
-//! which are decided without a look at latencies, and the simulated one is of the same requests.
+//! It is a file of `experiments/replayed/` and no part of `all`, since the result depends on the machine. Systems, loads, rounds and claims
+//! are fixed before the measurement. Live and simulated figures cover the same requests: those that the machine left undisturbed
+//! ([`Comparison`](headway_bench::compare::Comparison)), selected without their latencies.
 
 mod claim;
 mod experiment;
@@ -22,10 +22,10 @@ pub use measure::{ReplayedError, ReplayedSettings};
 pub use result::{Point, ReplayedReproduction};
 pub use run::{ReplayedRun, Side};
 
-/// Measures it. `progress` hears, on the calling thread, how many steps are done of how many, and what the next one is.
+/// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name.
 ///
 /// # Errors
-/// A system cannot run, or the machine has too few cores.
+/// A system fails, or the machine has too few cores.
 pub fn measure(
     experiment: &ReplayedExperiment,
     settings: &ReplayedSettings,

@@ -1,4 +1,4 @@
-//! What was measured, beside what the paper says.
+//! The measured figures beside the paper's claims.
 
 use headway_machine::MachineDescription;
 use serde::Serialize;
@@ -17,29 +17,29 @@ use crate::text::on_one_line;
 pub struct ReplayedReproduction {
     /// The experiment's name.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Whose it is.
+    /// The paper.
     pub paper: String,
-    /// Which it is in the paper.
+    /// Number of the figure or table in the paper.
     pub figure: String,
-    /// What the paper's testbed had that this machine has not.
+    /// The differences between the paper's testbed and this machine.
     pub testbed: String,
-    /// Whether it was a first impression only.
+    /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
     pub machine: String,
     /// The workload.
     pub workload: String,
-    /// Workers of each system.
+    /// Number of workers of each system.
     pub workers: usize,
-    /// Rounds of each system at each load.
+    /// Number of rounds of each system at each load.
     pub rounds: usize,
-    /// How long requests arrived in a run, ms.
+    /// Time that requests arrived in a run, ms.
     pub run_ms: u64,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Each system's policy and what else it was given, in the file's order.
+    /// Each system's policy and other parameters, in the file's order.
     pub systems: Vec<(String, String)>,
     /// The claims, judged.
     pub claims: Vec<ReplayedJudged>,
@@ -47,7 +47,7 @@ pub struct ReplayedReproduction {
     pub points: Vec<Point>,
     /// Every run.
     pub runs: Vec<ReplayedRun>,
-    /// What repeats it.
+    /// The command that repeats the measurement.
     pub command: String,
 }
 
@@ -58,9 +58,9 @@ pub struct Point {
     pub system: String,
     /// Offered load of the workers.
     pub load: f64,
-    /// Rounds that count.
+    /// Number of rounds that count.
     pub rounds: usize,
-    /// The part of the requests that the machine left alone.
+    /// The fraction of the requests that the machine left undisturbed.
     pub untouched_fraction: f64,
     /// The figures, in the order of [`RunFigure::SHOWN`]: live and simulated.
     pub figures: Vec<(RunFigure, f64, f64)>,
@@ -112,7 +112,7 @@ fn command(experiment: &ReplayedExperiment, settings: &ReplayedSettings) -> Stri
     format!("headway reproduce {name} --seed {seed}{fast}")
 }
 
-/// The runs of a system at a load that count, by round.
+/// The runs that count of a system at a load, by round.
 fn runs_of<'a>(
     runs: &'a [ReplayedRun],
     system: &'a str,
@@ -122,7 +122,7 @@ fn runs_of<'a>(
         .filter(move |run| run.counts && run.system == system && run.load == load)
 }
 
-/// A claim by the rounds in which all systems that it is about have runs that count.
+/// Judges a claim by the rounds in which all of its systems have runs that count.
 fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
     let pairs = |seen: &dyn Fn(&ReplayedRun) -> f64| -> Vec<Pair> {
         runs_of(runs, &claim.of, claim.load)
@@ -215,7 +215,7 @@ mod tests {
         let mut runs = Vec::new();
         for round in 0..4 {
             runs.push(run("mine", round, 10, true));
-            // Where it would look otherwise, the other one does not count.
+            // The other system's only better round does not count.
             let slowdown = if round == 3 { 1 } else { 20 + round as u64 };
             runs.push(run("other", round, slowdown, round != 3));
         }
@@ -236,7 +236,7 @@ mod tests {
         let told = judged(&avoided, &runs);
         assert_eq!((told.rounds, told.verdict), (2, LiveVerdict::Reproduced));
         assert!((told.live.unwrap().estimate - 0.95).abs() < 1e-9);
-        // The simulator does not count what it avoids.
+        // The simulator has no count of avoided interruptions.
         assert!(told.simulated.is_none());
         let here = point("mine", 0.7, &runs);
         assert_eq!(

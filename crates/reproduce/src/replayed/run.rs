@@ -1,4 +1,4 @@
-//! One run of one system, as the live server and the simulator saw it.
+//! One run of one system: the figures of live server and simulator.
 
 use headway_report::Overall;
 use serde::Serialize;
@@ -6,35 +6,35 @@ use serde::Serialize;
 /// One system at one load in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayedRun {
-    /// Which round, from 0.
+    /// Number of the round, from 0.
     pub round: usize,
     /// Offered load of the workers.
     pub load: f64,
     /// The system's name.
     pub system: String,
-    /// Whether the machine left enough of the run alone for it to count.
+    /// Whether the machine left enough of the run undisturbed for it to count.
     pub counts: bool,
-    /// The part of the requests that the machine left alone.
+    /// The fraction of the requests that the machine left undisturbed.
     pub untouched_fraction: f64,
-    /// The part of the time that the machine took.
+    /// The fraction of the time that the machine took.
     pub lost_fraction: f64,
-    /// Times that a request was interrupted.
+    /// Number of interruptions of requests.
     pub preemptions: u64,
-    /// Times that a request's quantum ended and it went on.
+    /// Number of quanta that ended without an interruption of their request.
     pub renewals: u64,
-    /// The requests that the machine left alone, live; its interruptions are of all requests.
+    /// The live figures of the undisturbed requests; interruptions are those of all requests.
     pub live: Side,
-    /// The same requests, simulated.
+    /// The simulated figures of the same requests.
     pub simulated: Side,
-    /// All requests, live.
+    /// The live figures of all requests.
     pub all: Overall,
 }
 
-/// A run as one side saw it.
+/// The live or the simulated figures of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Side {
     /// Latencies and slowdowns.
     pub overall: Overall,
-    /// Interruptions a request.
+    /// Interruptions per request.
     pub preemptions_each: f64,
 }

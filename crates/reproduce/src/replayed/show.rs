@@ -1,4 +1,4 @@
-//! A figure measured on replayed arrivals as text, Markdown and HTML. All say the same.
+//! A figure measured on replayed arrivals as text, Markdown and HTML, with the same content.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::result::ReplayedReproduction;
 use crate::expectation::interval_words;
 use crate::show::{list, rows};
 
-/// What there is to measure.
+/// The list of experiments.
 #[must_use]
 pub fn listing(experiments: &[ReplayedExperiment]) -> Table {
     list(experiments.iter().map(|experiment| {
@@ -21,7 +21,7 @@ pub fn listing(experiments: &[ReplayedExperiment]) -> Table {
     }))
 }
 
-/// The claims: what is expected, ours, the simulator's, the verdict.
+/// The claims: the expectation, the measured and the simulated figure, the verdict.
 #[must_use]
 pub fn claims(result: &ReplayedReproduction) -> Table {
     let mut table = Table::new([
@@ -92,7 +92,7 @@ const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratio
                     An interval wholly where the paper is: reproduced; wholly elsewhere: not reproduced; on the paper's side of 1 without its \
                     figure: deviates; else undecided. Figures are of the requests that the machine left alone, simulated ones, in brackets, of the same.";
 
-/// What is to be known, a sentence each.
+/// The notes, one sentence each.
 fn notes(result: &ReplayedReproduction) -> Vec<String> {
     let mut notes: Vec<String> = result
         .claims
@@ -122,7 +122,7 @@ fn notes(result: &ReplayedReproduction) -> Vec<String> {
     notes
 }
 
-/// For a terminal.
+/// The result as text for a terminal.
 #[must_use]
 pub fn text(result: &ReplayedReproduction) -> String {
     let mut text = format!(
@@ -142,7 +142,7 @@ pub fn text(result: &ReplayedReproduction) -> String {
     text
 }
 
-/// A section in Markdown.
+/// The result as a section in Markdown.
 #[must_use]
 pub fn markdown(result: &ReplayedReproduction) -> String {
     let mut text = format!(
@@ -161,7 +161,7 @@ pub fn markdown(result: &ReplayedReproduction) -> String {
     text
 }
 
-/// A page.
+/// The result as an HTML page.
 #[must_use]
 pub fn page(result: &ReplayedReproduction) -> Page {
     let title = format!("{}, {}: {}", result.paper, result.figure, result.title);

@@ -1,4 +1,4 @@
-//! Results as Markdown: `docs/reproduction.md` is this.
+//! Results as Markdown, as in `docs/reproduction.md`.
 
 use super::{claims, overview, reasons, singles};
 use crate::figures::distinct;
@@ -70,7 +70,7 @@ fn section(text: &mut String, result: &Reproduction) {
     }
 }
 
-/// Beneath the claims: what was found out about those that are not reproduced.
+/// The reasons beneath the claims that are not reproduced.
 fn whys(text: &mut String, result: &Reproduction) {
     let reasons = reasons(result);
     if reasons.is_empty() {

@@ -1,4 +1,4 @@
-//! Results as text, Markdown and HTML. All say the same.
+//! Results as text, Markdown and HTML, with the same content.
 
 mod html;
 mod markdown;

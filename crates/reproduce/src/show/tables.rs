@@ -1,11 +1,11 @@
-//! Tables, which every form of output shows.
+//! The tables of all output formats.
 
 use crate::figures::distinct;
 use crate::text::quantity;
 use crate::{ClaimVerdict, Datum, ExperimentFile, Judged, Reproduction};
 use headway_report::{Table, format};
 
-/// What there is to reproduce.
+/// The list of experiments.
 #[must_use]
 pub fn listing(experiments: &[ExperimentFile]) -> Table {
     list(experiments.iter().map(|experiment| {
@@ -14,7 +14,7 @@ pub fn listing(experiments: &[ExperimentFile]) -> Table {
     }))
 }
 
-/// Experiments by name, paper and figure; what each shows, and how many claims it has.
+/// A row for each experiment: name, paper, figure, subject and number of claims.
 pub(crate) fn list<'a>(
     experiments: impl Iterator<Item = ([&'a String; 3], &'a String, usize)>,
 ) -> Table {
@@ -25,7 +25,7 @@ pub(crate) fn list<'a>(
     table
 }
 
-/// How the claims of each result came out.
+/// Each result's numbers of claims by verdict.
 #[must_use]
 pub fn overview(results: &[Reproduction]) -> Table {
     let mut table = Table::new([
@@ -60,7 +60,7 @@ fn overview_row(name: &str, figure: &str, tally: [usize; 4]) -> Vec<String> {
     row
 }
 
-/// The claims: the paper's figure, ours, how far off, the verdict.
+/// The claims: the paper's figure, the measured one, the deviation, the verdict.
 #[must_use]
 pub fn claims(result: &Reproduction) -> Table {
     let mut table = Table::new(["the paper says", "paper", "here", "deviation", "verdict"]);
@@ -78,7 +78,7 @@ pub fn claims(result: &Reproduction) -> Table {
     table
 }
 
-/// The verdict; where a deviation was expected, why stands behind it.
+/// The verdict, followed by the reason of an expected deviation.
 fn verdict(claim: &Judged) -> String {
     match (&claim.because, claim.verdict) {
         (Some(because), ClaimVerdict::ExpectedDeviation) => {
@@ -88,8 +88,8 @@ fn verdict(claim: &Judged) -> String {
     }
 }
 
-/// What was found out about claims that are not reproduced: each reason with the claims that it
-/// is the reason of, in their order.
+/// The reasons of claims that are not reproduced, each with all of its claims, in the claims'
+/// order.
 #[must_use]
 pub fn reasons(result: &Reproduction) -> Vec<(&str, Vec<&str>)> {
     let told = || {
@@ -182,7 +182,7 @@ fn curve(family: &[&Datum]) -> Table {
     table
 }
 
-/// Curves of more points are not printed.
+/// Curves with more points are left out.
 const ROWS_MAX: usize = 24;
 
 /// A whole result for a terminal.

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(super) enum HostCommand {
-    /// Show who has which core, and how long moves took
+    /// Show the cores of each application, and the durations of moves
     Status(HostStatusArgs),
     /// Watch a running daemon: cores, applications, moves per second
     Top(HostTopArgs),
@@ -29,28 +29,29 @@ pub(super) struct HostRunArgs {
     /// Read settings from a TOML file with these flags as keys; flags override it. SIGHUP reads it again
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Where applications register [default: /run/headway/host.sock for root, else host.sock in $XDG_RUNTIME_DIR/headway or /tmp/headway-UID]
+    /// The socket at which applications register [default: /run/headway/host.sock for root, else host.sock in $XDG_RUNTIME_DIR/headway or
+    /// /tmp/headway-UID]
     #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<PathBuf>,
-    /// An application that may register, repeatable. G cores are guaranteed to it (0), and it has M at most (all)
+    /// An application that may register; repeatable. It is guaranteed G cores (default 0) and gets at most M (default all)
     #[arg(
         long,
         value_name = "NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G][,ip=IP/BITS][,gateway=IP]"
     )]
     pub(super) app: Vec<String>,
-    /// Who decides which application has which core [default: shenango]
-    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Hosts, hide_possible_values = true, long_help = Runs::Hosts.help("Who decides which application has which core [default: shenango]"))]
+    /// The policy that assigns cores to applications [default: shenango]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Hosts, hide_possible_values = true, long_help = Runs::Hosts.help("The policy that assigns cores to applications [default: shenango]"))]
     pub(super) policy: Option<String>,
-    /// The cores to deal out, such as 1-3,8 [default: all but the daemon's]
+    /// The cores for applications, such as 1-3,8 [default: all but the daemon's]
     #[arg(long, value_name = "LIST")]
     pub(super) cores: Option<String>,
-    /// Wake at intervals and when an application rings, instead of spinning on a core [default where there are fewer than four]
+    /// Wake at intervals and when an application asks, instead of spinning on a core [default with fewer than four cores]
     #[arg(long, conflicts_with = "own_core")]
     pub(super) share_core: bool,
-    /// Spin on a core of the daemon's own [default where there are four]
+    /// Spin on a core reserved for the daemon [default with four cores or more]
     #[arg(long)]
     pub(super) own_core: bool,
-    /// With --share-core: how often busy applications are looked at [default: 100us]
+    /// The interval at which the daemon checks busy applications; with --share-core [default: 100us]
     #[arg(long, value_name = "TIME")]
     pub(super) tick: Option<String>,
     /// Take packets of this network device by AF_XDP, and give them to applications by their addresses (`ip`). Needs root
@@ -62,7 +63,7 @@ pub(super) struct HostRunArgs {
     /// Do not listen for `headway host status`
     #[arg(long)]
     pub(super) no_ctl: bool,
-    /// Say what the daemon would do with these settings, and exit
+    /// Print the effect of these settings, and exit
     #[arg(long)]
     pub(super) check: bool,
 }
@@ -85,7 +86,7 @@ impl HostFormat {
 
 #[derive(clap::Args)]
 pub(crate) struct DaemonChoice {
-    /// The daemon, by the socket at which applications register [default: that of the system, else that of this user]
+    /// The daemon's socket for applications [default: the system's, else this user's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -94,7 +95,7 @@ pub(crate) struct DaemonChoice {
 pub(super) struct HostStatusArgs {
     #[command(flatten)]
     pub(super) daemon: DaemonChoice,
-    /// How it is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: HostFormat,
 }
@@ -103,15 +104,15 @@ pub(super) struct HostStatusArgs {
 pub(super) struct HostTopArgs {
     #[command(flatten)]
     pub(super) daemon: DaemonChoice,
-    /// Time between two looks
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::time)]
     pub(super) every: u64,
 }
 
-/// Where the daemon of the system listens.
+/// The socket of the system's daemon.
 pub(super) const SYSTEM_SOCKET: &str = "/run/headway/host.sock";
 
-/// Where the daemon of a user listens.
+/// The socket of a user's daemon.
 pub(super) fn own_socket(uid: u32) -> PathBuf {
     let directories = crate::ctl::place::directories(uid);
     directories.into_iter().next().map_or_else(
@@ -125,7 +126,7 @@ impl DaemonChoice {
         Self { socket }
     }
 
-    /// The socket of the daemon that is meant.
+    /// Finds the socket of the chosen daemon.
     pub(crate) fn find(&self) -> Result<PathBuf> {
         if let Some(path) = &self.socket {
             return Ok(path.clone());

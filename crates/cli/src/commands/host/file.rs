@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// What a file says; the keys are the flags' names, but for applications, which are tables.
+/// The contents of a settings file. The keys are the flags' names, except that applications are tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct HostConfig {
@@ -35,26 +35,26 @@ pub(super) struct AppTable {
     pub(super) users: Vec<NameOrNumber>,
     #[serde(default)]
     pub(super) groups: Vec<NameOrNumber>,
-    /// Its address and the bits of its network's part: `10.0.0.9/24`.
+    /// The application's address and the length of its network prefix: `10.0.0.9/24`.
     pub(super) ip: Option<String>,
     /// The router to other networks.
     pub(super) gateway: Option<String>,
-    /// Its Ethernet address.
+    /// The application's Ethernet address.
     pub(super) mac: Option<String>,
 }
 
-/// What an application is there for.
+/// The kind of an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AppClass {
-    /// It answers requests.
+    /// The application answers requests.
     #[default]
     LatencyCritical,
-    /// It takes what is left.
+    /// The application uses the cores that are left.
     Batch,
 }
 
-/// A user or a group.
+/// A user or a group, by name or number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum NameOrNumber {
@@ -82,5 +82,5 @@ pub(super) const KEYS: &[&str] = &[
     "mac",
 ];
 
-/// A file as it was read.
+/// A settings file that has been read.
 pub(super) type HostFile = SettingsFile<HostConfig>;

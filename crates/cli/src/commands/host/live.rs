@@ -1,4 +1,4 @@
-//! The daemon, until a signal.
+//! Runs the daemon until a signal.
 
 use super::args::HostRunArgs;
 use super::settings::{HostChoices, explain};
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
-/// Says a line where somebody listens: a daemon whose standard error is closed goes on.
+/// Prints a line to standard error. Ignores failures: the daemon goes on if standard error is closed.
 macro_rules! say {
     ($($what:tt)*) => {{
         let _ = writeln!(std::io::stderr(), $($what)*);
@@ -36,7 +36,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let metrics = metrics.as_ref().map(HttpServer::bind).transpose()?;
-    // Before any thread is there, so that each leaves them to this one.
+    // Registered before any other thread starts, so that every thread leaves the signals to this one.
     let mut signals =
         Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot watch for signals")?;
     let daemon = HostDaemon::start(settings.clone()).map_err(explain)?;
@@ -81,7 +81,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The settings are read again; the policy that is in force.
+/// Reads the settings again, applies them and returns the policy.
 fn reload(args: &HostRunArgs, daemon: &HostDaemon) -> Result<String> {
     let settings = args.settings()?.daemon;
     let policy = settings.policy.to_string();
@@ -91,7 +91,7 @@ fn reload(args: &HostRunArgs, daemon: &HostDaemon) -> Result<String> {
     Ok(policy)
 }
 
-/// Where the service manager wants to know that the daemon is alive, it hears so while passes go on.
+/// Starts the watchdog thread if the service manager asks for one. It reports that the daemon is alive only while its passes go on.
 fn watch_over(subject: &Arc<HostSubject>) -> Result<()> {
     let Some(notifier) = Notifier::from_environment().context("NOTIFY_SOCKET")? else {
         return Ok(());
@@ -115,11 +115,11 @@ fn watch_over(subject: &Arc<HostSubject>) -> Result<()> {
 }
 
 fn tell(notifier: Option<&Notifier>, what: &str) {
-    // A manager that does not listen does not stop the daemon.
+    // The daemon goes on if the manager does not receive the message.
     let _ = notifier.map(|notifier| notifier.say(what));
 }
 
-/// What the daemon does with the cores, in one line.
+/// The daemon's use of the cores, in one line.
 fn sentence(settings: &DaemonSettings, cores: &HostCores) -> String {
     let list = cores.dealt.iter().map(usize::to_string);
     let list = list.collect::<Vec<_>>().join(", ");

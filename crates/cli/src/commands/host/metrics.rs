@@ -6,7 +6,7 @@ use crate::commands::http::Site;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Who has which core over time; whole in itself.
+/// A page without external resources: the application of each core over time.
 const PAGE: &str = include_str!("page.html");
 
 impl Site for HostSubject {

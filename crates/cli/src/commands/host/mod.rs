@@ -22,7 +22,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What a user can mend is said as such.
+/// Turns the errors that a user can correct into usage errors.
 pub(crate) fn client_error(error: ClientError) -> anyhow::Error {
     match error {
         ClientError::System { .. } | ClientError::Memory(_) => error.into(),

@@ -1,4 +1,4 @@
-//! Applications as flags and files name them.
+//! Reads the rules for applications from flags and files.
 
 use super::file::{AppClass, AppTable, NameOrNumber};
 use headway_host::daemon::{AppNetwork, AppRule};
@@ -77,7 +77,7 @@ pub(super) fn of_table(table: &AppTable) -> Result<AppRule, String> {
     })
 }
 
-/// Where an application is in the network of the daemon's device.
+/// The application's addresses in the network of the daemon's device.
 fn network_of(table: &AppTable) -> Result<Option<AppNetwork>, String> {
     let name = &table.name;
     let Some(ip) = &table.ip else {
@@ -107,7 +107,7 @@ fn network_of(table: &AppTable) -> Result<Option<AppNetwork>, String> {
     }))
 }
 
-/// The number of a user or group: that of a name is the third field of its line.
+/// The number of a user or group. For a name, it is the third field of the name's line in `file`.
 fn number_of(one: &NameOrNumber, file: &str, what: &str) -> Result<u32, String> {
     let name = match one {
         NameOrNumber::Number(number) => return Ok(*number),

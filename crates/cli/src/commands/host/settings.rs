@@ -1,4 +1,4 @@
-//! The settings of the daemon, all of them chosen: flags over file over defaults.
+//! The complete settings of the daemon: flags override the file, and the file overrides defaults.
 
 use super::args::{HostRunArgs, SYSTEM_SOCKET, own_socket};
 use super::file::{HostFile, KEYS};
@@ -14,7 +14,7 @@ use headway_machine::topology::parse_cpu_list;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Everything decided.
+/// The complete settings.
 pub(super) struct HostChoices {
     pub(super) daemon: DaemonSettings,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
@@ -22,7 +22,7 @@ pub(super) struct HostChoices {
 }
 
 impl HostRunArgs {
-    /// Flags over file over defaults.
+    /// Merges the settings: flags override the file, and the file overrides defaults.
     pub(super) fn settings(&self) -> Result<HostChoices> {
         let file = self
             .config
@@ -121,7 +121,7 @@ fn default_socket() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What the daemon refuses is to be changed by the user, but for what the system lacks.
+/// Turns refused settings into usage errors that name the flag. Other errors are the system's.
 pub(super) fn explain(error: DaemonError) -> anyhow::Error {
     match error {
         DaemonError::Socket(why) => usage("--socket", why),

@@ -1,9 +1,9 @@
-//! A daemon's status as people read it.
+//! A daemon's status as text.
 
 use headway_report::table::Table;
 use serde_json::Value;
 
-/// A paragraph about the daemon, and tables of its applications and of what took how long.
+/// A paragraph about the daemon, and tables of its applications and of durations.
 pub(super) fn text(status: &Value) -> String {
     let cores = array(&status["cores"]).iter().map(|core| {
         let app = core["app"].as_str().unwrap_or("–");
@@ -31,7 +31,7 @@ pub(super) fn text(status: &Value) -> String {
     )
 }
 
-/// The data plane, in a line; nothing where there is none.
+/// The data plane in one line; none without a device.
 fn network(network: &Value) -> String {
     if network.is_null() {
         return String::new();
@@ -97,7 +97,7 @@ fn apps(status: &Value) -> Table {
     table
 }
 
-/// What is counted by how long it took.
+/// The operations whose durations the daemon measures.
 pub(super) const KINDS: [(&str, &str); 4] = [
     ("look", "the policy's look"),
     ("grant", "a grant"),

@@ -1,4 +1,4 @@
-//! What the daemon says of itself.
+//! The status of the daemon.
 
 use crate::commands::serve::ctl::Responder;
 use crate::ctl::protocol::{CtlRequest, CtlResponse};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// Changes that a status shows.
+/// The largest number of changes in a status.
 const CHANGES: usize = 2_000;
-/// Of how long, ns.
+/// The age up to which a status has changes, ns.
 const CHANGES_NS: u64 = 10_000_000_000;
 
 /// The control socket of the daemon whose applications register at this one.
@@ -19,7 +19,7 @@ pub(super) fn socket_beside(socket: &Path) -> PathBuf {
     socket.with_added_extension("ctl")
 }
 
-/// A running daemon, as others ask for it.
+/// The running daemon whose status clients request.
 pub(super) struct HostSubject {
     observer: HostObserver,
     socket: PathBuf,
@@ -53,14 +53,14 @@ impl HostSubject {
         }
     }
 
-    /// Whether the daemon goes through its passes.
+    /// Whether the daemon's passes go on.
     pub(super) fn is_alive(&self) -> bool {
         self.observer.report(u64::MAX, 0).is_some()
     }
 
     /// The object of `headway host status`.
     pub(super) fn status(&self) -> Option<Value> {
-        // The newest changes alone: a page draws them.
+        // Only the newest changes, which the page draws.
         let report = self.observer.report(0, CHANGES)?;
         let policy = self
             .policy

@@ -1,4 +1,4 @@
-//! What `headway host top` shows: a status, and how its counts moved.
+//! The view of `headway host top`: a status, and the rates of its counts.
 
 use super::show::{array, number, text, word};
 use crate::commands::terminal::StatusView;
@@ -18,7 +18,7 @@ const COLOURS: [Color; 6] = [
     Color::Red,
 ];
 
-/// The last status, and the one before it.
+/// The last two statuses.
 #[derive(Default)]
 pub(super) struct HostStatusView {
     status: Value,
@@ -61,7 +61,7 @@ impl StatusView for HostStatusView {
 }
 
 impl HostStatusView {
-    /// A row for each core: who had it over the last changes, the newest at the right.
+    /// A row for each core: its applications over the last changes, with the newest at the right.
     fn cores(&self, width: u16) -> Vec<Line<'static>> {
         const NAME: usize = 24;
         let columns = usize::from(width).saturating_sub(NAME).max(1);

@@ -16,11 +16,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(super) enum RackCommand {
-    /// Show what a running switch does: groups, servers, types, packets
+    /// Show the status of a running switch: groups, servers, types, packets
     Status(StatusArgs),
     /// Watch a running switch: cores and demand of its groups, its servers, packets per second
     Top(TopArgs),
-    /// Say why a type's requests go where they go
+    /// Explain which servers get a type's requests, and why
     Explain(ExplainArgs),
 }
 
@@ -29,29 +29,29 @@ pub(super) struct RunArgs {
     /// Read settings from a TOML file with these flags as keys; flags override it
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Where clients send requests, or xdp://DEVICE:PORT for a device's packets without the kernel's network stack, as root; port 0 lets the system
-    /// choose [default: 127.0.0.1:7100]
+    /// The address for clients' requests. xdp://DEVICE:PORT takes a device's packets without the kernel's network stack, as root; with port 0, the
+    /// system chooses one [default: 127.0.0.1:7100]
     #[arg(long, value_name = "ADDR:PORT|URL")]
     pub(super) listen: Option<String>,
-    /// A server behind the switch, and how many workers it has (1 unless given); repeatable
+    /// A server behind the switch, and its number of workers (1 by default); repeatable
     #[arg(long, value_name = "ADDR:PORT[,cores=N]")]
     pub(super) server: Vec<String>,
     /// The switch's policy and its parameters [default: pallas]
     #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Racks, hide_possible_values = true, long_help = Runs::Racks.help("The switch's policy and its parameters [default: pallas]"))]
     pub(super) policy: Option<String>,
-    /// Declare a workload's classes as the first types, by name or file. Other types show up by themselves
+    /// Declare a workload's classes as the first types, by name or file. The switch adds other types when their first request comes
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) workload: Option<String>,
-    /// Most types; further type bytes are UNKNOWN [default: 32]
+    /// The largest number of types; further type bytes are UNKNOWN [default: 32]
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(super) types: Option<u64>,
-    /// A server that was sent a request and answers nothing for so long leaves the turns, until it answers again; 0ms: never [default: 50ms]
+    /// The time without an answer after which a server with a request gets no more, until it answers again; 0ms: no limit [default: 50ms]
     #[arg(long, value_name = "TIME")]
     pub(super) silence: Option<String>,
-    /// The key that the switch and its servers' agents share, in a file that only its owner may read: hear agents (`serve --rack`)
+    /// Accept reports of servers' agents (`serve --rack`) that share the key in this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     pub(super) agent_key: Option<PathBuf>,
-    /// Where agents report [default: the port after that of --listen]
+    /// The address for agents' reports [default: the port after that of --listen]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) agents: Option<String>,
     /// Answer Prometheus at http://ADDR:PORT/metrics, and browsers with a page at http://ADDR:PORT/
@@ -63,16 +63,16 @@ pub(super) struct RunArgs {
     /// Do not listen for `headway rack status`
     #[arg(long)]
     pub(super) no_ctl: bool,
-    /// Run the switch in the kernel, by XDP on these interfaces, of clients and of servers; as root
+    /// Run the switch in the kernel by XDP, on these interfaces towards clients and servers; as root
     #[arg(long, value_name = "DEV[,DEV]")]
     pub(super) xdp: Option<String>,
-    /// Have servers answer clients themselves, in their own names, past the switch: with --xdp
+    /// Let servers answer clients directly, from their own addresses; with --xdp
     #[arg(long)]
     pub(super) direct: bool,
-    /// Seed of the policy's own randomness [default: 1]
+    /// Seed of the policy's random choices [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// How the counts are written at the end
+    /// Output format of the final counts
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: RackFormat,
 }
@@ -95,7 +95,7 @@ impl RackFormat {
 
 #[derive(clap::Args)]
 pub(super) struct SwitchChoice {
-    /// The switch, by the port it listens on or by the path of its control socket [default: the only one of this user]
+    /// The switch's port, or the path of its control socket [default: this user's only switch]
     #[arg(long, value_name = "PATH|PORT")]
     pub(super) switch: Option<String>,
 }
@@ -104,7 +104,7 @@ pub(super) struct SwitchChoice {
 pub(super) struct StatusArgs {
     #[command(flatten)]
     pub(super) switch: SwitchChoice,
-    /// How it is written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: RackFormat,
 }
@@ -113,7 +113,7 @@ pub(super) struct StatusArgs {
 pub(super) struct TopArgs {
     #[command(flatten)]
     pub(super) switch: SwitchChoice,
-    /// Time between two looks
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::time)]
     pub(super) every: u64,
 }

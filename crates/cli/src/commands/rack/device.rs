@@ -1,4 +1,4 @@
-//! The switch in user space on a device's packets, by `AF_XDP`: its port, and how its servers are reached.
+//! The switch in user space on a device's packets, by `AF_XDP`: its port, and the next hops of its servers.
 
 use super::settings::RackSettings;
 use super::xdp::{ASK_FOR, NEIGHBOURS_EVERY, interface_name, known_again};
@@ -10,7 +10,7 @@ use headway_xsk::{HostLinks, LinkedHost, MacAddress, XskUdpPort};
 use std::sync::{Arc, Weak};
 use std::thread;
 
-/// The port, with all servers named. Program and sockets end with it.
+/// Opens the port and names all servers to it. The XDP program and its sockets end with the port.
 pub(super) fn open(settings: &RackSettings, place: &DevicePort) -> Result<XskUdpPort> {
     let listen = &settings.listen;
     let port = XskUdpPort::open(&place.device, place.port);
@@ -48,8 +48,8 @@ fn linked(servers: &[Neighbour]) -> Vec<LinkedHost> {
     hosts.collect()
 }
 
-/// Looks now and then whether servers have other Ethernet addresses, as long as there is a port. One that another interface leads to
-/// keeps what it had.
+/// Updates the servers' Ethernet addresses at intervals until the port is gone. A server that is now behind another interface keeps
+/// its old address.
 fn follow(mut servers: Vec<Neighbour>, named: Weak<HostLinks>) -> Result<()> {
     let follow = move || {
         loop {

@@ -1,10 +1,10 @@
-//! Why a type's requests go where they go, in a sentence with its numbers.
+//! Explains in one sentence, with numbers, which servers get a type's requests.
 
 use crate::error::{hint, usage};
 use anyhow::Result;
 use serde_json::Value;
 
-/// The sentence about a type, by its byte or its name.
+/// The explanation for a type, by its byte or name.
 pub(super) fn sentence(status: &Value, asked: &str) -> Result<String> {
     let types = array(&status["types"]);
     let is_asked = |class: &&Value| {

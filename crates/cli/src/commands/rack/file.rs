@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// What a file says; the keys are the flags' names.
+/// The contents of a settings file; the keys are the flags' names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RackConfig {
@@ -43,5 +43,5 @@ pub(super) const KEYS: &[&str] = &[
     "seed",
 ];
 
-/// A file as it was read.
+/// A settings file that has been read.
 pub(super) type RackFile = SettingsFile<RackConfig>;

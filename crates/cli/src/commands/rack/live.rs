@@ -1,4 +1,4 @@
-//! The switch and its control plane, until a signal.
+//! Runs the switch and its control plane until a signal.
 
 use super::device;
 use super::settings::{RackListen, RackSettings};
@@ -150,7 +150,7 @@ fn serve<S: Switch + Send + 'static>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// SIGTERM and SIGINT end the switch after the batch that it is at. A second one finds it gone.
+/// SIGTERM and SIGINT end the switch after its current batch. A second signal has no further effect.
 fn heed_signals(stopper: SwitchStopper) -> Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     thread::Builder::new()

@@ -5,7 +5,7 @@ use crate::commands::http::Site;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Groups, servers, demand beside allocation, bursts and bounces; whole in itself.
+/// A page without external resources: groups, servers, demand beside allocation, bursts and bounces.
 const PAGE: &str = include_str!("page.html");
 
 impl Site for RackSubject {

@@ -77,7 +77,7 @@ impl ExplainArgs {
 }
 
 impl SwitchChoice {
-    /// What the switch that is meant says of itself.
+    /// Asks the chosen switch for its status.
     fn status(&self) -> Result<Value> {
         client::status(&self.find()?)
     }

@@ -1,4 +1,4 @@
-//! The settings of a switch, all of them chosen: flags over file over defaults.
+//! The complete settings of a switch: flags override the file, and the file overrides defaults.
 
 use super::args::{RackFormat, RunArgs};
 use super::file::{KEYS, RackFile};
@@ -20,10 +20,10 @@ const LISTEN: &str = "127.0.0.1:7100";
 const TYPES: u64 = 32;
 /// Type bytes that name a type: all but UNKNOWN.
 const MOST_TYPES: u64 = 255;
-/// What is taken for the execution time of a type until one is measured: long, so that it disturbs no shorter one.
+/// The assumed execution time of a type before its first measurement: long, so that it does not delay shorter types.
 const UNSEEN_NS: f64 = 1e9;
 
-/// Everything decided. What the system may still refuse keeps its place.
+/// The complete settings. Those that the system may still refuse keep their source for the error message.
 pub(super) struct RackSettings {
     pub(super) listen: Sourced<RackListen>,
     pub(super) servers: Vec<SocketAddr>,
@@ -34,24 +34,24 @@ pub(super) struct RackSettings {
     pub(super) declared: Vec<String>,
     /// The declared types, then room for others.
     pub(super) types: Vec<ClassHint>,
-    /// None: servers never leave.
+    /// Time after which a silent server leaves; none: servers never leave.
     pub(super) silent_ns: Option<u64>,
-    /// None: agents are not heard.
+    /// None: the switch ignores agents.
     pub(super) agents: Option<AgentSettings>,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
     pub(super) ctl: Sourced<Place>,
-    /// The interfaces of the switch in the kernel; none: it runs in user space.
+    /// The interfaces of the switch in the kernel; none: the switch runs in user space.
     pub(super) xdp: Option<Sourced<Vec<String>>>,
-    /// Where it is said that servers answer clients themselves, if so: only with `xdp`.
+    /// The source of the setting that servers answer clients directly; none: answers pass the switch. Only with `xdp`.
     pub(super) direct: Option<Sourced<()>>,
     pub(super) seed: u64,
     pub(super) format: RackFormat,
 }
 
-/// What `--listen` says.
+/// The value of `--listen`.
 pub(super) enum RackListen {
     Udp(SocketAddr),
-    /// A port of a device, on all its addresses: for a switch in user space.
+    /// A port of a device, on all of its addresses, for a switch in user space.
     Device(DevicePort),
 }
 
@@ -63,7 +63,7 @@ impl RackListen {
         }
     }
 
-    /// The address as it was written, now that the port is known.
+    /// The address in the form of the flag, with the port that the system chose.
     pub(super) fn shown(&self, at: SocketAddr) -> String {
         match self {
             Self::Udp(_) => format!("udp://{at}"),
@@ -75,13 +75,13 @@ impl RackListen {
         }
     }
 
-    /// Where agents report, unless it is said: at the port after this one.
+    /// The default address for agents' reports: the port after this one.
     fn agents(&self) -> SocketAddr {
         let (ip, port) = match self {
             Self::Udp(at) => (at.ip(), at.port()),
             Self::Device(device) => (Ipv4Addr::UNSPECIFIED.into(), device.port),
         };
-        // Behind a port that the system chooses, or the last one, the system chooses this one too.
+        // If the system chooses the switch's port, or that port is the last one, the system chooses the agents' port too.
         let next = match port {
             0 => 0,
             port => port.checked_add(1).unwrap_or(0),
@@ -90,20 +90,20 @@ impl RackListen {
     }
 }
 
-/// Where agents are heard, and by which key.
+/// The address for agents' reports, and the agents' key.
 pub(super) struct AgentSettings {
     pub(super) at: Sourced<SocketAddr>,
     pub(super) key: AgentKey,
 }
 
-/// A server as it was named.
+/// A server from a flag or the file.
 struct NamedServer {
     addr: SocketAddr,
     cores: usize,
 }
 
 impl RunArgs {
-    /// Flags over file over defaults.
+    /// Merges the settings: flags override the file, and the file overrides defaults.
     pub(super) fn settings(self) -> Result<RackSettings> {
         let file = self
             .config
@@ -204,7 +204,7 @@ impl RunArgs {
     }
 }
 
-/// Where it is said that servers answer clients themselves, if it is.
+/// The source of `direct`: the flag, or the file's key if it is true.
 fn direct(flag: bool, file: &RackFile) -> Option<Sourced<()>> {
     if flag {
         return Some(Sourced::new((), "--direct".into()));
@@ -214,7 +214,7 @@ fn direct(flag: bool, file: &RackFile) -> Option<Sourced<()>> {
         .then(|| Sourced::new((), file.place("direct", set)))
 }
 
-/// `DEV[,DEV]`.
+/// Parses `DEV[,DEV]`.
 fn interface_names(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     for (number, name) in names.iter().enumerate() {
@@ -232,7 +232,7 @@ fn interface_names(text: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The agents' port and key, if there is a key.
+/// The agents' address and key; none without a key.
 fn agents(
     key: Option<PathBuf>,
     at: Option<String>,
@@ -256,7 +256,7 @@ fn agents(
     Ok(Some(AgentSettings { at, key }))
 }
 
-/// The servers of the flags, or those of the file.
+/// The servers of the flags; without flags, those of the file.
 fn servers(flags: &[String], file: &RackFile) -> Result<Vec<Sourced<NamedServer>>> {
     let set = &file.config.server;
     let named: Vec<Sourced<String>> = if flags.is_empty() {
@@ -276,7 +276,7 @@ fn servers(flags: &[String], file: &RackFile) -> Result<Vec<Sourced<NamedServer>
         .collect()
 }
 
-/// `ADDR:PORT[,cores=N]`.
+/// Parses `ADDR:PORT[,cores=N]`.
 fn named_server(text: &str) -> Result<NamedServer, String> {
     let (place, cores) = match text.split_once(',') {
         None => (text, 1),
@@ -324,7 +324,7 @@ fn check_servers(
     })
 }
 
-/// Whether a packet to `server` would come to the switch itself.
+/// Whether a packet to `server` would reach the switch itself.
 fn is_own(listen: &RackListen, server: SocketAddr) -> bool {
     let RackListen::Udp(listen) = *listen else {
         return false;

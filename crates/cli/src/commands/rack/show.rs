@@ -1,4 +1,4 @@
-//! A switch's status as people read it.
+//! A switch's status as text.
 
 use headway_report::table::Table;
 use serde_json::Value;

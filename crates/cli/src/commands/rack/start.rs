@@ -1,4 +1,4 @@
-//! What the switch in user space and the one in the kernel have in common: agents, the first layout, and what is said at the start and at the end.
+//! The parts that the switches in user space and in the kernel share: agents, the first layout, and the output at start and end.
 
 use super::settings::RackSettings;
 use super::status::RackSubject;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 
-/// The load at which the first groups are chosen, before anything is measured.
+/// The load that the control plane assumes when it chooses the first groups, before any measurement.
 const FIRST_LOAD: f64 = 0.85;
 
-/// A control plane with its first layout, published.
+/// Chooses and publishes a control plane's first layout.
 pub(super) fn begin_control(
     mut control: ControlPlane,
     turns: Turns,
@@ -31,14 +31,14 @@ pub(super) fn begin_control(
     RackControl::new(control, Arc::clone(tables))
 }
 
-/// Says that the control plane panicked; its own message says why.
+/// Reports that the control plane panicked; the panic's own message has the reason.
 pub(super) fn control_failed() {
     eprintln!(
         "the control plane failed: packets go on by the last tables, and another one takes these up"
     );
 }
 
-/// Ends the control plane with the thread that it works for, by a panic too.
+/// Ends the control plane when the thread that it serves ends, even by a panic.
 pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndsWith<'_> {
@@ -47,7 +47,7 @@ impl Drop for EndsWith<'_> {
     }
 }
 
-/// Scores candidates for the servers that are there.
+/// Scores candidate layouts for the servers that are present.
 pub(super) fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
     let layout = task.control.layout();
     let cores: Vec<usize> = (0..layout.servers())
@@ -56,7 +56,7 @@ pub(super) fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
     score_by_simulation(&cores, turns, task)
 }
 
-/// Binds the port that agents report to, where the settings want agents.
+/// Binds the port for agents' reports; none if the settings have no agents.
 pub(super) fn hear_agents(
     settings: &RackSettings,
     switch: SocketAddr,
@@ -83,7 +83,7 @@ pub(super) fn hear_agents(
     Ok(Some(Arc::new(hub)))
 }
 
-/// Hears agents until `stopped`. Without this thread servers are watched by their responses alone.
+/// Receives agents' reports until `stopped`. Without this thread, only responses show whether servers are alive.
 pub(super) fn run_agents<'scope>(
     scope: &'scope Scope<'scope, '_>,
     agents: &'scope AgentHub,
@@ -95,7 +95,7 @@ pub(super) fn run_agents<'scope>(
     }
 }
 
-/// The first line is for programs that wait for the switch, the rest for people.
+/// Prints the address on a line of its own for programs that wait for the switch, and the rest to standard error for people.
 pub(super) fn announce(
     settings: &RackSettings,
     at: SocketAddr,
@@ -119,7 +119,7 @@ pub(super) fn announce(
     Ok(out.flush()?)
 }
 
-/// What came of the packets.
+/// Prints the packet counts.
 pub(super) fn tell(settings: &RackSettings, counts: &Value) -> Result<()> {
     let mut writer = output::open(None)?;
     if settings.format.is_json() {

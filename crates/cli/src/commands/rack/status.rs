@@ -1,4 +1,4 @@
-//! What a running switch says of itself.
+//! The status of a running switch.
 
 use super::settings::RackSettings;
 use crate::commands::serve::ctl::Responder;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The control plane as it was at its last look.
+/// A copy of the control plane after its last update.
 #[derive(Default)]
 pub(super) struct ObservedPlane(Mutex<Option<ControlPlane>>);
 
@@ -34,9 +34,9 @@ impl ObservedPlane {
     }
 }
 
-/// The switch that clients ask about.
+/// The switch whose status clients request.
 pub(super) struct RackSubject {
-    /// As a URL.
+    /// The switch's address, as a URL.
     listens: String,
     servers: Vec<(SocketAddr, usize)>,
     policy: &'static str,
@@ -49,7 +49,7 @@ pub(super) struct RackSubject {
 }
 
 impl RackSubject {
-    /// That of a switch which is about to begin.
+    /// Describes a switch that is about to start.
     pub(super) fn new(
         settings: &RackSettings,
         at: SocketAddr,
@@ -58,7 +58,7 @@ impl RackSubject {
         tables: &Arc<SwitchTables>,
         observed: &Arc<ObservedPlane>,
     ) -> Self {
-        // What its servers run, a switch does not know.
+        // A switch does not know the policies of its servers.
         let own = params.iter().filter(|(key, _)| *key != "inner");
         let params = own.map(|(key, value)| ((*key).to_owned(), json!(value.to_string())));
         let servers = settings.servers.iter().copied();
@@ -75,7 +75,7 @@ impl RackSubject {
         }
     }
 
-    /// The same with the agents that the switch hears.
+    /// Sets the agents that report to the switch.
     pub(super) fn with_agents(mut self, agents: Option<Arc<AgentHub>>) -> Self {
         self.agents = agents;
         self
@@ -136,7 +136,7 @@ impl RackSubject {
         servers.map(server).collect()
     }
 
-    /// What a server's agent last said.
+    /// The last report of a server's agent.
     fn agent(&self, number: usize) -> Option<Value> {
         let state = self.agents.as_ref()?.agent(ServerId(number as u16))?;
         let report = state.report;
@@ -218,7 +218,7 @@ impl Responder for Arc<RackSubject> {
     }
 }
 
-/// Where agents report, and what became of their packets.
+/// The address for agents' reports, and counts of their packets.
 fn agents(hub: &AgentHub) -> Value {
     let counts = hub.counts();
     json!({
@@ -233,7 +233,7 @@ fn agents(hub: &AgentHub) -> Value {
     })
 }
 
-/// Packets by what became of them.
+/// Numbers of packets by outcome.
 pub(super) fn counts(counts: &PacketCounts) -> Value {
     json!({
         "requests": counts.requests,

@@ -1,4 +1,4 @@
-//! What `headway rack top` shows: a status, and how its counts moved.
+//! The view of `headway rack top`: a status, and the rates of its counts.
 
 use crate::commands::terminal::StatusView;
 use ratatui::Frame;
@@ -9,11 +9,11 @@ use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Rates that are kept for the curve: as many as a wide terminal has columns.
+/// Number of rates in the curve: the columns of a wide terminal.
 const KEPT: usize = 300;
-/// Characters of a bar.
+/// Width of a bar, characters.
 const BAR: usize = 24;
-/// Counts whose rates are shown, the curve's first.
+/// The counts whose rates the view shows; the curve shows the first.
 const RATES: [&str; 5] = ["requests", "answered", "cloned", "bounced", "shed"];
 const COLOURS: [Color; 6] = [
     Color::Blue,
@@ -24,20 +24,20 @@ const COLOURS: [Color; 6] = [
     Color::Red,
 ];
 
-/// The last status, and the rates of requests before it.
+/// The last status, and the earlier rates of requests.
 #[derive(Default)]
 pub(super) struct TopView {
     status: Value,
-    /// Per second since the look before, in the order of [`RATES`].
+    /// Rates since the previous status, per second, in the order of [`RATES`].
     rates: [f64; RATES.len()],
     requests_rps: VecDeque<u64>,
 }
 
 impl StatusView for TopView {
-    /// Takes in a look at the switch.
+    /// Adds a status of the switch.
     fn look(&mut self, status: Value) {
         let elapsed_s = number(&status["uptime_s"]) - number(&self.status["uptime_s"]);
-        // A switch that was started anew counts from 0.
+        // A restarted switch counts from 0.
         if !self.status.is_null() && elapsed_s > 0.0 {
             for (rate, name) in self.rates.iter_mut().zip(RATES) {
                 let counted =
@@ -179,7 +179,7 @@ impl TopView {
     }
 }
 
-/// Cores that there are, then those that are missing.
+/// A bar of the allocated cores, followed by the missing ones.
 fn bar(has: f64, needs: f64, most: f64) -> String {
     let cells = |cores: f64| (cores / most * BAR as f64).round() as usize;
     let missing = cells(needs).saturating_sub(cells(has));
@@ -261,7 +261,7 @@ mod tests {
         for part in [
             "headway rack udp://127.0.0.1:7100",
             "3 under way · up for 12 s · load 0.50 · 2 layouts · groups differ from their demand by 1.2 cores",
-            // 2 of 6 cores in 24 cells, and 2 that are missing.
+            // 2 of 6 cores in 24 cells, followed by 2 missing ones.
             "group 0       2    4.0 ████████░░░░░░░░         get",
             "group 1       6    4.0 ████████████████████████ scan, put",
             "127.0.0.1:7001             4          7 ████                     answers",

@@ -1,4 +1,4 @@
-//! The switch in the kernel, under the same control plane: registers come from the XDP program, tables go to it.
+//! The switch in the kernel, with the same control plane. It reads the XDP program's registers and writes its tables.
 
 use super::settings::{RackListen, RackSettings};
 use super::start::{
@@ -31,16 +31,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the program's registers: a tenth of the control plane's interval, so that a reading is at most that much off.
+/// Time between two readings of the program's registers: a tenth of the control plane's interval, which bounds the age of a reading.
 const ROUND: Duration = Duration::from_millis(1);
-/// Between two looks whether servers are reached another way.
+/// Time between two updates of the servers' next hops.
 pub(super) const NEIGHBOURS_EVERY: Duration = Duration::from_secs(1);
-/// How long a server's next hop is asked for its Ethernet address.
+/// Time limit for the Ethernet address of a server's next hop.
 pub(super) const ASK_FOR: Duration = Duration::from_secs(3);
-/// A request that is not answered for so long is forgotten, as in user space.
+/// Time without an answer after which the switch forgets a request, as in user space.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Runs until SIGTERM or SIGINT. Nothing is attached before everything else is there.
+/// Runs until SIGTERM or SIGINT. Attaches the program to the interfaces last, when all other parts are ready.
 pub(super) fn serve<S: Switch>(
     settings: &RackSettings,
     interfaces: &Sourced<Vec<String>>,
@@ -58,7 +58,7 @@ pub(super) fn serve<S: Switch>(
     if let Some(direct) = &settings.direct {
         check_direct(settings, direct, &shaper)?;
     }
-    // Nobody else gets the port, and the kernel tells nobody that it is closed.
+    // The bound socket keeps other programs off the port, and keeps the kernel from answering with ICMP "port unreachable".
     let port = UdpSocket::bind(at).map_err(|error| {
         let why =
             format!("cannot listen at {at}: {error}; name an address of this machine and a port that is free");
@@ -150,7 +150,7 @@ pub(super) fn serve<S: Switch>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The address that packets to the switch bear.
+/// The destination address of packets to the switch.
 fn own_address(settings: &RackSettings) -> Result<SocketAddr> {
     let at = match &settings.listen.value {
         RackListen::Udp(at) => *at,
@@ -170,7 +170,7 @@ fn own_address(settings: &RackSettings) -> Result<SocketAddr> {
     Ok(at)
 }
 
-/// Whether the rack can do without what the switch learns from responses.
+/// Checks that the rack works without the information that a switch gets from responses.
 fn check_direct(settings: &RackSettings, direct: &Sourced<()>, shaper: &Shaper) -> Result<()> {
     if shaper.cloning() != Cloning::Off {
         let why = "this policy clones, and of two responses that do not pass the switch the client would get both: add clone=off";
@@ -206,7 +206,7 @@ fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitch
     }
 }
 
-/// How each server is reached: by one of the interfaces, since responses come in by it.
+/// The next hop of each server, which must be behind one of the interfaces, since responses arrive there.
 fn reach(
     settings: &RackSettings,
     own: SocketAddr,
@@ -237,7 +237,7 @@ fn reach(
     reached.collect()
 }
 
-/// The name of an interface, or its number where it has gone.
+/// The name of an interface, or its number if it is gone.
 pub(super) fn interface_name(ifindex: u32) -> String {
     let name = nix::net::if_::if_indextoname(ifindex);
     name.map_or_else(
@@ -246,19 +246,19 @@ pub(super) fn interface_name(ifindex: u32) -> String {
     )
 }
 
-/// What carries registers and tables between the program and the control plane.
+/// Transfers registers and tables between the program and the control plane.
 struct Relay {
     switch: XdpSwitch,
-    /// Has the control plane's tables, in the form that the program's are made from.
+    /// A copy of the control plane's tables, from which the relay makes the program's.
     shaper: Shaper,
     tables: Arc<SwitchTables>,
     servers: Vec<Neighbour>,
     types: TypeTable,
-    /// Not where servers answer clients themselves.
+    /// False if servers answer clients directly.
     sees_responses: bool,
     /// None with `--silence 0`.
     watch: Option<ServerWatch>,
-    /// Reports heard of each server's agent.
+    /// Number of reports of each server's agent.
     heard: Vec<u64>,
     generation: u64,
     next_reach: Instant,
@@ -274,7 +274,7 @@ enum RelayError {
 }
 
 impl Relay {
-    /// Until stopped; all that was counted. An error stops the control plane too.
+    /// Runs until `stopped`, and returns all counts. An error stops the control plane too.
     fn run(mut self, stopped: &AtomicBool) -> Result<Value> {
         while !stopped.load(Ordering::Acquire) {
             thread::sleep(ROUND);
@@ -290,7 +290,7 @@ impl Relay {
         Ok(self.all_counts(&self.switch.registers()?.counts))
     }
 
-    /// Registers one way, new tables the other.
+    /// Passes registers to the control plane, and new tables to the program.
     fn round(&mut self) -> Result<(), RelayError> {
         let registers = self.switch.registers()?;
         let now_ns = Clock::global().now_ns();
@@ -310,7 +310,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Enters the type bytes that came for the first time, while there is room.
+    /// Adds the new type bytes while there is room, and returns whether there were any.
     fn has_new_types(&mut self, registers: &Registers) -> bool {
         let known = self.types.bytes().len();
         for &byte in &registers.unknown_bytes {
@@ -325,7 +325,7 @@ impl Relay {
         Ok(self.switch.publish(&tables)?)
     }
 
-    /// Servers may have other Ethernet addresses than before, or be behind other interfaces. One that is not reached keeps what it had.
+    /// Updates the servers' next hops, since Ethernet addresses and interfaces can change. An unreachable server keeps its old one.
     fn reach_again(&mut self) -> Result<(), RelayError> {
         let again = self.servers.iter();
         let again = again.map(|server| known_again(*server)).collect();
@@ -353,7 +353,7 @@ impl Relay {
         }
     }
 
-    /// What both planes count.
+    /// The counts that both data planes have.
     fn common(&self, counts: &XdpCounts) -> PacketCounts {
         let mut common = PacketCounts {
             requests: counts.requests,
@@ -377,7 +377,7 @@ impl Relay {
         common
     }
 
-    /// What both planes count, and what only the kernel sees.
+    /// The counts that both data planes have, and those of the kernel alone.
     fn all_counts(&self, counts: &XdpCounts) -> Value {
         let mut all = status::counts(&self.common(counts));
         all["fragment"] = counts.fragment.into();
@@ -387,7 +387,7 @@ impl Relay {
     }
 }
 
-/// The watch that the settings want, which asks from this port.
+/// Makes the watch of the settings, which sends its questions from `port`; none without `silence`.
 fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch>> {
     let Some(silent_ns) = settings.silent_ns else {
         return Ok(None);
@@ -402,7 +402,7 @@ fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch
     Ok(Some(watch.seeing_responses(settings.direct.is_none())))
 }
 
-/// How a server is reached now; one that is not keeps what it had.
+/// The server's current next hop; the old one if the server is unreachable.
 pub(super) fn known_again(server: Neighbour) -> Neighbour {
     let again: Result<Neighbour, NeighbourError> = neighbour_of(server.address, Duration::ZERO);
     again.unwrap_or(server)

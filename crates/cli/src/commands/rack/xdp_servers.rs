@@ -1,4 +1,4 @@
-//! Which servers of the switch in the kernel answer: the program counts, the policy decides, and a socket asks those that are silent.
+//! Watches which servers of the switch in the kernel answer: the program counts, the policy decides, and a socket questions silent servers.
 
 use headway_net::header::{Flag, Header};
 use headway_policy::MAX_WORKERS;
@@ -7,27 +7,27 @@ use headway_rack::PacketCounts;
 use headway_xdp::{Registers, ServerRegisters};
 use std::net::{SocketAddr, UdpSocket};
 
-/// UNKNOWN: a server need not tell it from an empty request of a client.
+/// UNKNOWN: a server may treat the question like a client's empty request.
 const QUESTION_TYPE: u8 = 255;
-/// The index by which the program knows the answer, and leaves it to this socket.
+/// The index by which the program recognises the answer and passes it to this socket.
 const QUESTION_INDEX: u32 = 0;
 
-/// Watches servers by what the program counted.
+/// Watches servers by the program's counts.
 pub(super) struct ServerWatch {
     liveness: Liveness,
     /// The switch's own port.
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
-    /// Not where servers answer clients themselves: then silence after a request says nothing.
+    /// False if servers answer clients directly: silence after a request then has no meaning.
     sees_responses: bool,
-    /// The program's counts at the last look.
+    /// The program's counts in the last round.
     seen: Vec<ServerRegisters>,
-    /// Only what servers are about: those that left, returned, were asked.
+    /// Only the counts about servers: left, returned, asked.
     counts: PacketCounts,
 }
 
 impl ServerWatch {
-    /// `socket` does not block.
+    /// `socket` must be non-blocking.
     pub(super) fn new(liveness: Liveness, socket: UdpSocket, servers: Vec<SocketAddr>) -> Self {
         Self {
             liveness,
@@ -39,13 +39,13 @@ impl ServerWatch {
         }
     }
 
-    /// The same, where responses pass the switch or where they do not.
+    /// Sets whether responses pass the switch.
     pub(super) fn seeing_responses(mut self, sees: bool) -> Self {
         self.sees_responses = sees;
         self
     }
 
-    /// Hears what servers did since the last look, and does what is due.
+    /// Updates the servers' liveness from the new counts, and sends the questions that are due.
     pub(super) fn look(&mut self, now_ns: u64, registers: &Registers) {
         self.hear_answers();
         for number in 0..self.servers.len() {
@@ -55,7 +55,7 @@ impl ServerWatch {
             if now.answered > before.answered {
                 self.liveness.heard(server);
             }
-            // Of what was sent before an answer in the same round nothing is known.
+            // The counts do not show whether a request was sent before or after an answer of the same round.
             if self.sees_responses && now.sent > before.sent && now.unanswered() > 0 {
                 self.liveness.sent(server, now_ns);
             }
@@ -70,7 +70,7 @@ impl ServerWatch {
         }
     }
 
-    /// Whatever a server sends here, it lives.
+    /// Any packet from a server shows that it is alive.
     fn hear_answers(&mut self) {
         let mut answer = [0; 64];
         loop {
@@ -80,7 +80,7 @@ impl ServerWatch {
                         self.liveness.heard(ServerId(number as u16));
                     }
                 }
-                // A server's machine says that nobody listens there.
+                // The server's machine reports a closed port.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}
                 Err(_) => return,
             }
@@ -94,15 +94,15 @@ impl ServerWatch {
             index: QUESTION_INDEX,
             time_ns: 0,
         };
-        // Not sent, or not answered: either way the next one follows.
+        // A failed send counts like a missing answer: the next question follows.
         let _ = self
             .socket
             .send_to(&question.encode(), self.servers[number]);
         self.counts.asked += 1;
     }
 
-    /// A server's agent reported: the server lives, and has `cores`; with 0 it takes no more requests. Another report is expected within
-    /// the time of silence.
+    /// Handles a report of a server's agent: the server is alive and has `cores`; with 0 it takes no more requests. The next report must
+    /// come within the time of silence.
     pub(super) fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
         let before = self.liveness.cores(server);
         self.liveness.heard(server);
@@ -120,7 +120,7 @@ impl ServerWatch {
         self.counts.returned += u64::from(before == 0);
     }
 
-    /// The cores that each server counts as having, 0 while it is silent.
+    /// The cores that each server counts for, 0 while it is silent.
     pub(super) fn cores(&self) -> Vec<usize> {
         let servers = 0..self.servers.len() as u16;
         servers
@@ -128,7 +128,7 @@ impl ServerWatch {
             .collect()
     }
 
-    /// Adds how many servers left, returned and were asked.
+    /// Adds the numbers of servers that left, returned and were asked.
     pub(super) fn add_to(&self, counts: &mut PacketCounts) {
         counts.left += self.counts.left;
         counts.returned += self.counts.returned;

@@ -15,7 +15,7 @@ pub(super) struct HostedFlags {
     /// Run on the cores that a daemon (`headway host`) grants, as its application of this name: workers come and go
     #[arg(long, value_name = "NAME")]
     pub(super) host: Option<String>,
-    /// The daemon, by the socket at which applications register [default: that of the system, else that of this user]
+    /// The daemon's socket for applications [default: the system's, else this user's]
     #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<PathBuf>,
 }
