@@ -174,7 +174,7 @@ static __always_inline int request(struct step *s)
 }
 
 /* A packet to this switch's address. Each family calls it with `family` constant, so that the compiler makes a path for each: one path for both
- * costs a third of a packet. */
+ * costs 3 ns of 20. */
 static __always_inline int datagram(struct step *s, void *end, __u8 family, __u32 udp_most)
 {
 	struct frame *f = &s->f;
@@ -271,7 +271,7 @@ int rack(struct xdp_md *ctx)
 		return XDP_PASS;
 	/* Read once: this packet sees one generation, whatever the control plane writes meanwhile. */
 	__u32 copy = *(volatile __u64 *)&newest->generation & 1;
-	/* No address of a part of this is handed to a helper: the compiler would keep all of it on the stack, a tenth of a packet. */
+	/* No address of a part of this is handed to a helper: the compiler would keep all of it on the stack. */
 	struct step s = {
 		.ctx = ctx, .copy = copy,
 		.tables = bpf_map_lookup_elem(&tables, &copy), .own = bpf_map_lookup_elem(&registers, &zero),

@@ -5,8 +5,8 @@ use super::agents::{KEY, key_file};
 use super::errors::refused;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
 use super::racking_xdp::{
-    CLIENT, LISTEN, SERVERS, await_second, has_program, in_namespaces, rack_args, refused_by,
-    server_with, status, wire_to,
+    CLIENT, LISTEN, SERVERS, await_second, await_status, has_program, in_namespaces, rack_args,
+    refused_by, server_with, status, wire_to,
 };
 use super::serving::{Serving, count, figure};
 use serde_json::Value;
@@ -180,14 +180,17 @@ fn servers_that_stand_still_or_are_killed_leave_a_devices_turns() {
         std::thread::sleep(Duration::from_millis(500));
         rack.signal(1, libc::SIGSTOP);
         let left = await_second(ctl, "it leaves", |server| server["silent"] == true);
-        assert_eq!(left["counts"]["left"], 1, "{left}");
+        // On a busy machine a server may be silent for want of a processor, too.
+        assert!(left["counts"]["left"].as_u64() > Some(0), "{left}");
+        await_status(ctl, "it is asked", |status| {
+            status["counts"]["asked"].as_u64() > Some(0)
+        });
         rack.signal(1, libc::SIGCONT);
         let back = await_second(ctl, "it returns", |server| server["silent"] == false);
-        assert_eq!(back["counts"]["returned"], 1, "{back}");
-        assert!(back["counts"]["asked"].as_u64() > Some(0), "{back}");
+        assert!(back["counts"]["returned"].as_u64() > Some(0), "{back}");
         rack.signal(1, libc::SIGKILL);
         let killed = await_second(ctl, "it dies", |server| server["silent"] == true);
-        assert_eq!(killed["counts"]["left"], 2, "{killed}");
+        assert!(killed["counts"]["left"].as_u64() > Some(1), "{killed}");
         let run = rack.finish_load();
         // Only the requests that the server held at the two moments are lost.
         assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");

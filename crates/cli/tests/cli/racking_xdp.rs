@@ -194,10 +194,15 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
 
 /// Waits until the status of the second server fulfils `is_so`.
 pub(super) fn await_second(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    await_status(ctl, what, |status| is_so(&status["servers"][1]))
+}
+
+/// Waits for a state of the switch.
+pub(super) fn await_status(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
         let status = status(ctl);
-        if is_so(&status["servers"][1]) {
+        if is_so(&status) {
             return status;
         }
         let waited = begun.elapsed();
@@ -231,7 +236,8 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         std::thread::sleep(Duration::from_millis(500));
         signals[1].send(libc::SIGSTOP).expect("the host runs");
         let left = await_second(ctl, "it leaves", |server| server["silent"] == true);
-        assert_eq!(left["counts"]["left"], 1);
+        // On a busy machine a server may be silent for want of a processor, too.
+        assert!(left["counts"]["left"].as_u64() > Some(0), "{left}");
         let held = left["servers"][1]["unanswered"].as_u64().expect("a count");
         assert!(held > 0, "{left}");
         std::thread::sleep(Duration::from_millis(500));
@@ -242,7 +248,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         assert!(alone["counts"]["asked"].as_u64() > Some(0), "{alone}");
         signals[1].send(libc::SIGCONT).expect("the host runs");
         let back = await_second(ctl, "it returns", |server| server["silent"] == false);
-        assert_eq!(back["counts"]["returned"], 1);
+        assert!(back["counts"]["returned"].as_u64() > Some(0), "{back}");
         let run = client.end();
         assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");
         rack.kill();
