@@ -133,14 +133,14 @@ fn serve(datapath: impl Datapath, ready: &std::sync::mpsc::Sender<()>, stop: &At
     while !stop.load(Ordering::Relaxed) {
         rxs[0].poll(0, &mut scratch, &pool, &mut free, &mut out, 64);
         for mut slot in out.drain(..) {
-            // What the kernel has no room for is lost.
+            // The kernel drops a response for which it has no room.
             let _ = txs[0].send(&pool, &mut slot, 0);
             free.give(slot);
         }
     }
 }
 
-/// The least that can be done: addresses and ports swapped, a call for a burst.
+/// The cheapest echo: it swaps addresses and ports, with one call per burst.
 fn bare(ready: &std::sync::mpsc::Sender<()>, stop: &AtomicBool) {
     let mut port = XskPort::open("p2").expect("AF_XDP");
     let host = HostAddress {
@@ -210,7 +210,7 @@ fn ask(to: &str) -> EchoResult {
             answered += 1;
             last = Instant::now();
         }
-        // Lost ones make room again.
+        // Lost requests give their place in the window back.
         if last.elapsed() > Duration::from_millis(50) {
             under_way = 0;
             last = Instant::now();
