@@ -2,7 +2,7 @@
 //! kernel, before the network stack sees a packet.
 //!
 //! The program is C ([`bpf/rack.bpf.c`](https://github.com/headway/headway/tree/main/crates/xdp/bpf)). [`compile`] builds it with clang
-//! when it is needed; [`XdpSwitch`] loads it, attaches it to interfaces, and exchanges tables and registers with it.
+//! on demand; [`XdpSwitch`] loads it, attaches it to interfaces, and exchanges tables and registers with it.
 //!
 //! | concern | file |
 //! |---|---|
