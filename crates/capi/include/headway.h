@@ -144,9 +144,9 @@ struct headway_options {
     const char *listen;
     // The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     const struct headway_class *classes;
-    // How many classes there are, at most HEADWAY_MAX_CLASSES.
+    // The number of classes, at most HEADWAY_MAX_CLASSES.
     size_t class_count;
-    // How many workers; 0 for 1.
+    // The number of workers; 0 for 1.
     uint32_t workers;
     // Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
     uint32_t resume;
@@ -154,7 +154,7 @@ struct headway_options {
     uint32_t layout;
     // Whether threads are bound to cores: HEADWAY_PIN_...
     uint32_t pin;
-    // What threads without work do: HEADWAY_IDLE_...
+    // The behaviour of threads without work: HEADWAY_IDLE_...
     uint32_t idle;
     // The mechanism that interrupts requests, if the policy does so: HEADWAY_PREEMPT_...
     uint32_t preempt;
@@ -219,7 +219,7 @@ struct headway_stats {
     uint64_t refused_draining;
     // Requests accepted but given up when the deadline of a shutdown was over.
     uint64_t abandoned;
-    // How often a request was interrupted.
+    // Interruptions of requests.
     uint64_t preemptions;
     // Responses that the system refused to send.
     uint64_t unsent;
@@ -241,7 +241,7 @@ struct headway_class_stats {
     uint64_t cpu_ns;
     // How often the policy asked a running request to yield.
     uint64_t preemptions_asked;
-    // How often a request was interrupted.
+    // Interruptions of requests.
     uint64_t preemptions;
     // Requests that ran for more than 20 us after they were asked to yield, and ended without meeting a probe. The server names a class
     // once, on standard error, if all its requests do so.
@@ -395,10 +395,10 @@ uint32_t headway_abi_version(void);
 // Signals may reach the server's threads too: block the signals that the program waits for before this call.
 //
 // # Safety
-// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be called, with its context
-// and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE,
-// handle_request may resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction
-// (docs/c-api.md, "Interrupting by signal").
+// `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
+// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
+// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+// "Interrupting by signal").
 int headway_start(const struct headway_options *options,
                   const struct headway_service *service,
                   struct headway_server **server);

@@ -95,9 +95,9 @@ pub struct HeadwayOptions {
     pub listen: *const c_char,
     /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     pub classes: *const HeadwayClass,
-    /// How many classes there are, at most HEADWAY_MAX_CLASSES.
+    /// The number of classes, at most HEADWAY_MAX_CLASSES.
     pub class_count: usize,
-    /// How many workers; 0 for 1.
+    /// The number of workers; 0 for 1.
     pub workers: u32,
     /// Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
     pub resume: u32,
@@ -105,7 +105,7 @@ pub struct HeadwayOptions {
     pub layout: u32,
     /// Whether threads are bound to cores: HEADWAY_PIN_...
     pub pin: u32,
-    /// What threads without work do: HEADWAY_IDLE_...
+    /// The behaviour of threads without work: HEADWAY_IDLE_...
     pub idle: u32,
     /// The mechanism that interrupts requests, if the policy does so: HEADWAY_PREEMPT_...
     pub preempt: u32,

@@ -29,10 +29,10 @@ pub struct HeadwayServer(runtime::Server);
 /// Signals may reach the server's threads too: block the signals that the program waits for before this call.
 ///
 /// # Safety
-/// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be called, with its context
-/// and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE,
-/// handle_request may resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction
-/// (docs/c-api.md, "Interrupting by signal").
+/// `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
+/// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
+/// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+/// "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
     options: *const HeadwayOptions,

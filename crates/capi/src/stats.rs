@@ -26,7 +26,7 @@ pub struct HeadwayStats {
     pub refused_draining: u64,
     /// Requests accepted but given up when the deadline of a shutdown was over.
     pub abandoned: u64,
-    /// How often a request was interrupted.
+    /// Interruptions of requests.
     pub preemptions: u64,
     /// Responses that the system refused to send.
     pub unsent: u64,
@@ -74,7 +74,7 @@ pub struct HeadwayClassStats {
     pub cpu_ns: u64,
     /// How often the policy asked a running request to yield.
     pub preemptions_asked: u64,
-    /// How often a request was interrupted.
+    /// Interruptions of requests.
     pub preemptions: u64,
     /// Requests that ran for more than 20 us after they were asked to yield, and ended without meeting a probe. The server names a class
     /// once, on standard error, if all its requests do so.

@@ -18,7 +18,7 @@ pub(crate) mod rest {
     pub(crate) const RUNNING: usize = 2;
 }
 
-/// How a job ended. The values are those of [`rest`].
+/// The end of a job. The values are those of [`rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Ended {

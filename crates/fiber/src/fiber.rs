@@ -19,7 +19,7 @@ use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn<J> {
     /// The body returned. This is the job; the fiber can take the next one.

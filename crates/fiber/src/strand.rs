@@ -44,7 +44,7 @@ pub struct Strand<H: 'static> {
     bound: PhantomData<*mut H>,
 }
 
-/// The strands of one scheduler, which all have heads of one type: a static variable, by whose address they are told from other fibers.
+/// The strands of one scheduler, which all have heads of one type. A kind is a static variable, whose address distinguishes its strands from other fibers.
 #[derive(Debug)]
 pub struct StrandKind<H: 'static> {
     /// Two variables without a size could have one address.

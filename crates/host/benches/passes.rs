@@ -293,7 +293,7 @@ impl Kthread {
         self.until_running();
     }
 
-    /// Those of a revocation.
+    /// The bare calls of a revocation.
     fn revoke(&self, pid: i32) {
         self.lines.orders(0).revoke();
         // SAFETY: three integers.

@@ -191,7 +191,7 @@ pub(crate) fn sealed(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> 
     let raw =
         unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     checked(raw, "make shared memory")?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just made, and no other value owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: an open descriptor and an integer.
     let sized = unsafe { libc::ftruncate(raw, bytes as libc::off_t) };

@@ -96,7 +96,7 @@ impl ClientMessage {
     /// Reads a packet.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// The fault, in a sentence.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let message: Self = serde_json::from_slice(bytes).map_err(|error| {
             format!(
@@ -131,7 +131,7 @@ impl DaemonMessage {
     /// Reads a packet.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(bytes).map_err(|error| format!("the daemon's answer: {error}"))
     }

@@ -383,7 +383,7 @@ fn offer(at: SocketAddr) -> std::io::Result<(Vec<Answered>, u64)> {
     })
 }
 
-/// When each request is to be sent, and its class.
+/// Each request's intended send time, and its class.
 fn plan() -> Vec<(Duration, usize)> {
     let mut rng = Rng::new(7);
     let mut plan = Vec::new();

@@ -1,4 +1,4 @@
-//! What the switch does with each kind of packet, byte by byte, without sockets.
+//! The switch's handling of each kind of packet, byte by byte, without sockets.
 
 mod common;
 

@@ -215,7 +215,7 @@ impl LiveRack {
         socket
     }
 
-    /// What the switch counted, and the requests that it has left.
+    /// The switch's counts, and the requests that it still has.
     fn stop(self) -> Ended {
         self.stopper.stop();
         assert!(self.stopped.load(Ordering::Acquire));

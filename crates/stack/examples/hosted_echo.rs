@@ -1,6 +1,7 @@
-//! UDP echo over a veth pair by bare `AF_XDP` frames, by an application behind a host's daemon that swaps addresses in its lanes, and by one with sockets of its stack in threads in user space: round
-//! trips one after the other, and requests per second of 64 under way. The client is the same each time, on the kernel's UDP in another namespace, and spins on a core. Where there are three cores the daemon
-//! has one of its own, and the application has one; else both share one. In turn, as root: `cargo run --release -p headway-stack --example hosted_echo`.
+//! UDP echo over a veth pair in three ways: by bare `AF_XDP` frames, by an application behind a host's daemon that swaps addresses in its lanes, and by one
+//! that uses its stack's sockets in user-space threads. It measures round trips one after the other, and requests per second with 64 under way. The client is
+//! the same each time, on the kernel's UDP in another namespace, and spins on a core. Where there are three cores the daemon has one of its own, and the
+//! application has one; else both share one. In turn, as root: `cargo run --release -p headway-stack --example hosted_echo`.
 #![expect(
     unsafe_code,
     reason = "threads in user space move between kthreads by a promise"

@@ -212,7 +212,7 @@ impl<T: ThreadParking> NetStack<T> {
         }
     }
 
-    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    /// The time until something is due, unless a packet comes first; `None` if nothing is.
     #[must_use]
     pub fn idle_for(&self) -> Option<Duration> {
         let mut core = self.locked();
@@ -294,7 +294,7 @@ impl StackCore {
         std::mem::replace(&mut self.told_sent, sent) != sent
     }
 
-    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    /// The time until something is due, unless a packet comes first; `None` if nothing is.
     fn due_in(&mut self) -> Option<Duration> {
         let now = self.now();
         let Self { iface, sockets, .. } = self;

@@ -17,7 +17,7 @@ use crate::kernel::{RuntimeShared, runtime_of};
 use crate::schedule::{Suspending, kthread_of, ready};
 use crate::sync::Ordering;
 
-/// How a thread ended: its result, or the payload of its panic.
+/// The end of a thread: its result, or the payload of its panic.
 type Ending<T> = Result<T, Box<dyn Any + Send>>;
 
 /// The payload with which [`JoinHandle::join`] fails when the runtime ended before the thread.
@@ -60,7 +60,7 @@ pub fn try_spawn<T: Send + 'static>(
 /// Starts a thread from outside.
 ///
 /// # Safety
-/// The body is not used after what it borrows is gone.
+/// The body is not used after its borrows end.
 pub(crate) unsafe fn spawn_from_outside<T: Send>(
     shared: &RuntimeShared,
     body: impl FnOnce() -> T + Send,

@@ -123,7 +123,7 @@ impl<T> ReadCell<T> {
 
     /// The value of a cell that is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: the cell owns it, and nobody reads it.
+        // SAFETY: the cell owns it, and no reader is left.
         unsafe { &mut **self.current.get_mut() }
     }
 }
@@ -178,7 +178,7 @@ impl Drop for OutsideRead<'_> {
 impl<T> Drop for ReadCell<T> {
     fn drop(&mut self) {
         let value = std::mem::replace(self.current.get_mut(), ptr::null_mut());
-        // SAFETY: the cell owns it, and nobody reads it.
+        // SAFETY: the cell owns it, and no reader is left.
         drop(unsafe { Box::from_raw(value) });
     }
 }

@@ -29,16 +29,16 @@ impl Migration {
     /// Makes the promise.
     ///
     /// # Safety
-    /// In no thread of the runtime does a function of this crate, one that calls it, or a probe stand between two uses of a thread-local
-    /// variable of `std` (`thread_local!`) in one function, in particular not inside [`LocalKey::with`](std::thread::LocalKey::with). No value
-    /// that is not `Send` and that belongs to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives
-    /// across such a call or probe. [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
+    /// No thread of the runtime may call into this crate, or meet a probe, between two uses of a thread-local variable of `std` (`thread_local!`) in one
+    /// function, in particular inside [`LocalKey::with`](std::thread::LocalKey::with). No value that is not `Send` and that belongs to the kernel thread (a
+    /// guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives across such a call or probe.
+    /// [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
     pub const unsafe fn allow() -> Migration {
         Migration(())
     }
 }
 
-/// How a [`Runtime`] is made.
+/// The options of a [`Runtime`].
 #[derive(Clone)]
 pub struct RuntimeBuilder {
     source: Arc<dyn CoreSource>,

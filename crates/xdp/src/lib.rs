@@ -27,7 +27,7 @@ mod switch;
 mod tables;
 mod ticks;
 
-/// How a driver runs the program.
+/// The driver's way to run the program.
 pub use aya::programs::XdpMode;
 pub use neighbours::{NeighbourError, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};

@@ -16,7 +16,7 @@ use headway_policy::rack::Cloning;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-/// How responses reach clients.
+/// The path of responses to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Through the switch: it replaces the client's address and index by its own, and puts them back into the response.
@@ -37,7 +37,7 @@ pub struct XdpSwitchConfig {
     pub port: u16,
     /// Declared types: the type bytes 0 to `types` − 1. All others are UNKNOWN.
     pub types: u16,
-    /// How responses reach clients.
+    /// The path of responses to clients.
     pub mode: Mode,
     /// The rule for cloning.
     pub cloning: Cloning,

@@ -1,5 +1,6 @@
-//! Echo over a veth pair by the kernel's UDP, by a server's `AF_XDP` datapath, and by bare `AF_XDP` frames: round trips one after the other, and requests per second of 64 under way. The
-//! client is the same each time, on the kernel's UDP in another namespace. In turn, as root: `cargo run --release -p headway-xsk --example echo`.
+//! Echo over a veth pair by the kernel's UDP, by a server's `AF_XDP` datapath, and by bare `AF_XDP` frames. It measures round trips one after the other, and
+//! requests per second with 64 under way. The client is the same each time, on the kernel's UDP in another namespace. In turn, as root: `cargo run --release -p
+//! headway-xsk --example echo`.
 
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;

@@ -17,7 +17,7 @@ pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and no other value owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -178,7 +178,7 @@ fn control(number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and no other value owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: the kernel reads and writes a request of this type and the value that it points to, which both live through the call.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), number, &raw mut *request) })

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A core that got or lost a tenant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TenancyChange {
-    /// When, ns.
+    /// The time of the change, ns.
     pub at_ns: u64,
     /// The core, by the kernel's number.
     pub core: usize,
@@ -24,7 +24,7 @@ pub struct TenancyChange {
 pub struct CoreReport {
     /// The kernel's number of the core.
     pub core: usize,
-    /// Who has it.
+    /// The application that has it.
     pub app: Option<String>,
     /// Whether the tenant was ordered to leave.
     pub leaving: bool,
