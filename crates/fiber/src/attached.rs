@@ -108,8 +108,8 @@ impl Attached {
         local::move_deadline(tsc);
     }
 
-    /// Sets the function that decides, at the end of a self-timed slice, whether the fiber goes on, and its argument. It runs on the fiber's stack, in
-    /// a no-preempt section; a fiber that goes on is not switched. Null for none: then each end of a slice suspends the fiber.
+    /// Sets the function that decides, at the end of a self-timed slice, whether the fiber continues, and its argument. It runs on the fiber's stack,
+    /// in a no-preempt section; a fiber that continues is not switched. Null for none: then each end of a slice suspends the fiber.
     ///
     /// # Safety
     /// Until another call, `data` is a valid argument of the function whenever a fiber of this thread meets a probe. The function needs less than half

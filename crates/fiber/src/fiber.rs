@@ -171,7 +171,7 @@ impl<J> Fiber<J> {
     /// The caller must not be inside a no-preempt section, which would count for the fiber.
     ///
     /// # Panics
-    /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body goes on here.
+    /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body resumes here.
     #[inline(always)]
     pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
         let control = self.control();
@@ -191,7 +191,7 @@ impl<J> Fiber<J> {
     /// Resumes the suspended job, until it is done or suspended again.
     ///
     /// # Panics
-    /// The fiber is not suspended. A panic of the body goes on here.
+    /// The fiber is not suspended. A panic of the body resumes here.
     ///
     /// # Safety
     /// The caller is not the destructor of a thread-local variable: the suspended job may hold references to variables that are dropped already.

@@ -59,7 +59,7 @@ pub struct RackSwitch<S> {
     pub(crate) types: TypeTable,
     pub(crate) counts: PacketCounts,
     limits: SwitchLimits,
-    /// The slot at which the search for expired requests goes on.
+    /// The slot at which the search for expired requests continues.
     sweep_at: usize,
 }
 

@@ -122,7 +122,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
             }
         }
     }
-    // The fiber's code goes on in this section.
+    // The fiber's code continues in this section.
     std::mem::forget(section);
     // SAFETY: the thread that runs, in the section.
     let kthread = unsafe { kthread_of(me) };

@@ -21,7 +21,7 @@ const SPINS: u32 = 100;
 
 /// Mutual exclusion, as [`std::sync::Mutex`], for threads of a runtime.
 ///
-/// A holder may wait, and go on in another kthread. Waiters come in turn, but a thread that runs may overtake them. A panic does not poison the lock.
+/// A holder may wait, and resume on another kthread. Waiters come in turn, but a thread that runs may overtake them. A panic does not poison the lock.
 /// Threads of the operating system may use it too: they wait without a queue.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {

@@ -29,9 +29,9 @@ impl Migration {
     /// Makes the promise.
     ///
     /// # Safety
-    /// No thread of the runtime may call into this crate, or meet a probe, between two uses of a thread-local variable of `std` (`thread_local!`) in one
-    /// function, in particular inside [`LocalKey::with`](std::thread::LocalKey::with). No value that is not `Send` and that belongs to the kernel thread (a
-    /// guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives across such a call or probe.
+    /// No thread of the runtime may call into this crate, directly or indirectly, or meet a probe, between two uses of a thread-local variable of `std`
+    /// (`thread_local!`) in one function, in particular inside [`LocalKey::with`](std::thread::LocalKey::with). No value that is not `Send` and that belongs
+    /// to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives across such a call or probe.
     /// [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
     pub const unsafe fn allow() -> Migration {
         Migration(())
@@ -137,7 +137,7 @@ impl RuntimeBuilder {
 /// The number of kthreads.
 ///
 /// # Dropping
-/// Threads that run go on to their next scheduling point, and the kthreads end. Threads that have not ended by then never resume: they are abandoned, with
+/// Running threads continue to their next scheduling point, and the kthreads end. Threads that have not ended by then never resume: they are abandoned, with
 /// all values on their stacks, as at the end of a process. A waiter outside gets [`Abandoned`](crate::Abandoned) for such a thread. Handles of ended threads
 /// stay valid.
 pub struct Runtime {

@@ -154,7 +154,7 @@ impl Links {
         self.sleep_until_granted(kthread)
     }
 
-    /// Gives the core back, unless there is work after all. Returns the grant under which the kthread goes on.
+    /// Gives the core back, unless there is work after all. Returns the grant under which the kthread continues.
     pub(super) fn leave(
         &self,
         kthread: usize,
