@@ -10,25 +10,25 @@
 #include "headway_preempt.h"
 
 
-// An interrupted request goes on at the worker that began it.
+// An interrupted request resumes at the worker that began it.
 #define HEADWAY_RESUME_OWN_WORKER 0
 
-// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
+// An interrupted request resumes at any worker with time for it, as in the papers. Its code may hold nothing of its thread over a probe: see
 // docs/c-api.md, "Threads".
 #define HEADWAY_RESUME_ANYWHERE 1
 
 // Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 #define HEADWAY_PREEMPT_PROBES 0
 
-// Where the dispatcher interrupts, it sends SIGURG: at any instruction, for code without probes. It costs microseconds at both ends, and
-// needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
+// The dispatcher interrupts by SIGURG, at any instruction, for code without probes. That costs microseconds at both ends, and needs
+// HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says which code may be interrupted this way.
 #define HEADWAY_PREEMPT_SIGNAL 1
 
 // Requests are interrupted wherever they can be.
 #define HEADWAY_FEEDBACK_OFF 0
 
-// Requests are interrupted between headway_feedback_start() and headway_feedback_finished() only; those that say nothing are short, and run to
-// their end.
+// Requests are interrupted only between headway_feedback_start() and headway_feedback_finished(). Requests without these calls count as short and run
+// to their end.
 #define HEADWAY_FEEDBACK_HEEDED 1
 
 // The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
@@ -58,7 +58,7 @@
 // The most classes a server may have.
 #define HEADWAY_MAX_CLASSES 255
 
-// Long are the classes of ten times the shortest one's service time or more.
+// The class is long if its service time is at least ten times the shortest one's.
 #define HEADWAY_CLASS_AUTO 0
 
 // The class is not long.
@@ -70,13 +70,13 @@
 // The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
 #define HEADWAY_MAX_REPLY_BYTES 1990
 
-// Version of this interface. Programs of an earlier version go on working with a library that has the same.
+// Version of this interface. A program keeps working with any library of the same version.
 #define HEADWAY_ABI_VERSION 1
 
 // Bytes of the wire header that every datagram begins with: docs/wire.md.
 #define HEADWAY_HEADER_BYTES 10
 
-// It went well.
+// Success.
 #define HEADWAY_OK 0
 
 // An argument is null, out of range, or of a later version than the library.
@@ -85,7 +85,7 @@
 // The policy's name or one of its parameters is wrong.
 #define HEADWAY_E_POLICY -2
 
-// The address is not one, or cannot be listened on.
+// The address is malformed, or cannot be listened on.
 #define HEADWAY_E_ADDRESS -3
 
 // setup or setup_worker did not return 0.
@@ -97,36 +97,36 @@
 // A handler did not return in time; its thread was left behind.
 #define HEADWAY_E_STUCK -6
 
-// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client was told so.
+// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
 #define HEADWAY_E_TOO_LARGE -7
 
-// A mistake in Headway itself: a thread of the server's, or this call, panicked.
+// A bug in Headway itself: a thread of the server, or this call, panicked.
 #define HEADWAY_E_INTERNAL -8
 
-// headway_recv() has no request: the server has ended; or nothing is to begin now beside the requests that the loop holds. Or a thread that is
-// joined never ends, since its runtime was stopped.
+// headway_recv() has no request: the server has ended, or no other may begin beside the requests that the loop holds. Or a joined thread never
+// ends, since its runtime was stopped.
 #define HEADWAY_E_NONE -9
 
 // A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 struct headway_request;
 
-// Where a loop (headway_service.serve) takes its requests from: valid until it returns, for the loop alone.
+// The source of a loop's requests (headway_service.serve): valid until the loop returns, for that loop alone.
 struct headway_requests;
 
-// A server that runs.
+// A running server.
 struct headway_server;
 
 // A class of requests.
 struct headway_class {
-    // What reports call it.
+    // Its name in reports.
     const char *name;
     // Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
     uint64_t mean_ns;
 };
 
-// What else policies may be told of a class. All of it may stay 0.
+// Further hints about a class for policies. All fields may stay 0.
 struct headway_class_hint {
-    // How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    // The class's latency target in the server, ns, by which edf and shinjuku-mq rank requests; 0 for several of its service times.
     uint64_t slo_ns;
     // Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
     uint32_t length;
@@ -134,7 +134,7 @@ struct headway_class_hint {
     uint32_t reserved;
 };
 
-// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
+// A server's options. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 struct headway_options {
     // sizeof(struct headway_options).
     size_t size;
@@ -144,70 +144,70 @@ struct headway_options {
     const char *listen;
     // The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     const struct headway_class *classes;
-    // How many classes there are, at most HEADWAY_MAX_CLASSES.
+    // The number of classes, at most HEADWAY_MAX_CLASSES.
     size_t class_count;
-    // How many workers; 0 for 1.
+    // The number of workers; 0 for 1.
     uint32_t workers;
-    // Where interrupted requests go on: HEADWAY_RESUME_... They change threads only if asked for.
+    // Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
     uint32_t resume;
-    // Who carries the dispatcher out: HEADWAY_LAYOUT_...
+    // Which threads run the dispatcher: HEADWAY_LAYOUT_...
     uint32_t layout;
     // Whether threads are bound to cores: HEADWAY_PIN_...
     uint32_t pin;
-    // What threads without work do: HEADWAY_IDLE_...
+    // The behaviour of threads without work: HEADWAY_IDLE_...
     uint32_t idle;
-    // By what requests are interrupted, where the policy does so: HEADWAY_PREEMPT_...
+    // The mechanism that interrupts requests, if the policy does so: HEADWAY_PREEMPT_...
     uint32_t preempt;
-    // Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
+    // The most requests that wait in one queue; further ones are refused. 0 for 1024.
     size_t queue_limit;
-    // Of the stack that a request has where the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only what is touched takes memory.
+    // The size of a request's stack if the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only touched pages take
+    // memory.
     size_t stack_bytes;
-    // Of the policy's own randomness.
+    // The seed of the policy's own randomness.
     uint64_t seed;
-    // Whether requests say where they may be interrupted: HEADWAY_FEEDBACK_...
+    // Whether requests state where they may be interrupted: HEADWAY_FEEDBACK_...
     uint32_t feedback;
     // 0.
     uint32_t reserved;
-    // What else is known of the classes: one element a class, in the same order; null for nothing.
+    // Hints about the classes: one element per class, in the same order; null for none.
     const struct headway_class_hint *class_hints;
-    // By what the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of the
-    // header; null for "flow".
+    // The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
+    // the header; null for "flow".
     const char *steer;
 };
 
-// What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
-// the functions.
+// The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave
+// one of the functions.
 struct headway_service {
     // sizeof(struct headway_service).
     size_t size;
     // Handed to each of the functions. Used by all threads.
     void *context;
-    // Called once by headway_start(), before any thread is there; may be null. 0, or the server does not start.
+    // Called once by headway_start(), before any thread exists; may be null. The server starts only if it returns 0.
     int (*setup)(void *context);
-    // Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is
-    // pinned to, or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. 0, or the server does not
-    // start.
+    // Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is pinned to,
+    // or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. The server starts only if it returns 0.
     int (*setup_worker)(void *context, unsigned int worker, int core);
-    // Answers a request; called by all workers at once. Null if `serve` is not. Interrupted at its probes, and gone on with elsewhere unless
-    // headway_options.resume says otherwise. A request it does not answer is answered with no payload.
+    // Answers a request; called by all workers at once. Null if `serve` is not. It is interrupted at its probes, and resumes where
+    // headway_options.resume says. A request that it leaves unanswered gets an answer without payload.
     void (*handle_request)(void *context, struct headway_request *request);
     // Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
     // one thread at a time with a dispatcher, by all workers without; never interrupted. Negative for unknown.
     int (*classify)(void *context, const uint8_t *datagram, size_t length);
-    // In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds none.
-    // Called once by each worker's thread as the server starts, and again for each request that begins while the worker's loops are all in the middle of others.
-    // One that returns earlier fails the requests that it holds.
+    // In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds
+    // none. Called once by each worker's thread as the server starts, and again for each request that begins while all of the worker's loops are busy with
+    // others. A loop that returns earlier fails the requests that it holds.
     void (*serve)(void *context, struct headway_requests *requests);
 };
 
-// What a server has done since it started. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different
-// kinds are read one after the other, so they agree exactly only when the server is at rest.
+// A server's counts since its start. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different kinds are
+// read one after the other, so they agree exactly only when the server is at rest.
 struct headway_stats {
     // sizeof(struct headway_stats).
     size_t size;
     // Datagrams taken from the network.
     uint64_t received;
-    // Requests run to their end, whatever the handler answered.
+    // Requests run to their end, with any answer.
     uint64_t answered;
     // Requests refused because the queue of their class was full.
     uint64_t shed;
@@ -219,9 +219,9 @@ struct headway_stats {
     uint64_t refused_draining;
     // Requests accepted but given up when the deadline of a shutdown was over.
     uint64_t abandoned;
-    // How often a request was interrupted.
+    // Interruptions of requests.
     uint64_t preemptions;
-    // Responses that the system did not take.
+    // Responses that the system refused to send.
     uint64_t unsent;
     // Datagrams that the kernel dropped because the server did not take them in time.
     uint64_t kernel_drops;
@@ -229,7 +229,7 @@ struct headway_stats {
     uint64_t preemptions_asked;
 };
 
-// What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
+// A server's counts for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
 struct headway_class_stats {
     // sizeof(struct headway_class_stats).
     size_t size;
@@ -237,17 +237,17 @@ struct headway_class_stats {
     uint64_t answered;
     // Requests refused because the queue was full.
     uint64_t shed;
-    // Time the handlers took in all, ns.
+    // The handlers' total time, ns.
     uint64_t cpu_ns;
     // How often the policy asked a running request to yield.
     uint64_t preemptions_asked;
-    // How often a request was interrupted.
+    // Interruptions of requests.
     uint64_t preemptions;
-    // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
-    // names a class once, on standard error, where this is all that its requests do.
+    // Requests that ran for more than 20 us after they were asked to yield, and ended without meeting a probe. The server names a class
+    // once, on standard error, if all its requests do so.
     uint64_t overruns;
-    // How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
-    // requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    // How often a request yielded at the end of a section in which it was asked to yield and could not. The following fields count, by kind
+    // of section, how often a section kept a request from yielding, and for how long in all until it yielded or ended.
     uint64_t lock_yields;
     // In a section that the program opened by name.
     uint64_t held_no_preempt;
@@ -302,14 +302,14 @@ size_t headway_length(struct headway_request *request);
 // As headway_buffer().
 unsigned int headway_class_of(struct headway_request *request);
 
-// The worker that began the request: an index for data kept per worker. It stays the same when the request goes on elsewhere, so
-// such data is used by another thread then.
+// The worker that began the request: an index for data kept per worker. It stays the same when the request resumes elsewhere, so another
+// thread uses such data then.
 //
 // # Safety
 // As headway_buffer().
 unsigned int headway_worker(struct headway_request *request);
 
-// The time field of the request's wire header, ns: by it a load generator says how much work a synthetic request stands for.
+// The time field of the request's wire header, ns: a load generator puts a synthetic request's amount of work there.
 //
 // # Safety
 // As headway_buffer().
@@ -330,20 +330,20 @@ int headway_reply(struct headway_request *request,
 // As headway_buffer().
 int headway_reply_in_place(struct headway_request *request, size_t length);
 
-// Answers that the service could not do it, without payload.
+// Answers that the service failed, without payload.
 //
 // # Safety
 // As headway_buffer().
 void headway_fail(struct headway_request *request);
 
-// Answers that this is no request of the service's, without payload.
+// Answers that the request is malformed for this service, without payload.
 //
 // # Safety
 // As headway_buffer().
 void headway_bad_request(struct headway_request *request);
 
-// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
+// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted only in this
+// part, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 //
 // # Safety
 // As headway_buffer().
@@ -355,23 +355,23 @@ void headway_feedback_start(struct headway_request *request);
 // As headway_buffer().
 void headway_feedback_finished(struct headway_request *request);
 
-// Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
-// nothing where nothing is interrupted; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next
-// headway_feedback_start(), if it is in no long part.
+// Suspends the calling request until the policy resumes it, for code that waits for another request. Does nothing under a policy that never
+// interrupts; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next headway_feedback_start(), if
+// it is in no long part.
 void headway_yield(void);
 
-// Writes the next request to `*request`; to be answered by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE says that
-// the server has ended: return then. While it holds some, HEADWAY_E_NONE says that nothing else is to begin now, or that the loop may not have more: answer one of them. A loop may
-// hold several, up to 16, where the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off. HEADWAY_E_NONE leaves headway_last_error() as
-// it is.
+// Writes the next request to `*request`; answer it by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE
+// says that the server has ended: return then. While it holds some, HEADWAY_E_NONE says that no other request may begin now, or that the loop is at its limit:
+// answer one of them. A loop may hold up to 16 if the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off.
+// HEADWAY_E_NONE leaves headway_last_error() as it is.
 //
 // # Safety
 // `requests` is null or what the loop was called with; `request` is null or can be written.
 int headway_recv(struct headway_requests *requests,
                  struct headway_request **request);
 
-// Answers the request with these bytes, as headway_reply(), and is finished with it, whatever is returned. The answer leaves when the loop waits in headway_recv(), or when the policy lets
-// this request go on. HEADWAY_E_ARGUMENT if the loop does not have the request.
+// Answers the request with these bytes, as headway_reply(), and finishes it, whatever the return value. The answer leaves when the loop waits in
+// headway_recv(), or when the policy resumes this request. HEADWAY_E_ARGUMENT if the loop does not have the request.
 //
 // # Safety
 // As headway_recv(); `request` came from it; `bytes` is null or has as many readable bytes as `length` says.
@@ -380,7 +380,7 @@ int headway_send(struct headway_requests *requests,
                  const void *bytes,
                  size_t length);
 
-// Is finished with the request, whose answer is what headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request() made it; an error without any of these.
+// Finishes the request with the answer of headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request(); an error without any of these.
 // HEADWAY_E_ARGUMENT if the loop does not have the request.
 //
 // # Safety
@@ -391,38 +391,38 @@ int headway_finish(struct headway_requests *requests,
 // The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.
 uint32_t headway_abi_version(void);
 
-// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to
-// take. Signals go to the server's threads too: block those that the program waits for before this call.
+// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to take.
+// Signals may reach the server's threads too: block the signals that the program waits for before this call.
 //
 // # Safety
-// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
-// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If
-// headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
-// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
+// `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
+// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
+// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+// "Interrupting by signal").
 int headway_start(const struct headway_options *options,
                   const struct headway_service *service,
                   struct headway_server **server);
 
-// The port the server listens on; 0 if `server` is null, with words for headway_last_error().
+// The port the server listens on; 0 if `server` is null, with a message in headway_last_error().
 //
 // # Safety
 // `server` is null, or came from headway_start() and was not stopped.
 uint16_t headway_port(const struct headway_server *server);
 
-// What the server has done so far.
+// The server's counts so far.
 //
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
 int headway_read_stats(const struct headway_server *server, struct headway_stats *stats);
 
-// What the server has done so far for one class; the number of classes stands for unknown.
+// The server's counts so far for one class; the number of classes stands for unknown.
 //
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
 int headway_read_class_stats(const struct headway_server *server, size_t index, struct headway_class_stats *stats);
 
-// Asks the server to drain, and returns at once: it answers what it has accepted and refuses what comes later. Takes a lock, so not for
-// signal handlers.
+// Asks the server to drain, and returns at once: it answers accepted requests and refuses later ones. It takes a lock, so do not call it in a
+// signal handler.
 //
 // # Safety
 // As headway_port().
@@ -434,9 +434,9 @@ int headway_request_stop(const struct headway_server *server);
 // As headway_port().
 int headway_wait(const struct headway_server *server);
 
-// Stops the server and frees its handle, whatever is returned: takes what was sent before, answers everything it accepted, ends its
-// threads. What is not begun after `deadline_ns` is given up. `stats` may be null; else it is told what the server did in all,
-// unless a handler did not return (HEADWAY_E_STUCK).
+// Stops the server and frees its handle, whatever the return value. The server takes the requests sent before, answers all that it
+// accepted, and ends its threads. Requests not begun after `deadline_ns` are given up. Unless `stats` is null it gets the server's total
+// counts, except when a handler did not return (HEADWAY_E_STUCK).
 //
 // # Safety
 // As headway_port(), and the handle is not used afterwards; `stats` is null or has as many bytes as its size says.
@@ -446,7 +446,7 @@ int headway_stop(struct headway_server *server,
 
 extern void *dlsym(void *handle, const char *symbol);
 
-// What went wrong in this thread's last call that failed, in English; empty before the first. Valid until the next call that fails.
+// The message of this thread's last failed call, in English; empty before the first. Valid until the next call that fails.
 const char *headway_last_error(void);
 
 #ifdef __cplusplus

@@ -13,31 +13,31 @@
 // A bounded queue of pointers between threads.
 struct headway_channel;
 
-// A pointer that is read often and replaced seldom. Reads write nothing that other kernel threads read.
+// A pointer that is read often and replaced seldom. Reads write to no cache line that other kernel threads read.
 struct headway_read_cell;
 
 // Kernel threads that run threads of the program.
 struct headway_runtime;
 
-// A thread that was not joined or detached yet.
+// A thread that has not been joined or detached yet.
 struct headway_thread;
 
-// A variable of which each thread of a runtime has its own, null at first. The program declares it static, since its address is its name.
+// A variable with one value per thread of a runtime, null at first. The program declares it static, since its address identifies it.
 struct headway_local {
     // Called with a thread's value when the thread ends, unless the value is null; may be null.
     void (*end)(void *value);
 };
 
-// How a runtime is made. 0 is every field's default.
+// A runtime's options. 0 is every field's default.
 struct headway_runtime_options {
     // sizeof(struct headway_runtime_options).
     size_t size;
-    // Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may go on in another kernel
-    // thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
+    // Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
+    // kernel thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
     size_t kthreads;
     // Usable bytes of each thread's stack; 64 KiB by default.
     size_t stack_bytes;
-    // How long a thread computes while others wait until its next probe interrupts it; 10 us by default.
+    // The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     uint64_t slice_ns;
 };
 
@@ -46,12 +46,12 @@ struct headway_mutex {
     uint64_t words[6];
 };
 
-// A condition that threads of a runtime wait for.
+// A condition variable for threads of a runtime.
 struct headway_condvar {
     uint64_t words[4];
 };
 
-// A number of permits.
+// A counting semaphore.
 struct headway_semaphore {
     uint64_t words[11];
 };
@@ -69,27 +69,27 @@ int headway_channel_create(size_t room,
                            void (*end)(void *value),
                            struct headway_channel **channel);
 
-// Sends a value, and waits for room. HEADWAY_E_NONE where the channel is closed: the value stays the caller's. Called by a thread of a runtime.
+// Sends a value, and waits for room. HEADWAY_E_NONE if the channel is closed: the value stays the caller's. Called by a thread of a runtime.
 //
 // # Safety
 // `channel` came from headway_channel_create() and was not freed.
 int headway_channel_send(const struct headway_channel *channel,
                          void *value);
 
-// Takes the oldest value, and waits for one. HEADWAY_E_NONE where there is none and the channel is closed. Called by a thread of a runtime.
+// Takes the oldest value, and waits for one. HEADWAY_E_NONE if the channel is empty and closed. Called by a thread of a runtime.
 //
 // # Safety
 // As headway_channel_send(); `value` can be written.
 int headway_channel_receive(const struct headway_channel *channel,
                             void **value);
 
-// Nothing is sent from now on. Values that are there can be received. Anybody may close, and again.
+// Closes the channel: no value can be sent from now on, and values in it can still be received. Any thread may call this, also repeatedly.
 //
 // # Safety
 // As headway_channel_send().
 int headway_channel_close(const struct headway_channel *channel);
 
-// Frees a channel that nobody uses any more, and ends the values that nobody took.
+// Frees an unused channel, and calls `end` for the values left in it.
 //
 // # Safety
 // `channel` is null, or as for headway_channel_send() and not used afterwards.
@@ -101,8 +101,8 @@ void headway_channel_free(struct headway_channel *channel);
 // `cell` can be written.
 int headway_read_cell_create(void *value, struct headway_read_cell **cell);
 
-// Calls `body(value, argument)` with the cell's value, which nobody gets back before `body` returns. `body` is short and calls no function of this
-// interface. Anybody may read.
+// Calls `body(value, argument)` with the cell's value, which stays valid until `body` returns. `body` must be short and call no function of this
+// interface. Any thread may read.
 //
 // # Safety
 // `cell` came from headway_read_cell_create() and was not freed. No exception leaves `body`.
@@ -110,7 +110,7 @@ int headway_read_cell_read(const struct headway_read_cell *cell,
                            void (*body)(void *value, void *argument),
                            void *argument);
 
-// Replaces the value, waits until every read of the old one has ended, and writes the old one to `*old`. Anybody may replace, but not within a read.
+// Replaces the value, waits until every read of the old one has ended, and writes the old one to `*old`. Any thread may replace, but not within a read.
 //
 // # Safety
 // As headway_read_cell_read(); `old` can be written.
@@ -118,19 +118,19 @@ int headway_read_cell_replace(const struct headway_read_cell *cell,
                               void *value,
                               void **old);
 
-// Frees a cell that nobody uses any more. Its value stays the program's.
+// Frees an unused cell. Its value stays the program's.
 //
 // # Safety
 // `cell` is null, or as for headway_read_cell_read() and not used afterwards.
 void headway_read_cell_free(struct headway_read_cell *cell);
 
-// The calling thread's value of the variable; null where it set none, or the caller is no thread of a runtime.
+// The calling thread's value of the variable; null if it set none, or the caller is no thread of a runtime.
 void *headway_local_get(const struct headway_local *local);
 
-// Sets the calling thread's value of the variable. The value before is not ended. Called by a thread of a runtime.
+// Sets the calling thread's value of the variable. `end` is not called for the previous value. Called by a thread of a runtime.
 //
 // # Safety
-// `local` can be read as long as threads run that set it.
+// `local` stays readable while threads that set it run.
 int headway_local_set(const struct headway_local *local, void *value);
 
 // Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
@@ -141,14 +141,14 @@ int headway_local_set(const struct headway_local *local, void *value);
 int headway_runtime_start(const struct headway_runtime_options *options,
                           struct headway_runtime **runtime);
 
-// Runs `body(argument)` in a thread of the runtime, and returns once it has. Threads that it spawned may go on.
+// Runs `body(argument)` in a thread of the runtime, and returns when the thread has ended. Threads that it spawned may still run.
 //
 // # Safety
 // `runtime` came from headway_runtime_start() and was not stopped. No exception leaves `body`.
 int headway_runtime_run(const struct headway_runtime *runtime, void (*body)(void *argument), void *argument);
 
-// Ends a runtime and frees its handle. Threads that have not ended never go on: whoever joins one gets HEADWAY_E_NONE. The caller is no thread of
-// the runtime.
+// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. The caller must not be a
+// thread of the runtime.
 //
 // # Safety
 // `runtime` is null or came from headway_runtime_start(), and is not used afterwards.
@@ -166,15 +166,15 @@ int headway_spawn(struct headway_thread **thread,
                   void *(*body)(void *argument),
                   void *argument);
 
-// Waits until the thread has ended, and frees its handle. What its function returned goes to `*result`, unless `result` is null. Any thread may wait,
-// also one of the operating system. HEADWAY_E_NONE: its runtime was stopped before.
+// Waits until the thread has ended, and frees its handle. Its function's return value goes to `*result`, unless `result` is null. Any thread may
+// wait, also one of the operating system. HEADWAY_E_NONE: its runtime was stopped before.
 //
 // # Safety
 // `thread` came from headway_spawn(), and is not used afterwards; `result` is null or can be written.
 int headway_join(struct headway_thread *thread,
                  void **result);
 
-// Frees a thread's handle; the thread goes on by itself.
+// Frees a thread's handle; the thread continues by itself.
 //
 // # Safety
 // `thread` came from headway_spawn(), and is not used afterwards.
@@ -186,10 +186,10 @@ void headway_thread_yield(void);
 // Suspends the thread for at least `ns`.
 void headway_thread_sleep(uint64_t ns);
 
-// Makes a free lock. It stays where it is.
+// Makes a free lock. It must not be moved.
 //
 // # Safety
-// `mutex` can be written, and nobody uses it yet.
+// `mutex` can be written, and no thread uses it yet.
 void headway_mutex_init(struct headway_mutex *mutex);
 
 // Takes the lock, and waits for it without limit. A holder that takes it again waits for ever.
@@ -198,7 +198,7 @@ void headway_mutex_init(struct headway_mutex *mutex);
 // headway_mutex_init() was called.
 void headway_mutex_lock(struct headway_mutex *mutex);
 
-// Takes the lock if it is free; whether it was.
+// Takes the lock if it is free; returns whether it was.
 //
 // # Safety
 // As headway_mutex_lock().
@@ -210,20 +210,20 @@ bool headway_mutex_try_lock(struct headway_mutex *mutex);
 // The calling thread holds it.
 void headway_mutex_unlock(struct headway_mutex *mutex);
 
-// Makes a condition for which nobody waits. It stays where it is.
+// Makes a condition variable without waiters. It must not be moved.
 //
 // # Safety
-// `condvar` can be written, and nobody uses it yet.
+// `condvar` can be written, and no thread uses it yet.
 void headway_condvar_init(struct headway_condvar *condvar);
 
-// Releases the lock, waits until somebody notifies, and takes the lock again. Look at the condition again afterwards. Called by a thread of a runtime.
+// Releases the lock, waits for a notification, and takes the lock again. Check the condition again afterwards. Called by a thread of a runtime.
 //
 // # Safety
 // headway_condvar_init() was called, and the calling thread holds the lock.
 int headway_condvar_wait(struct headway_condvar *condvar,
                          struct headway_mutex *mutex);
 
-// As headway_condvar_wait(), for `ns` at most. `*timed_out` says whether that time is over, unless it is null.
+// As headway_condvar_wait(), for `ns` at most. Writes whether the wait timed out to `*timed_out`, unless that is null.
 //
 // # Safety
 // As headway_condvar_wait(); `timed_out` is null or can be written.
@@ -232,7 +232,7 @@ int headway_condvar_wait_for(struct headway_condvar *condvar,
                              uint64_t ns,
                              bool *timed_out);
 
-// Wakes the thread that has waited longest. Anybody may notify.
+// Wakes the thread that has waited longest. Any thread may notify.
 //
 // # Safety
 // headway_condvar_init() was called.
@@ -244,10 +244,10 @@ void headway_condvar_notify_one(struct headway_condvar *condvar);
 // As headway_condvar_notify_one().
 void headway_condvar_notify_all(struct headway_condvar *condvar);
 
-// Makes a semaphore with this many permits. It stays where it is.
+// Makes a semaphore with this many permits. It must not be moved.
 //
 // # Safety
-// `semaphore` can be written, and nobody uses it yet.
+// `semaphore` can be written, and no thread uses it yet.
 void headway_semaphore_init(struct headway_semaphore *semaphore, size_t permits);
 
 // Takes a permit, and waits until there is one. Called by a thread of a runtime.
@@ -256,7 +256,7 @@ void headway_semaphore_init(struct headway_semaphore *semaphore, size_t permits)
 // headway_semaphore_init() was called.
 int headway_semaphore_acquire(struct headway_semaphore *semaphore);
 
-// Takes a permit if there is one; whether there was.
+// Takes a permit if there is one; returns whether there was.
 //
 // # Safety
 // As headway_semaphore_acquire().

@@ -1,18 +1,18 @@
 //! Headway for C and C++: `libheadway` and `headway.h`.
 //!
-//! What a C program sees is plain: structs that begin with their size, so that later versions may add to them; functions that return 0 or
-//! a negative code, whose words [`headway_last_error`](status::headway_last_error) has; one opaque handle for a server and one for a
-//! request. No panic leaves this crate.
+//! A C program sees a plain interface. Structs begin with their size, so that later versions may add to them. Functions return 0 or a negative
+//! code, and [`headway_last_error`](status::headway_last_error) has the message. There is one opaque handle for a server and one for a request.
+//! No panic leaves this crate.
 //!
-//! - [`options`]: what a server is to be.
-//! - [`service`]: what the program brings: three functions of the papers (Concord § 4.1: `setup`, `setup_worker`, `handle_request`) and a classifier.
-//! - [`request`]: what `handle_request` does with its request.
-//! - [`requests`]: how a loop takes requests and answers them, in place of `handle_request`.
+//! - [`options`]: a server's options.
+//! - [`service`]: the program's functions: three of the papers (Concord § 4.1: `setup`, `setup_worker`, `handle_request`) and a classifier.
+//! - [`request`]: reading and answering a request in `handle_request`.
+//! - [`requests`]: taking and answering requests in a loop, in place of `handle_request`.
 //! - [`server`]: start, watch, stop.
-//! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, what they wait for, and what they share.
+//! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, their locks, and their shared data.
 //!
-//! What stands in `headway.h` is made of these files by cbindgen; what must be inline there is
-//! `include/headway_preempt.h`, by hand.
+//! cbindgen generates `headway.h` from these files. Its inline functions are in
+//! `include/headway_preempt.h`, written by hand.
 
 pub mod options;
 pub mod request;

@@ -1,4 +1,4 @@
-//! What a server is to be: a struct of which every field but the size may stay 0.
+//! A server's options: a struct of which every field but the size may stay 0.
 #![expect(unsafe_code, reason = "reads structs of C programs")]
 
 use std::ffi::c_char;
@@ -13,22 +13,22 @@ use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
 
-/// An interrupted request goes on at the worker that began it.
+/// An interrupted request resumes at the worker that began it.
 pub const HEADWAY_RESUME_OWN_WORKER: u32 = 0;
-/// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
+/// An interrupted request resumes at any worker with time for it, as in the papers. Its code may hold nothing of its thread over a probe: see
 /// docs/c-api.md, "Threads".
 pub const HEADWAY_RESUME_ANYWHERE: u32 = 1;
 
 /// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
-/// Where the dispatcher interrupts, it sends SIGURG: at any instruction, for code without probes. It costs microseconds at both ends, and
-/// needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
+/// The dispatcher interrupts by SIGURG, at any instruction, for code without probes. That costs microseconds at both ends, and needs
+/// HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says which code may be interrupted this way.
 pub const HEADWAY_PREEMPT_SIGNAL: u32 = 1;
 
 /// Requests are interrupted wherever they can be.
 pub const HEADWAY_FEEDBACK_OFF: u32 = 0;
-/// Requests are interrupted between headway_feedback_start() and headway_feedback_finished() only; those that say nothing are short, and run to
-/// their end.
+/// Requests are interrupted only between headway_feedback_start() and headway_feedback_finished(). Requests without these calls count as short and run
+/// to their end.
 pub const HEADWAY_FEEDBACK_HEEDED: u32 = 1;
 
 /// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
@@ -58,24 +58,24 @@ const _: () = assert!(HEADWAY_MAX_CLASSES == MAX_CLASSES);
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeadwayClass {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: *const c_char,
     /// Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
     pub mean_ns: u64,
 }
 
-/// Long are the classes of ten times the shortest one's service time or more.
+/// The class is long if its service time is at least ten times the shortest one's.
 pub const HEADWAY_CLASS_AUTO: u32 = 0;
 /// The class is not long.
 pub const HEADWAY_CLASS_SHORT: u32 = 1;
 /// The class is long.
 pub const HEADWAY_CLASS_LONG: u32 = 2;
 
-/// What else policies may be told of a class. All of it may stay 0.
+/// Further hints about a class for policies. All fields may stay 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeadwayClassHint {
-    /// How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    /// The class's latency target in the server, ns, by which edf and shinjuku-mq rank requests; 0 for several of its service times.
     pub slo_ns: u64,
     /// Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
     pub length: u32,
@@ -83,7 +83,7 @@ pub struct HeadwayClassHint {
     pub reserved: u32,
 }
 
-/// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
+/// A server's options. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeadwayOptions {
@@ -95,34 +95,35 @@ pub struct HeadwayOptions {
     pub listen: *const c_char,
     /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     pub classes: *const HeadwayClass,
-    /// How many classes there are, at most HEADWAY_MAX_CLASSES.
+    /// The number of classes, at most HEADWAY_MAX_CLASSES.
     pub class_count: usize,
-    /// How many workers; 0 for 1.
+    /// The number of workers; 0 for 1.
     pub workers: u32,
-    /// Where interrupted requests go on: HEADWAY_RESUME_... They change threads only if asked for.
+    /// Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
     pub resume: u32,
-    /// Who carries the dispatcher out: HEADWAY_LAYOUT_...
+    /// Which threads run the dispatcher: HEADWAY_LAYOUT_...
     pub layout: u32,
     /// Whether threads are bound to cores: HEADWAY_PIN_...
     pub pin: u32,
-    /// What threads without work do: HEADWAY_IDLE_...
+    /// The behaviour of threads without work: HEADWAY_IDLE_...
     pub idle: u32,
-    /// By what requests are interrupted, where the policy does so: HEADWAY_PREEMPT_...
+    /// The mechanism that interrupts requests, if the policy does so: HEADWAY_PREEMPT_...
     pub preempt: u32,
-    /// Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
+    /// The most requests that wait in one queue; further ones are refused. 0 for 1024.
     pub queue_limit: usize,
-    /// Of the stack that a request has where the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only what is touched takes memory.
+    /// The size of a request's stack if the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only touched pages take
+    /// memory.
     pub stack_bytes: usize,
-    /// Of the policy's own randomness.
+    /// The seed of the policy's own randomness.
     pub seed: u64,
-    /// Whether requests say where they may be interrupted: HEADWAY_FEEDBACK_...
+    /// Whether requests state where they may be interrupted: HEADWAY_FEEDBACK_...
     pub feedback: u32,
     /// 0.
     pub reserved: u32,
-    /// What else is known of the classes: one element a class, in the same order; null for nothing.
+    /// Hints about the classes: one element per class, in the same order; null for none.
     pub class_hints: *const HeadwayClassHint,
-    /// By what the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of the
-    /// header; null for "flow".
+    /// The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
+    /// the header; null for "flow".
     pub steer: *const c_char,
 }
 
@@ -131,11 +132,11 @@ unsafe impl Versioned for HeadwayOptions {
     const NAME: &'static str = "headway_options";
 }
 
-/// What a server is made of but for its service.
+/// The parts of a server except its service.
 pub(crate) struct ServerSetup {
     pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
-    /// None where the program chose none.
+    /// `None` if the program chose none.
     pub(crate) steer: Option<Steering>,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,
@@ -144,7 +145,7 @@ pub(crate) struct ServerSetup {
 }
 
 impl ServerSetup {
-    /// As the program chose.
+    /// Reads the program's options.
     ///
     /// # Safety
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
@@ -204,7 +205,7 @@ unsafe fn read_classes(
             "headway_options.class_count is {count}, and classes is null"
         )));
     }
-    // As many as a mistaken count says could not be read.
+    // A mistaken count would make the reads below run past the array.
     if count > MAX_CLASSES {
         return Err(CallFailure::argument(format!(
             "headway_options.class_count is {count}: a server has at most {MAX_CLASSES} classes"
@@ -233,7 +234,7 @@ unsafe fn read_classes(
     Ok(read)
 }
 
-/// Of each class its SLO and whether it is long; none where the program says nothing.
+/// Each class's SLO and length; empty if the program gives no hints.
 ///
 /// # Safety
 /// As [`ServerSetup::read`].

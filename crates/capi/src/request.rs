@@ -1,4 +1,4 @@
-//! What a handler does with its request.
+//! Reading and answering a request in a handler.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn headway_class_of(request: *mut HeadwayRequest) -> c_uin
     c_uint::from(unsafe { call(request) }.class().0)
 }
 
-/// The worker that began the request: an index for data kept per worker. It stays the same when the request goes on elsewhere, so
-/// such data is used by another thread then.
+/// The worker that began the request: an index for data kept per worker. It stays the same when the request resumes elsewhere, so another
+/// thread uses such data then.
 ///
 /// # Safety
 /// As headway_buffer().
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn headway_worker(request: *mut HeadwayRequest) -> c_uint 
     c_uint::from(unsafe { call(request) }.worker().0)
 }
 
-/// The time field of the request's wire header, ns: by it a load generator says how much work a synthetic request stands for.
+/// The time field of the request's wire header, ns: a load generator puts a synthetic request's amount of work there.
 ///
 /// # Safety
 /// As headway_buffer().
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn headway_reply_in_place(
     })
 }
 
-/// Answers that the service could not do it, without payload.
+/// Answers that the service failed, without payload.
 ///
 /// # Safety
 /// As headway_buffer().
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn headway_fail(request: *mut HeadwayRequest) {
     unsafe { call(request) }.fail();
 }
 
-/// Answers that this is no request of the service's, without payload.
+/// Answers that the request is malformed for this service, without payload.
 ///
 /// # Safety
 /// As headway_buffer().
@@ -145,8 +145,8 @@ pub unsafe extern "C" fn headway_bad_request(request: *mut HeadwayRequest) {
     unsafe { call(request) }.bad_request();
 }
 
-/// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-/// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
+/// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted only in this
+/// part, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 ///
 /// # Safety
 /// As headway_buffer().
@@ -166,9 +166,9 @@ pub unsafe extern "C" fn headway_feedback_finished(request: *mut HeadwayRequest)
     unsafe { call(request) }.feedback_finished();
 }
 
-/// Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
-/// nothing where nothing is interrupted; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next
-/// headway_feedback_start(), if it is in no long part.
+/// Suspends the calling request until the policy resumes it, for code that waits for another request. Does nothing under a policy that never
+/// interrupts; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next headway_feedback_start(), if
+/// it is in no long part.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn headway_yield() {
     headway_fiber::yield_now();

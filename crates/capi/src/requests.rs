@@ -1,4 +1,4 @@
-//! How a loop takes requests and answers them.
+//! Taking and answering requests in a loop.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
 use std::ffi::{c_int, c_void};
@@ -8,7 +8,7 @@ use headway_runtime as runtime;
 use crate::request::{HeadwayRequest, headway_reply};
 use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_OK, report};
 
-/// Where a loop (headway_service.serve) takes its requests from: valid until it returns, for the loop alone.
+/// The source of a loop's requests (headway_service.serve): valid until the loop returns, for that loop alone.
 #[derive(Debug)]
 pub struct HeadwayRequests {
     _private: [u8; 0],
@@ -24,10 +24,10 @@ unsafe fn own<'a>(requests: *mut HeadwayRequests) -> Result<&'a runtime::Request
     })
 }
 
-/// Writes the next request to `*request`; to be answered by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE says that
-/// the server has ended: return then. While it holds some, HEADWAY_E_NONE says that nothing else is to begin now, or that the loop may not have more: answer one of them. A loop may
-/// hold several, up to 16, where the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off. HEADWAY_E_NONE leaves headway_last_error() as
-/// it is.
+/// Writes the next request to `*request`; answer it by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE
+/// says that the server has ended: return then. While it holds some, HEADWAY_E_NONE says that no other request may begin now, or that the loop is at its limit:
+/// answer one of them. A loop may hold up to 16 if the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off.
+/// HEADWAY_E_NONE leaves headway_last_error() as it is.
 ///
 /// # Safety
 /// `requests` is null or what the loop was called with; `request` is null or can be written.
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn headway_recv(
     }
 }
 
-/// Answers the request with these bytes, as headway_reply(), and is finished with it, whatever is returned. The answer leaves when the loop waits in headway_recv(), or when the policy lets
-/// this request go on. HEADWAY_E_ARGUMENT if the loop does not have the request.
+/// Answers the request with these bytes, as headway_reply(), and finishes it, whatever the return value. The answer leaves when the loop waits in
+/// headway_recv(), or when the policy resumes this request. HEADWAY_E_ARGUMENT if the loop does not have the request.
 ///
 /// # Safety
 /// As headway_recv(); `request` came from it; `bytes` is null or has as many readable bytes as `length` says.
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn headway_send(
     if code == HEADWAY_OK { replied } else { code }
 }
 
-/// Is finished with the request, whose answer is what headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request() made it; an error without any of these.
+/// Finishes the request with the answer of headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request(); an error without any of these.
 /// HEADWAY_E_ARGUMENT if the loop does not have the request.
 ///
 /// # Safety

@@ -13,7 +13,7 @@ use crate::stats::{HeadwayClassStats, HeadwayStats};
 use crate::status::{CallFailure, report};
 use crate::versioned;
 
-/// Version of this interface. Programs of an earlier version go on working with a library that has the same.
+/// Version of this interface. A program keeps working with any library of the same version.
 pub const HEADWAY_ABI_VERSION: u32 = 1;
 
 /// The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.
@@ -22,17 +22,17 @@ pub extern "C" fn headway_abi_version() -> u32 {
     HEADWAY_ABI_VERSION
 }
 
-/// A server that runs.
+/// A running server.
 pub struct HeadwayServer(runtime::Server);
 
-/// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to
-/// take. Signals go to the server's threads too: block those that the program waits for before this call.
+/// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to take.
+/// Signals may reach the server's threads too: block the signals that the program waits for before this call.
 ///
 /// # Safety
-/// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
-/// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If
-/// headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
-/// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
+/// `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
+/// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
+/// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+/// "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
     options: *const HeadwayOptions,
@@ -89,7 +89,7 @@ unsafe fn running<'a>(server: *const HeadwayServer) -> Result<&'a runtime::Serve
     }
 }
 
-/// The port the server listens on; 0 if `server` is null, with words for headway_last_error().
+/// The port the server listens on; 0 if `server` is null, with a message in headway_last_error().
 ///
 /// # Safety
 /// `server` is null, or came from headway_start() and was not stopped.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn headway_port(server: *const HeadwayServer) -> u16 {
     port
 }
 
-/// What the server has done so far.
+/// The server's counts so far.
 ///
 /// # Safety
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn headway_read_stats(
     })
 }
 
-/// What the server has done so far for one class; the number of classes stands for unknown.
+/// The server's counts so far for one class; the number of classes stands for unknown.
 ///
 /// # Safety
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
@@ -144,8 +144,8 @@ pub unsafe extern "C" fn headway_read_class_stats(
     })
 }
 
-/// Asks the server to drain, and returns at once: it answers what it has accepted and refuses what comes later. Takes a lock, so not for
-/// signal handlers.
+/// Asks the server to drain, and returns at once: it answers accepted requests and refuses later ones. It takes a lock, so do not call it in a
+/// signal handler.
 ///
 /// # Safety
 /// As headway_port().
@@ -171,9 +171,9 @@ pub unsafe extern "C" fn headway_wait(server: *const HeadwayServer) -> c_int {
     })
 }
 
-/// Stops the server and frees its handle, whatever is returned: takes what was sent before, answers everything it accepted, ends its
-/// threads. What is not begun after `deadline_ns` is given up. `stats` may be null; else it is told what the server did in all,
-/// unless a handler did not return (HEADWAY_E_STUCK).
+/// Stops the server and frees its handle, whatever the return value. The server takes the requests sent before, answers all that it
+/// accepted, and ends its threads. Requests not begun after `deadline_ns` are given up. Unless `stats` is null it gets the server's total
+/// counts, except when a handler did not return (HEADWAY_E_STUCK).
 ///
 /// # Safety
 /// As headway_port(), and the handle is not used afterwards; `stats` is null or has as many bytes as its size says.

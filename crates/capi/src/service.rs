@@ -1,4 +1,4 @@
-//! What the program brings: functions that the server calls.
+//! The program's functions, which the server calls.
 #![expect(unsafe_code, reason = "calls functions of C programs")]
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -17,8 +17,8 @@ use crate::versioned::{self, Versioned};
 pub const HEADWAY_HEADER_BYTES: usize = 10;
 const _: () = assert!(HEADWAY_HEADER_BYTES == headway_net::header::HEADER_BYTES);
 
-/// What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
-/// the functions.
+/// The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave
+/// one of the functions.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeadwayService {
@@ -26,15 +26,14 @@ pub struct HeadwayService {
     pub size: usize,
     /// Handed to each of the functions. Used by all threads.
     pub context: *mut c_void,
-    /// Called once by headway_start(), before any thread is there; may be null. 0, or the server does not start.
+    /// Called once by headway_start(), before any thread exists; may be null. The server starts only if it returns 0.
     pub setup: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
-    /// Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is
-    /// pinned to, or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. 0, or the server does not
-    /// start.
+    /// Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is pinned to,
+    /// or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. The server starts only if it returns 0.
     pub setup_worker:
         Option<unsafe extern "C" fn(context: *mut c_void, worker: c_uint, core: c_int) -> c_int>,
-    /// Answers a request; called by all workers at once. Null if `serve` is not. Interrupted at its probes, and gone on with elsewhere unless
-    /// headway_options.resume says otherwise. A request it does not answer is answered with no payload.
+    /// Answers a request; called by all workers at once. Null if `serve` is not. It is interrupted at its probes, and resumes where
+    /// headway_options.resume says. A request that it leaves unanswered gets an answer without payload.
     pub handle_request:
         Option<unsafe extern "C" fn(context: *mut c_void, request: *mut HeadwayRequest)>,
     /// Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
@@ -42,9 +41,9 @@ pub struct HeadwayService {
     pub classify: Option<
         unsafe extern "C" fn(context: *mut c_void, datagram: *const u8, length: usize) -> c_int,
     >,
-    /// In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds none.
-    /// Called once by each worker's thread as the server starts, and again for each request that begins while the worker's loops are all in the middle of others.
-    /// One that returns earlier fails the requests that it holds.
+    /// In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds
+    /// none. Called once by each worker's thread as the server starts, and again for each request that begins while all of the worker's loops are busy with
+    /// others. A loop that returns earlier fails the requests that it holds.
     pub serve: Option<unsafe extern "C" fn(context: *mut c_void, requests: *mut HeadwayRequests)>,
 }
 
@@ -81,7 +80,7 @@ impl Callbacks {
         }
     }
 
-    /// What answers requests; a loop has a stack of so many bytes, or the default for 0.
+    /// The handler of requests. A loop's stack has `stack_bytes` bytes, or the default for 0.
     pub(crate) fn program(self, stack_bytes: usize) -> Program {
         let stack_bytes = match stack_bytes {
             0 => Pull::<Self>::STACK_BYTES,
@@ -123,7 +122,7 @@ impl Callbacks {
         }
     }
 
-    /// How requests are told apart.
+    /// The classifier of requests.
     pub(crate) fn classifier(self) -> Classes {
         Classes {
             header: AnyClassifier::Header(WireType::identity()),
@@ -132,7 +131,7 @@ impl Callbacks {
     }
 }
 
-/// What answers the requests: a function that is called with each, or a loop that takes them.
+/// The handler of requests: a function called with each, or a loop that takes them.
 pub(crate) enum Program {
     Handler {
         callbacks: Callbacks,
@@ -187,7 +186,7 @@ impl PullService for Callbacks {
     }
 }
 
-/// By the wire header's type, or as the program says.
+/// Classifies by the wire header's type, or by the program's function.
 pub(crate) struct Classes {
     header: AnyClassifier,
     callbacks: Callbacks,

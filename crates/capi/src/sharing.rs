@@ -1,4 +1,4 @@
-//! What threads in user space share, and what each has for itself: channels, read-mostly cells, variables of a thread.
+//! Shared and private data of threads in user space: channels, read-mostly cells, thread-local variables.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
 use std::cell::RefCell;
@@ -10,22 +10,22 @@ use headway_threads::{Mutex, ReadCell, Receiver, Sender, channel, in_thread, uth
 use crate::status::{CallFailure, HEADWAY_E_NONE, report};
 use crate::threads::in_thread_of_runtime;
 
-/// What is to happen to a value that the program leaves behind; called by the thread that leaves it.
+/// The program's destructor of a value that it leaves behind; called by the thread that leaves it.
 type EndOfValue = Option<unsafe extern "C" fn(value: *mut c_void)>;
 
-/// A value of the program's, with its end.
+/// A value of the program's, with its destructor.
 struct OwnedWord {
     value: *mut c_void,
     end: EndOfValue,
 }
 
-// SAFETY: the program says what it may be used for, and by whom.
+// SAFETY: the program defines which threads may use the value, and how.
 unsafe impl Send for OwnedWord {}
 // SAFETY: as above.
 unsafe impl Sync for OwnedWord {}
 
 impl OwnedWord {
-    /// The value without its end: the program takes it.
+    /// The value without its destructor, for the program to take.
     fn into_value(mut self) -> *mut c_void {
         self.end = None;
         self.value
@@ -44,7 +44,7 @@ impl Drop for OwnedWord {
 /// A bounded queue of pointers between threads.
 pub struct HeadwayChannel {
     end: EndOfValue,
-    /// None once it is closed.
+    /// `None` once the channel is closed.
     sender: Mutex<Option<Sender<OwnedWord>>>,
     receiver: Receiver<OwnedWord>,
 }
@@ -89,7 +89,7 @@ fn closed() -> CallFailure {
     CallFailure::new(HEADWAY_E_NONE, "the channel is closed")
 }
 
-/// Sends a value, and waits for room. HEADWAY_E_NONE where the channel is closed: the value stays the caller's. Called by a thread of a runtime.
+/// Sends a value, and waits for room. HEADWAY_E_NONE if the channel is closed: the value stays the caller's. Called by a thread of a runtime.
 ///
 /// # Safety
 /// `channel` came from headway_channel_create() and was not freed.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn headway_channel_send(
     })
 }
 
-/// Takes the oldest value, and waits for one. HEADWAY_E_NONE where there is none and the channel is closed. Called by a thread of a runtime.
+/// Takes the oldest value, and waits for one. HEADWAY_E_NONE if the channel is empty and closed. Called by a thread of a runtime.
 ///
 /// # Safety
 /// As headway_channel_send(); `value` can be written.
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn headway_channel_receive(
     })
 }
 
-/// Nothing is sent from now on. Values that are there can be received. Anybody may close, and again.
+/// Closes the channel: no value can be sent from now on, and values in it can still be received. Any thread may call this, also repeatedly.
 ///
 /// # Safety
 /// As headway_channel_send().
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn headway_channel_close(channel: *const HeadwayChannel) -
     })
 }
 
-/// Frees a channel that nobody uses any more, and ends the values that nobody took.
+/// Frees an unused channel, and calls `end` for the values left in it.
 ///
 /// # Safety
 /// `channel` is null, or as for headway_channel_send() and not used afterwards.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn headway_channel_free(channel: *mut HeadwayChannel) {
     }
 }
 
-/// A pointer that is read often and replaced seldom. Reads write nothing that other kernel threads read.
+/// A pointer that is read often and replaced seldom. Reads write to no cache line that other kernel threads read.
 pub struct HeadwayReadCell(ReadCell<OwnedWord>);
 
 /// Makes a cell with this value, and writes its handle to `*cell`.
@@ -185,8 +185,8 @@ pub unsafe extern "C" fn headway_read_cell_create(
     })
 }
 
-/// Calls `body(value, argument)` with the cell's value, which nobody gets back before `body` returns. `body` is short and calls no function of this
-/// interface. Anybody may read.
+/// Calls `body(value, argument)` with the cell's value, which stays valid until `body` returns. `body` must be short and call no function of this
+/// interface. Any thread may read.
 ///
 /// # Safety
 /// `cell` came from headway_read_cell_create() and was not freed. No exception leaves `body`.
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn headway_read_cell_read(
     })
 }
 
-/// Replaces the value, waits until every read of the old one has ended, and writes the old one to `*old`. Anybody may replace, but not within a read.
+/// Replaces the value, waits until every read of the old one has ended, and writes the old one to `*old`. Any thread may replace, but not within a read.
 ///
 /// # Safety
 /// As headway_read_cell_read(); `old` can be written.
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn headway_read_cell_replace(
     })
 }
 
-/// Frees a cell that nobody uses any more. Its value stays the program's.
+/// Frees an unused cell. Its value stays the program's.
 ///
 /// # Safety
 /// `cell` is null, or as for headway_read_cell_read() and not used afterwards.
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn headway_read_cell_free(cell: *mut HeadwayReadCell) {
     }
 }
 
-/// A variable of which each thread of a runtime has its own, null at first. The program declares it static, since its address is its name.
+/// A variable with one value per thread of a runtime, null at first. The program declares it static, since its address identifies it.
 #[repr(C)]
 pub struct HeadwayLocal {
     /// Called with a thread's value when the thread ends, unless the value is null; may be null.
@@ -255,7 +255,7 @@ pub struct HeadwayLocal {
 struct OwnValues(RefCell<Vec<(usize, OwnedWord)>>);
 
 impl Drop for OwnValues {
-    /// The last one first. An end may set others.
+    /// Destroys the last one first. A destructor may set others.
     fn drop(&mut self) {
         loop {
             let last = self.0.borrow_mut().pop();
@@ -265,7 +265,7 @@ impl Drop for OwnValues {
     }
 }
 
-/// Null is no value, and has no end.
+/// Null is no value, and has no destructor.
 fn end_set(word: OwnedWord) {
     if word.value.is_null() {
         word.into_value();
@@ -274,7 +274,7 @@ fn end_set(word: OwnedWord) {
 
 uthread_local!(static VALUES: OwnValues = OwnValues(RefCell::new(Vec::new())));
 
-/// The calling thread's value of the variable; null where it set none, or the caller is no thread of a runtime.
+/// The calling thread's value of the variable; null if it set none, or the caller is no thread of a runtime.
 #[unsafe(no_mangle)]
 pub extern "C" fn headway_local_get(local: *const HeadwayLocal) -> *mut c_void {
     if !in_thread() {
@@ -287,10 +287,10 @@ pub extern "C" fn headway_local_get(local: *const HeadwayLocal) -> *mut c_void {
     })
 }
 
-/// Sets the calling thread's value of the variable. The value before is not ended. Called by a thread of a runtime.
+/// Sets the calling thread's value of the variable. `end` is not called for the previous value. Called by a thread of a runtime.
 ///
 /// # Safety
-/// `local` can be read as long as threads run that set it.
+/// `local` stays readable while threads that set it run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_local_set(
     local: *const HeadwayLocal,

@@ -1,4 +1,4 @@
-//! The shim (`shim/`), if the program has it: it is told what the server does, and says where it cannot keep that safe.
+//! The link to the shim (`shim/`), if the program has it. The server tells it the mechanism of interruption, and it reports unsafe combinations.
 #![expect(unsafe_code, reason = "looks up and calls a function of the shim")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -13,14 +13,14 @@ unsafe extern "C" {
 
 type ShimStart = unsafe extern "C" fn(stays: c_int, by_signal: c_int) -> *const c_char;
 
-/// Tells the shim how requests of the server are interrupted; fails where an allocator that stands before the shim is not safe then.
+/// Tells the shim how the server interrupts requests. Fails if an allocator before the shim is unsafe under that mechanism.
 pub(crate) fn tell(roams: bool, by_signal: bool) -> Result<(), CallFailure> {
     // SAFETY: looks among all that is loaded (RTLD_DEFAULT is null) for a name that ends with a NUL.
     let found = unsafe { dlsym(ptr::null_mut(), c"__headway_shim_start".as_ptr()) };
     if found.is_null() {
         return Ok(());
     }
-    // SAFETY: that is what the name is (shim/callers.c).
+    // SAFETY: the symbol has this type (shim/callers.c).
     let why = unsafe {
         let start = mem::transmute::<*mut c_void, ShimStart>(found);
         start(c_int::from(!roams), c_int::from(by_signal))

@@ -1,12 +1,12 @@
-//! What a server has done, for C programs.
+//! A server's counts, for C programs.
 #![expect(unsafe_code, reason = "promises the layout of structs")]
 
 use headway_runtime::{self as runtime, Section};
 
 use crate::versioned::Versioned;
 
-/// What a server has done since it started. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different
-/// kinds are read one after the other, so they agree exactly only when the server is at rest.
+/// A server's counts since its start. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different kinds are
+/// read one after the other, so they agree exactly only when the server is at rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadwayStats {
@@ -14,7 +14,7 @@ pub struct HeadwayStats {
     pub size: usize,
     /// Datagrams taken from the network.
     pub received: u64,
-    /// Requests run to their end, whatever the handler answered.
+    /// Requests run to their end, with any answer.
     pub answered: u64,
     /// Requests refused because the queue of their class was full.
     pub shed: u64,
@@ -26,9 +26,9 @@ pub struct HeadwayStats {
     pub refused_draining: u64,
     /// Requests accepted but given up when the deadline of a shutdown was over.
     pub abandoned: u64,
-    /// How often a request was interrupted.
+    /// Interruptions of requests.
     pub preemptions: u64,
-    /// Responses that the system did not take.
+    /// Responses that the system refused to send.
     pub unsent: u64,
     /// Datagrams that the kernel dropped because the server did not take them in time.
     pub kernel_drops: u64,
@@ -60,7 +60,7 @@ impl From<&runtime::Stats> for HeadwayStats {
     }
 }
 
-/// What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
+/// A server's counts for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadwayClassStats {
@@ -70,17 +70,17 @@ pub struct HeadwayClassStats {
     pub answered: u64,
     /// Requests refused because the queue was full.
     pub shed: u64,
-    /// Time the handlers took in all, ns.
+    /// The handlers' total time, ns.
     pub cpu_ns: u64,
     /// How often the policy asked a running request to yield.
     pub preemptions_asked: u64,
-    /// How often a request was interrupted.
+    /// Interruptions of requests.
     pub preemptions: u64,
-    /// Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
-    /// names a class once, on standard error, where this is all that its requests do.
+    /// Requests that ran for more than 20 us after they were asked to yield, and ended without meeting a probe. The server names a class
+    /// once, on standard error, if all its requests do so.
     pub overruns: u64,
-    /// How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
-    /// requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    /// How often a request yielded at the end of a section in which it was asked to yield and could not. The following fields count, by kind
+    /// of section, how often a section kept a request from yielding, and for how long in all until it yielded or ended.
     pub lock_yields: u64,
     /// In a section that the program opened by name.
     pub held_no_preempt: u64,

@@ -1,4 +1,4 @@
-//! Codes, and the words for the last one.
+//! Return codes, and the message of the last one.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
 use std::any::Any;
@@ -8,13 +8,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headway_runtime::{ShutdownError, StartError};
 
-/// It went well.
+/// Success.
 pub const HEADWAY_OK: c_int = 0;
 /// An argument is null, out of range, or of a later version than the library.
 pub const HEADWAY_E_ARGUMENT: c_int = -1;
 /// The policy's name or one of its parameters is wrong.
 pub const HEADWAY_E_POLICY: c_int = -2;
-/// The address is not one, or cannot be listened on.
+/// The address is malformed, or cannot be listened on.
 pub const HEADWAY_E_ADDRESS: c_int = -3;
 /// setup or setup_worker did not return 0.
 pub const HEADWAY_E_SETUP: c_int = -4;
@@ -22,15 +22,15 @@ pub const HEADWAY_E_SETUP: c_int = -4;
 pub const HEADWAY_E_START: c_int = -5;
 /// A handler did not return in time; its thread was left behind.
 pub const HEADWAY_E_STUCK: c_int = -6;
-/// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client was told so.
+/// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
 pub const HEADWAY_E_TOO_LARGE: c_int = -7;
-/// A mistake in Headway itself: a thread of the server's, or this call, panicked.
+/// A bug in Headway itself: a thread of the server, or this call, panicked.
 pub const HEADWAY_E_INTERNAL: c_int = -8;
-/// headway_recv() has no request: the server has ended; or nothing is to begin now beside the requests that the loop holds. Or a thread that is
-/// joined never ends, since its runtime was stopped.
+/// headway_recv() has no request: the server has ended, or no other may begin beside the requests that the loop holds. Or a joined thread never
+/// ends, since its runtime was stopped.
 pub const HEADWAY_E_NONE: c_int = -9;
 
-/// A code with words.
+/// A code with its message.
 #[derive(Debug)]
 pub(crate) struct CallFailure {
     code: c_int,
@@ -76,14 +76,14 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// What went wrong in this thread's last call that failed, in English; empty before the first. Valid until the next call that fails.
+/// The message of this thread's last failed call, in English; empty before the first. Valid until the next call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn headway_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr())
         .unwrap_or(c"".as_ptr())
 }
 
-/// Does what a function of the interface does: a failure becomes its code, and so does a panic.
+/// Runs the body of an interface function, and turns a failure or a panic into its code.
 pub(crate) fn report(body: impl FnOnce() -> Result<(), CallFailure>) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(body));
     let failure = match result {
@@ -92,7 +92,7 @@ pub(crate) fn report(body: impl FnOnce() -> Result<(), CallFailure>) -> c_int {
         Err(panic) => CallFailure::new(HEADWAY_E_INTERNAL, words_of(&*panic)),
     };
     let words = failure.message.replace('\0', "\u{fffd}");
-    // A thread that ends has no room for words any more; the code says enough.
+    // An ending thread has no thread-local storage for the message any more; the code alone has to do.
     let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(words).unwrap_or_default());
     failure.code
 }

@@ -10,17 +10,17 @@ use headway_threads::{JoinHandle, Migration, Runtime, in_thread, sleep, try_spaw
 use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_E_START, report};
 use crate::versioned::{self, Versioned};
 
-/// How a runtime is made. 0 is every field's default.
+/// A runtime's options. 0 is every field's default.
 #[repr(C)]
 pub struct HeadwayRuntimeOptions {
     /// sizeof(struct headway_runtime_options).
     pub size: usize,
-    /// Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may go on in another kernel
-    /// thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
+    /// Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
+    /// kernel thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
     pub kthreads: usize,
     /// Usable bytes of each thread's stack; 64 KiB by default.
     pub stack_bytes: usize,
-    /// How long a thread computes while others wait until its next probe interrupts it; 10 us by default.
+    /// The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     pub slice_ns: u64,
 }
 
@@ -32,7 +32,7 @@ unsafe impl Versioned for HeadwayRuntimeOptions {
 /// Kernel threads that run threads of the program.
 pub struct HeadwayRuntime(Runtime);
 
-/// A thread that was not joined or detached yet.
+/// A thread that has not been joined or detached yet.
 pub struct HeadwayThread {
     _opaque: [u8; 0],
 }
@@ -40,7 +40,7 @@ pub struct HeadwayThread {
 /// A word of the program's, which goes to another thread.
 struct ThreadWord(*mut c_void);
 
-// SAFETY: the program says what it may be used for.
+// SAFETY: the program defines its use.
 unsafe impl Send for ThreadWord {}
 
 /// Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn headway_runtime_start(
     })
 }
 
-/// Runs `body(argument)` in a thread of the runtime, and returns once it has. Threads that it spawned may go on.
+/// Runs `body(argument)` in a thread of the runtime, and returns when the thread has ended. Threads that it spawned may still run.
 ///
 /// # Safety
 /// `runtime` came from headway_runtime_start() and was not stopped. No exception leaves `body`.
@@ -106,8 +106,8 @@ pub unsafe extern "C" fn headway_runtime_run(
     })
 }
 
-/// Ends a runtime and frees its handle. Threads that have not ended never go on: whoever joins one gets HEADWAY_E_NONE. The caller is no thread of
-/// the runtime.
+/// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. The caller must not be a
+/// thread of the runtime.
 ///
 /// # Safety
 /// `runtime` is null or came from headway_runtime_start(), and is not used afterwards.
@@ -160,8 +160,8 @@ pub unsafe extern "C" fn headway_spawn(
     })
 }
 
-/// Waits until the thread has ended, and frees its handle. What its function returned goes to `*result`, unless `result` is null. Any thread may wait,
-/// also one of the operating system. HEADWAY_E_NONE: its runtime was stopped before.
+/// Waits until the thread has ended, and frees its handle. Its function's return value goes to `*result`, unless `result` is null. Any thread may
+/// wait, also one of the operating system. HEADWAY_E_NONE: its runtime was stopped before.
 ///
 /// # Safety
 /// `thread` came from headway_spawn(), and is not used afterwards; `result` is null or can be written.
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn headway_join(
     })
 }
 
-/// Frees a thread's handle; the thread goes on by itself.
+/// Frees a thread's handle; the thread continues by itself.
 ///
 /// # Safety
 /// `thread` came from headway_spawn(), and is not used afterwards.

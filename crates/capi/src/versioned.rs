@@ -1,4 +1,4 @@
-//! Structs that begin with their size: a program of an earlier version knows fewer fields, of which the rest are 0.
+//! Structs that begin with their size: a program of an earlier version knows fewer fields, and the rest count as 0.
 #![expect(unsafe_code, reason = "reads and writes structs of C programs")]
 
 use std::ffi::c_void;
@@ -12,11 +12,11 @@ use crate::status::CallFailure;
 /// # Safety
 /// `repr(C)`, begins with a `usize`, its size; may have all bytes 0. No field lies across a multiple of its alignment.
 pub(crate) unsafe trait Versioned {
-    /// What C programs call it.
+    /// Its name in C.
     const NAME: &'static str;
 }
 
-/// The size a caller wrote into its struct, if this version can deal with it.
+/// The size that a caller wrote into its struct, if this version supports it.
 ///
 /// # Safety
 /// `from` is null or points to a `T` of that size.
@@ -25,14 +25,14 @@ unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, CallFail
     if from.is_null() {
         return Err(CallFailure::argument(format!("{name} is null")));
     }
-    // SAFETY: every version of the struct begins so.
+    // SAFETY: every version of the struct begins with its size.
     let size = unsafe { from.cast::<usize>().read() };
     if size < size_of::<usize>() {
         return Err(CallFailure::argument(format!(
             "{name}.size is {size}: set it to sizeof(struct {name})"
         )));
     }
-    // Every version's fields fill words: in between, one would be cut in half.
+    // Every version's fields fill whole words, so another size would cut a field in half.
     if !size.is_multiple_of(align_of::<T>()) {
         return Err(CallFailure::argument(format!(
             "{name}.size is {size}, which no version of the struct has: set it to sizeof(struct {name})"
@@ -47,7 +47,7 @@ unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, CallFail
     Ok(size)
 }
 
-/// A copy of the caller's struct; what it does not have is 0.
+/// A copy of the caller's struct, with 0 in the fields that it lacks.
 ///
 /// # Safety
 /// `from` is null or points to as many readable bytes as its first field says.

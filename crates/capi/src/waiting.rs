@@ -1,4 +1,4 @@
-//! What threads in user space wait for: locks, conditions, semaphores. They lie in the program's own structs, and need no end.
+//! The locks, condition variables and semaphores of threads in user space. They lie in the program's own structs, and need no destructor.
 #![expect(unsafe_code, reason = "structs of C programs that hold Rust's")]
 
 use std::ffi::c_int;
@@ -16,19 +16,19 @@ pub struct HeadwayMutex {
     words: [u64; 6],
 }
 
-/// A condition that threads of a runtime wait for.
+/// A condition variable for threads of a runtime.
 #[repr(C)]
 pub struct HeadwayCondvar {
     words: [u64; 4],
 }
 
-/// A number of permits.
+/// A counting semaphore.
 #[repr(C)]
 pub struct HeadwaySemaphore {
     words: [u64; 11],
 }
 
-/// Room for a `T` that is dropped by nobody.
+/// Whether `Words` has room for a `T`, which must need no drop.
 const fn holds<Words, T>() -> bool {
     size_of::<T>() <= size_of::<Words>()
         && align_of::<T>() <= align_of::<Words>()
@@ -39,10 +39,10 @@ const _: () = assert!(holds::<HeadwayMutex, Mutex<()>>());
 const _: () = assert!(holds::<HeadwayCondvar, Condvar>());
 const _: () = assert!(holds::<HeadwaySemaphore, Semaphore>());
 
-/// Makes a free lock. It stays where it is.
+/// Makes a free lock. It must not be moved.
 ///
 /// # Safety
-/// `mutex` can be written, and nobody uses it yet.
+/// `mutex` can be written, and no thread uses it yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_mutex_init(mutex: *mut HeadwayMutex) {
     // SAFETY: the caller's promise; large enough.
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn headway_mutex_lock(mutex: *mut HeadwayMutex) {
     forget(unsafe { mutex_of(mutex) }.lock());
 }
 
-/// Takes the lock if it is free; whether it was.
+/// Takes the lock if it is free; returns whether it was.
 ///
 /// # Safety
 /// As headway_mutex_lock().
@@ -87,10 +87,10 @@ pub unsafe extern "C" fn headway_mutex_unlock(mutex: *mut HeadwayMutex) {
     drop(unsafe { mutex_of(mutex).assume_locked() });
 }
 
-/// Makes a condition for which nobody waits. It stays where it is.
+/// Makes a condition variable without waiters. It must not be moved.
 ///
 /// # Safety
-/// `condvar` can be written, and nobody uses it yet.
+/// `condvar` can be written, and no thread uses it yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_condvar_init(condvar: *mut HeadwayCondvar) {
     // SAFETY: the caller's promise; large enough.
@@ -104,7 +104,7 @@ unsafe fn condvar_of<'a>(condvar: *mut HeadwayCondvar) -> &'a Condvar {
     unsafe { &*condvar.cast::<Condvar>() }
 }
 
-/// Releases the lock, waits until somebody notifies, and takes the lock again. Look at the condition again afterwards. Called by a thread of a runtime.
+/// Releases the lock, waits for a notification, and takes the lock again. Check the condition again afterwards. Called by a thread of a runtime.
 ///
 /// # Safety
 /// headway_condvar_init() was called, and the calling thread holds the lock.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn headway_condvar_wait(
     })
 }
 
-/// As headway_condvar_wait(), for `ns` at most. `*timed_out` says whether that time is over, unless it is null.
+/// As headway_condvar_wait(), for `ns` at most. Writes whether the wait timed out to `*timed_out`, unless that is null.
 ///
 /// # Safety
 /// As headway_condvar_wait(); `timed_out` is null or can be written.
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn headway_condvar_wait_for(
     })
 }
 
-/// Wakes the thread that has waited longest. Anybody may notify.
+/// Wakes the thread that has waited longest. Any thread may notify.
 ///
 /// # Safety
 /// headway_condvar_init() was called.
@@ -167,10 +167,10 @@ pub unsafe extern "C" fn headway_condvar_notify_all(condvar: *mut HeadwayCondvar
     unsafe { condvar_of(condvar) }.notify_all();
 }
 
-/// Makes a semaphore with this many permits. It stays where it is.
+/// Makes a semaphore with this many permits. It must not be moved.
 ///
 /// # Safety
-/// `semaphore` can be written, and nobody uses it yet.
+/// `semaphore` can be written, and no thread uses it yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_semaphore_init(semaphore: *mut HeadwaySemaphore, permits: usize) {
     // SAFETY: the caller's promise; large enough.
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn headway_semaphore_acquire(semaphore: *mut HeadwaySemaph
     })
 }
 
-/// Takes a permit if there is one; whether there was.
+/// Takes a permit if there is one; returns whether there was.
 ///
 /// # Safety
 /// As headway_semaphore_acquire().

@@ -1,5 +1,5 @@
-//! The data plane of a host. It gives packets of a device to applications by their Ethernet addresses, and within an application to the lane of a kthread that has a core;
-//! and it sends what kthreads with cores have written.
+//! The data plane of a host. It delivers a device's packets to applications by Ethernet address, and within an application to the lane of a kthread that has a
+//! core. In the other direction it sends the packets that kthreads with cores have written.
 //!
 //! | concern | file |
 //! |---|---|

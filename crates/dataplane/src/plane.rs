@@ -1,4 +1,4 @@
-//! One turn over the device and the lanes: what the daemon's loop calls.
+//! One turn over the device and the lanes, which the daemon's loop calls.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use headway_xsk::{HostAddress, XskError, XskPort};
 
 use crate::steer::FrameSteering;
 
-/// Frames taken from a queue of the device, or from a lane, in one turn.
+/// The most frames taken from a queue of the device, or from a lane, in one turn.
 const BATCH: usize = 64;
 
-/// What became of frames, since the start.
+/// Counts of frames by fate, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlaneCounts {
-    /// To a lane, from the device or from another application.
+    /// Delivered to a lane, from the device or from another application.
     pub delivered: u64,
-    /// Lost: for no application here.
+    /// Lost: addressed to no application here.
     pub unknown: u64,
     /// Lost: the lane was full.
     pub full: u64,
-    /// To the device.
+    /// Sent to the device.
     pub sent: u64,
     /// Lost: the device had no room.
     pub unsent: u64,
-    /// Lost: in another's name.
+    /// Lost: sent with another application's address.
     pub spoofed: u64,
     /// Lost: of an impossible length.
     pub invalid: u64,
 }
 
-/// What a turn found for the daemon to do.
+/// A turn's findings, on which the daemon acts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnFindings {
-    /// Applications without a core that have got a packet.
+    /// Applications without a core that got a packet.
     pub to_wake: Vec<usize>,
-    /// Applications that wrote an impossible index: no packet of theirs is read or written any more.
+    /// Applications that wrote an impossible index. The data plane no longer touches their lanes.
     pub broken: Vec<usize>,
     /// Frames moved.
     pub frames: usize,
@@ -51,7 +51,7 @@ pub struct DataPlane {
     lanes: AllLanes,
 }
 
-/// The lanes, and what of them is common.
+/// The lanes of all applications, with their counts.
 #[derive(Debug)]
 struct AllLanes {
     applications: Vec<Option<ApplicationLanes>>,
@@ -62,19 +62,19 @@ struct AllLanes {
 #[derive(Debug)]
 struct ApplicationLanes {
     ends: Vec<LaneEnds>,
-    /// Kthreads that lost their core with packets still in their lane, a bit each.
+    /// Kthreads that lost their core with packets still in their lane, one bit each.
     draining: u64,
     is_broken: bool,
-    /// Packets ever put into each lane.
+    /// The packets put into each lane so far.
     put: Vec<u64>,
 }
 
-/// Packets on their way into a lane, counted since it was attached.
+/// A lane's packets towards its kthread, counted since it was attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneWaiting {
     /// Put into it.
     pub put: u64,
-    /// Taken out of it, by what the application says: at least all but as many as the lane holds.
+    /// Taken out of it, by the application's own index. The count is at least `put` minus the lane's capacity.
     pub taken: u64,
 }
 
@@ -82,7 +82,7 @@ impl DataPlane {
     /// The data plane of a device.
     ///
     /// # Errors
-    /// [`XskError`], which says what to do.
+    /// [`XskError`], which names the remedy.
     pub fn open(device: &str) -> Result<Self, XskError> {
         Ok(Self {
             port: XskPort::open(device)?,
@@ -95,8 +95,8 @@ impl DataPlane {
         })
     }
 
-    /// Attaches an application with a lane for each of so many kthreads, one behind the other in this memory. Its number; `None` where its address is another's or the lanes do
-    /// not fit the memory.
+    /// Attaches an application with a lane for each of its kthreads, one behind the other in this memory. Returns its number; `None` when another application
+    /// has its address or the lanes do not fit the memory.
     ///
     /// # Errors
     /// [`XskError`] when the device has no room for more.
@@ -128,7 +128,7 @@ impl DataPlane {
         Ok(Some(number))
     }
 
-    /// Detaches an application. Its memory is not touched any more.
+    /// Detaches an application, and touches its memory no more.
     pub fn detach(&mut self, number: usize) {
         if let Some(address) = self.steering.detach(number) {
             self.port.remove_host(address);
@@ -136,7 +136,7 @@ impl DataPlane {
         }
     }
 
-    /// Says which kthreads of an application have a core, a bit each.
+    /// Sets which kthreads of an application have a core, one bit each.
     pub fn set_active(&mut self, number: usize, active: u64) {
         let before = self.steering.active(number);
         self.steering.set_active(number, active);
@@ -145,13 +145,13 @@ impl DataPlane {
         }
     }
 
-    /// What became of frames so far.
+    /// Counts of frames by fate so far.
     #[must_use]
     pub fn counts(&self) -> PlaneCounts {
         self.lanes.counts
     }
 
-    /// Frames that the device had for applications and nobody took in time.
+    /// Frames for applications that the device dropped since this process did not take them in time.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.port.dropped()
@@ -168,7 +168,7 @@ impl DataPlane {
         self.port.descriptors()
     }
 
-    /// What waits in the lane of a kthread; nothing where there is none, or the application lied.
+    /// The packets that wait in a kthread's lane; none when there is no such lane, or the application broke it.
     #[must_use]
     pub fn ingress(&self, number: usize, kthread: usize) -> LaneWaiting {
         let Some(Some(application)) = self.lanes.applications.get(number) else {
@@ -188,19 +188,20 @@ impl DataPlane {
         LaneWaiting { put, taken }
     }
 
-    /// Blocks until the device has a frame, or the time is over: for a daemon that does not spin.
+    /// Blocks until the device has a frame or the timeout passed, for a daemon that does not spin.
     pub fn wait(&self, timeout_ns: u64) {
         self.port.wait(None, timeout_ns);
     }
 
-    /// Has the next turn look at the lanes of kthreads without a core too. Threads of an application that are no kthreads write to those.
+    /// Makes the next turn also look at the lanes of kthreads without a core, since an application's other threads write to those.
     pub fn look_everywhere(&mut self) {
         for application in self.lanes.applications.iter_mut().flatten() {
             application.draining = application.mask();
         }
     }
 
-    /// Moves what waits: from the device into lanes, and from the lanes of kthreads with a core to the device or to another application. What it found stays until the next turn.
+    /// Moves waiting packets: from the device into lanes, and from the lanes of kthreads with a core to the device or to another application. The findings stay
+    /// valid until the next turn.
     pub fn turn(&mut self) -> &TurnFindings {
         let Self {
             port,
@@ -236,7 +237,7 @@ impl DataPlane {
             }
         }
         if is_sending {
-            // What the kernel leaves goes with a later call.
+            // A later call sends the frames that the kernel leaves now.
             let _ = port.flush();
         }
         &lanes.findings
@@ -244,14 +245,14 @@ impl DataPlane {
 }
 
 impl ApplicationLanes {
-    /// All kthreads, a bit each.
+    /// All kthreads, one bit each.
     fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.ends.len())
     }
 }
 
 impl AllLanes {
-    /// The kthreads whose lanes are polled, a bit each.
+    /// The kthreads whose lanes are polled, one bit each.
     fn polled(&self, number: usize, active: u64) -> u64 {
         match &self.applications[number] {
             Some(application) if !application.is_broken => active | application.draining,
@@ -259,7 +260,7 @@ impl AllLanes {
         }
     }
 
-    /// Puts a frame into the lane of the kthread that it is for.
+    /// Puts a frame into its kthread's lane.
     #[inline]
     fn deliver(&mut self, steering: &FrameSteering, frame: &[u8]) {
         self.findings.frames += 1;
@@ -327,7 +328,7 @@ impl AllLanes {
         }
     }
 
-    /// An application that lies loses its packets, and nobody else anything.
+    /// Stops serving an application that broke its ring; the others are unaffected.
     fn give_up(&mut self, number: usize, _error: BrokenRing) {
         if let Some(Some(application)) = self.applications.get_mut(number)
             && !application.is_broken

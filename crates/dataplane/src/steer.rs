@@ -1,4 +1,4 @@
-//! Which application, and which of its kthreads, gets a frame. No I/O and no time: frames and the set of kthreads with a core go in, a place comes out.
+//! The choice of the application and kthread that get a frame. It has no I/O and no clock: frames and the set of kthreads with a core go in, a place comes out.
 
 use std::collections::HashMap;
 
@@ -9,27 +9,27 @@ use crate::toeplitz;
 /// The most kthreads of an application.
 pub const MOST_KTHREADS: usize = 64;
 
-/// An application, as the data plane knows it. Its place is its number.
+/// An application in the data plane. Its index is its number.
 #[derive(Debug, Clone, Copy)]
 struct AttachedHost {
     address: HostAddress,
     kthreads: usize,
-    /// Kthreads that have a core, a bit each.
+    /// Kthreads that have a core, one bit each.
     active: u64,
 }
 
-/// Where a frame goes.
+/// The destination of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LanePlace {
     /// The application's number.
     pub application: usize,
-    /// Its kthread.
+    /// The kthread.
     pub kthread: usize,
-    /// Whether that kthread has a core. If not, none has, and the application is to be woken.
+    /// Whether that kthread has a core. If not, no kthread has one, and the daemon must wake the application.
     pub is_active: bool,
 }
 
-/// Applications by their addresses, and who of their kthreads has a core.
+/// Applications by their addresses, and their kthreads with a core.
 #[derive(Debug, Default)]
 pub struct FrameSteering {
     applications: Vec<Option<AttachedHost>>,
@@ -37,20 +37,20 @@ pub struct FrameSteering {
     by_ip: HashMap<[u8; 4], usize>,
 }
 
-/// What of a frame is looked at.
+/// The parts of a frame that the steering reads.
 const ETHERNET_BYTES: usize = 14;
 const TYPE_IP4: [u8; 2] = [0x08, 0x00];
 const TYPE_ARP: [u8; 2] = [0x08, 0x06];
 
 impl FrameSteering {
-    /// No application yet.
+    /// A steering without applications.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an application with so many kthreads, none of which has a core; its number is the first free one. `None` where the address is another's, or the number
-    /// of kthreads is 0 or above [`MOST_KTHREADS`].
+    /// Adds an application whose kthreads have no core yet, and returns its number, the first free one. `None` when another application has the address, or
+    /// `kthreads` is 0 or above [`MOST_KTHREADS`].
     pub fn attach(&mut self, address: HostAddress, kthreads: usize) -> Option<usize> {
         let (mac, ip) = (address.mac.0, address.ip.octets());
         let is_taken = self.by_mac.contains_key(&mac) || self.by_ip.contains_key(&ip);
@@ -80,21 +80,21 @@ impl FrameSteering {
         Some(address)
     }
 
-    /// Says which kthreads of an application have a core, a bit each. Bits beyond its kthreads mean nothing.
+    /// Sets which kthreads of an application have a core, one bit each. Bits beyond its kthreads are ignored.
     pub fn set_active(&mut self, number: usize, active: u64) {
         if let Some(Some(application)) = self.applications.get_mut(number) {
             application.active = active & mask(application.kthreads);
         }
     }
 
-    /// Kthreads of an application that have a core, a bit each.
+    /// Kthreads of an application that have a core, one bit each.
     #[must_use]
     pub fn active(&self, number: usize) -> u64 {
         let application = self.applications.get(number).copied().flatten();
         application.map_or(0, |application| application.active)
     }
 
-    /// Whether the frame may leave in this application's name: it comes from its Ethernet address.
+    /// Whether this application may send the frame: its source is the application's Ethernet address.
     #[inline]
     #[must_use]
     pub fn may_send(&self, number: usize, frame: &[u8]) -> bool {
@@ -103,7 +103,7 @@ impl FrameSteering {
         frame.len() >= ETHERNET_BYTES && mac.is_some_and(|mac| frame[6..12] == mac)
     }
 
-    /// The application that a frame is for: by its Ethernet address, or, of ARP to everybody, by the IPv4 address that is asked for.
+    /// The application that a frame is for: by its Ethernet address, or, for a broadcast ARP request, by the requested IPv4 address.
     #[inline]
     #[must_use]
     pub fn application_of(&self, frame: &[u8]) -> Option<usize> {
@@ -116,10 +116,10 @@ impl FrameSteering {
         self.by_ip.get(asked).copied().filter(|_| is_arp)
     }
 
-    /// Where a frame goes; `None` where it is for no application here.
+    /// The destination of a frame; `None` when it is for no application here.
     ///
-    /// A flow has a home among all kthreads. While the home has no core, the flow goes to another that has one, always the same for the same
-    /// set. So flows whose home keeps its core stay where they are when others come and go.
+    /// A flow has a home among all kthreads. While the home has no core, the flow goes to another that has one, always the same for the same set. So
+    /// a flow whose home keeps its core stays there when other kthreads gain or lose theirs.
     #[inline]
     #[must_use]
     pub fn steer(&self, frame: &[u8]) -> Option<LanePlace> {
@@ -135,7 +135,7 @@ impl FrameSteering {
             });
         }
         let count = application.active.count_ones();
-        // The low bits chose the home.
+        // The home used the low bits, so the choice here uses the high ones.
         let rank = (hash >> 16).wrapping_mul(0x9E37_79B9) % count;
         Some(LanePlace {
             application: number,
@@ -153,7 +153,7 @@ fn mask(bits: usize) -> u64 {
     }
 }
 
-/// The place of the set bit with this rank, which there is.
+/// The index of the set bit with this rank, which must exist.
 fn nth_bit(mut bits: u64, rank: u32) -> usize {
     for _ in 0..rank {
         bits &= bits - 1;
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(of(&steering, &arp), Some(a));
         arp[12..14].copy_from_slice(&[8, 0]);
         assert_eq!(of(&steering, &arp), None);
-        // Only in its own name.
+        // An application may send only with its own address.
         let mut own = datagram(1, 1);
         own[6..12].copy_from_slice(&host(2).mac.0);
         assert!(steering.may_send(b, &own) && !steering.may_send(a, &own));

@@ -1,6 +1,6 @@
 //! The Toeplitz hash of a flow, as network cards compute it for receive-side scaling.
 
-/// The key that Microsoft publishes with its test vectors, and that most drivers start with.
+/// The key that Microsoft publishes with its test vectors, and that most drivers use by default.
 const KEY: [u8; 40] = [
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
     0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
@@ -10,7 +10,7 @@ const KEY: [u8; 40] = [
 /// The most bytes that are hashed: addresses and ports of IPv4.
 const MOST_BYTES: usize = 12;
 
-/// For each place of the input and each byte there, its part of the hash.
+/// For each position of the input and each byte value there, its part of the hash.
 static PARTS: [[u32; 256]; MOST_BYTES] = parts();
 
 const fn parts() -> [[u32; 256]; MOST_BYTES] {
@@ -45,7 +45,7 @@ const fn window(bit: usize) -> u32 {
     (bits >> (8 - within)) as u32
 }
 
-/// The hash of up to 12 bytes: source and destination address, then ports, as they lie in a packet.
+/// The hash of up to 12 bytes: source and destination address, then ports, in a packet's order.
 #[inline]
 #[must_use]
 pub fn hash(input: &[u8]) -> u32 {

@@ -11,8 +11,8 @@ use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 
-/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. It hears the reading of the
-/// time-stamp counter by which the end was noticed, a few ns ago: another would cost as much as the rest. A panic in it aborts the process.
+/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. It gets the reading of the
+/// time-stamp counter that showed the end a few ns ago, since another reading would cost as much as the rest. A panic in it aborts the process.
 pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
@@ -22,9 +22,9 @@ pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
 #[derive(Debug)]
 pub struct Attached {
     flags: Arc<FlagCount>,
-    /// For the report of an overflow.
+    /// The thread's signal stack, for the report of an overflow.
     _signals: AlternateStack,
-    /// Belongs to its thread.
+    /// Keeps the value on its thread.
     bound: PhantomData<*mut ()>,
 }
 
@@ -102,18 +102,18 @@ impl Attached {
         local::set_deadline(tsc);
     }
 
-    /// As [`set_deadline`](Self::set_deadline), for code that goes on: its probes read the clock as often as before.
+    /// As [`set_deadline`](Self::set_deadline), for code that continues: its probes read the clock as often as before.
     #[inline]
     pub fn move_deadline(&self, tsc: u64) {
         local::move_deadline(tsc);
     }
 
-    /// Sets the function that decides, at the end of a self-timed slice, whether the fiber goes on, and its argument. It runs on the fiber's stack, in
-    /// a no-preempt section; a fiber that goes on is not switched. Null for none: then each end of a slice suspends the fiber.
+    /// Sets the function that decides, at the end of a self-timed slice, whether the fiber continues, and its argument. It runs on the fiber's stack,
+    /// in a no-preempt section; a fiber that continues is not switched. Null for none: then each end of a slice suspends the fiber.
     ///
     /// # Safety
-    /// Until another call, `data` is what the function wants, whenever a fiber that this thread runs meets a probe. The function needs less than
-    /// half a page of stack.
+    /// Until another call, `data` is a valid argument of the function whenever a fiber of this thread meets a probe. The function needs less than half
+    /// a page of stack.
     #[inline]
     pub unsafe fn set_renewal(&self, renew: Option<RenewSlice>, data: *mut ()) {
         let renew = renew.map_or(std::ptr::null(), |renew| renew as *const ());
@@ -155,7 +155,7 @@ impl Drop for Attached {
         self.flags.wait();
         self.self_timed(false);
         self.begin(0);
-        // Another value of the thread's may be dropped after `THREAD`.
+        // A destructor of another thread-local value may run after `THREAD` was dropped.
         let _ = THREAD.try_with(|thread| thread.attached.set(false));
     }
 }
@@ -249,8 +249,8 @@ struct Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // A thread never ends on a fiber. The fiber's code called `exit`, which runs this thread's destructors while other threads go on. The
-        // line stays until the process ends, so flags need not be dropped first. Until then the fiber keeps the thread.
+        // A thread never ends on a fiber. The fiber's code called `exit`, which runs this thread's destructors while other threads continue. The line
+        // stays until the process ends, so flags need not be dropped first. Until then the fiber keeps the thread.
         if !local::fiber().is_null() {
             return local::set_no_preempt(local::no_preempt() + 1);
         }

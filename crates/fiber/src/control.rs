@@ -7,7 +7,7 @@ use crate::held::HeldNote;
 use crate::sanitizer::Shadow;
 use crate::stack::Stack;
 
-/// The state of a fiber between two turns, in one word: the stack pointer of a suspended job, else one of these values. The fiber passes the
+/// The state of a fiber between two turns, in one word: the stack pointer of a suspended job, or one of these values. The fiber passes the
 /// word in a register when it leaves.
 pub(crate) mod rest {
     /// The fiber has no job.
@@ -18,7 +18,7 @@ pub(crate) mod rest {
     pub(crate) const RUNNING: usize = 2;
 }
 
-/// How a job ended. The values are those of [`rest`].
+/// The end of a job. The values are those of [`rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Ended {
@@ -38,15 +38,15 @@ pub(crate) struct FiberControl {
     /// The usable stack: from the end of the guard up to the body.
     pub(crate) stack_limit: usize,
     pub(crate) stack_base: usize,
-    /// Runs a job on the fiber's stack.
+    /// The function that runs a job on the fiber's stack.
     pub(crate) run: unsafe extern "C" fn(*mut FiberControl) -> Ended,
     /// The number of its suspensions so far, in all jobs.
     pub(crate) suspensions: Cell<u64>,
     /// The [kind](crate::StrandKind) of a strand, by its address; null for other fibers.
     pub(crate) kind: *const (),
-    /// A probe or a signal suspended it, not a call.
+    /// Whether a probe or a signal suspended it, rather than a call.
     pub(crate) preempted: Cell<bool>,
-    /// It runs or is suspended in the signal handler.
+    /// Whether it runs or is suspended in the signal handler.
     pub(crate) in_handler: Cell<bool>,
     /// Whether a request to yield met a no-preempt section in this turn.
     pub(crate) is_held: Cell<bool>,
@@ -54,9 +54,9 @@ pub(crate) struct FiberControl {
     pub(crate) label: Cell<u64>,
     /// The sanitizer's record of it.
     pub(crate) shadow: Shadow,
-    /// Since when, and for which section's end.
+    /// When that request came, and which section delayed it.
     pub(crate) held: HeldNote,
-    /// Drops the body.
+    /// The function that drops the body.
     pub(crate) drop_body: unsafe fn(*mut ()),
     /// The stack that holds all this.
     pub(crate) stack: ManuallyDrop<Stack>,
@@ -69,7 +69,7 @@ impl FiberControl {
         self.stack_pointer.get() > rest::RUNNING
     }
 
-    /// Where the body lies.
+    /// The address of the body.
     #[inline]
     pub(crate) fn body(&self) -> *mut () {
         self.stack_base as *mut ()

@@ -1,4 +1,4 @@
-//! What the parts of an interruption cost on this machine, each measured by itself. For simulations.
+//! The costs of an interruption's parts on this machine, each measured by itself. For simulations.
 #![expect(unsafe_code, reason = "resumes fibers")]
 
 use std::hint::{black_box, spin_loop};
@@ -15,17 +15,17 @@ use crate::mechanism::{ByFlag, Preempter};
 use crate::stack::{Stack, Stacks};
 use crate::switch::yield_now;
 
-/// Measurements of which the median counts.
+/// The number of measurements, of which the median counts.
 const ROUNDS: usize = 7;
-/// What is timed together, as one takes less than a reading of the clock.
+/// The number of operations timed together, since one takes less than a reading of the clock.
 const TOGETHER: u64 = 100_000;
 /// Requests to yield, each timed by itself.
 const ASKS: u64 = 500;
-/// How long a request runs before it is asked to yield: its probes have the flag in their cache by then, ns.
+/// The time that a request runs before it is asked to yield, ns. By then its probes have the flag in their cache.
 const BEFORE_ASK_NS: u64 = 2_000;
 const STACK_BYTES: usize = 64 << 10;
 
-/// Resuming a fiber, which suspends itself, ns: what a thread pays for each turn of a request.
+/// The cost of resuming a fiber that suspends itself, ns: a thread's cost for each turn of a request.
 ///
 /// # Errors
 /// There is no memory for a stack.
@@ -40,7 +40,7 @@ pub fn switch_ns() -> io::Result<f64> {
     Ok(time)
 }
 
-/// A probe that finds nothing to do, ns. One that reads the clock at times if it is `self_timed`, else one that looks at a flag.
+/// The cost of a probe without a request, ns. With `self_timed` the probe reads the clock at times, otherwise it reads a flag.
 #[must_use]
 pub fn probe_ns(self_timed: bool) -> f64 {
     let attached = Attached::new();
@@ -58,7 +58,7 @@ pub fn probe_ns(self_timed: bool) -> f64 {
     median(rounds)
 }
 
-/// From the moment at which another thread raises a request's flag until the request has yielded, ns.
+/// The time from another thread's raising of a request's flag until the request has yielded, ns.
 ///
 /// # Errors
 /// There is no memory for a stack.
@@ -113,7 +113,7 @@ fn stack() -> io::Result<Stack> {
     Stacks::new(STACK_BYTES, 1)?.take()
 }
 
-/// One turn of a fiber that has begun.
+/// Runs one turn of a fiber that has begun.
 fn turn<J>(fiber: &mut Fiber<J>) -> Turn<J> {
     // SAFETY: no destructor of a thread-local variable calls this.
     unsafe { fiber.resume() }
@@ -139,7 +139,7 @@ fn median(times_ns: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Bounds that hold under any load of the machine: what is measured is not something else.
+    /// Bounds that hold under any load of the machine. They show that the measurements time the right thing.
     #[test]
     fn parts_are_measured() {
         let switch_ns = switch_ns().unwrap();

@@ -19,7 +19,7 @@ use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn<J> {
     /// The body returned. This is the job; the fiber can take the next one.
@@ -62,7 +62,7 @@ pub enum Turn<J> {
 ///
 /// # Thread-local variables
 /// A job that is suspended inside [`LocalKey::with`](std::thread::LocalKey::with) keeps a reference to the variable. The thread drops its
-/// variables one after another as it ends, so a destructor among them could go on with a job whose variable is gone. This is why
+/// variables one after another as it ends, so a destructor among them could resume a job whose variable is gone. This is why
 /// [`resume`](Fiber::resume) is `unsafe`:
 ///
 /// ```compile_fail,E0133
@@ -171,7 +171,7 @@ impl<J> Fiber<J> {
     /// The caller must not be inside a no-preempt section, which would count for the fiber.
     ///
     /// # Panics
-    /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body goes on here.
+    /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body resumes here.
     #[inline(always)]
     pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
         let control = self.control();
@@ -191,7 +191,7 @@ impl<J> Fiber<J> {
     /// Resumes the suspended job, until it is done or suspended again.
     ///
     /// # Panics
-    /// The fiber is not suspended. A panic of the body goes on here.
+    /// The fiber is not suspended. A panic of the body resumes here.
     ///
     /// # Safety
     /// The caller is not the destructor of a thread-local variable: the suspended job may hold references to variables that are dropped already.
@@ -202,7 +202,7 @@ impl<J> Fiber<J> {
         self.turn(control.stack_pointer.get(), false)
     }
 
-    /// The request to yield that met a no-preempt section, since this was asked last; asked after a turn, that turn's.
+    /// The request to yield that met a no-preempt section since the last call. Called after a turn, it returns that turn's request.
     #[inline]
     pub fn take_held(&mut self) -> Option<Held> {
         let control = self.control();
@@ -371,7 +371,7 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> End
     let shadow = unsafe { &(*control).shadow };
     shadow.arrived();
     let finished = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: `Fiber::run` put a job there before it entered this, and nobody touches either before the end.
+        // SAFETY: `Fiber::run` put a job there before it entered this, and no other code touches either before the end.
         unsafe { (*(*control).body().cast::<F>())((*core).job.assume_init_mut()) };
     }));
     let ended = match finished {
@@ -388,7 +388,7 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> End
 }
 
 /// # Safety
-/// `body` is an `F` that nobody uses any more.
+/// `body` is an `F` that no code uses any more.
 unsafe fn drop_body<F>(body: *mut ()) {
     // SAFETY: the caller's promise.
     unsafe { body.cast::<F>().drop_in_place() };

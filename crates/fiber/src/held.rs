@@ -1,8 +1,8 @@
-//! Requests to yield that met a no-preempt section: since when they wait, and for the end of which kind of section.
+//! Requests to yield that met a no-preempt section: the time of their arrival, and the kind of section that delayed them.
 
 use std::cell::Cell;
 
-/// What keeps a job from yielding.
+/// The kind of section that keeps a job from yielding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u32)]
 pub enum Section {
@@ -41,7 +41,7 @@ impl Section {
         }
     }
 
-    /// The kind of a number that C said.
+    /// The kind with this number, as C code passes it.
     pub(crate) fn of(number: u32) -> Self {
         let known = Self::ALL.get(number as usize);
         known.copied().unwrap_or(Self::Other)
@@ -53,11 +53,11 @@ impl Section {
 pub struct Held {
     /// When the first probe met it in a section: a reading of the time-stamp counter.
     pub since_tsc: u64,
-    /// The section whose end was last waited for.
+    /// The last section whose end the request waited for.
     pub section: Section,
 }
 
-/// A fiber's note of it. Everything here is written on cold paths only.
+/// A fiber's record of a held request. All of it is written on cold paths only.
 #[derive(Default)]
 pub(crate) struct HeldNote {
     since_tsc: Cell<u64>,
@@ -65,7 +65,7 @@ pub(crate) struct HeldNote {
 }
 
 impl HeldNote {
-    /// A probe met a request to yield in a section.
+    /// Records that a probe met a request to yield in a section.
     #[cold]
     pub(crate) fn met(&self, is_held: &Cell<bool>, now_tsc: u64) {
         if !is_held.replace(true) {
@@ -74,19 +74,19 @@ impl HeldNote {
         }
     }
 
-    /// The section ended for which a request waited.
+    /// Records the end of a section for which a request waited.
     pub(crate) fn ended(&self, section: Section) {
         self.section.set(section);
     }
 
-    /// Takes over what a fiber within this one noted.
+    /// Copies the record of a fiber within this one.
     #[cold]
     pub(crate) fn set(&self, held: Held) {
         self.since_tsc.set(held.since_tsc);
         self.section.set(held.section);
     }
 
-    /// What was noted.
+    /// The recorded request.
     #[cold]
     pub(crate) fn get(&self) -> Held {
         Held {

@@ -1,7 +1,7 @@
 //! This thread's words, read and written through `fs` anew each time.
 //!
 //! Every access is one asm block that adds an offset, which is the same in all threads, to the `fs` of the thread that executes it. No address
-//! outlives the block, so code that is suspended between two accesses and goes on in another thread sees that thread's words.
+//! outlives the block, so code that is suspended between two accesses and resumes in another thread sees that thread's words.
 #![expect(unsafe_code, reason = "thread-local words by way of fs")]
 
 use std::arch::asm;

@@ -154,7 +154,7 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
 type InfoHandler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 type PlainHandler = unsafe extern "C" fn(libc::c_int);
 
-/// A stack for signal handlers, for a thread that has none. Threads of the standard library have one that is large enough to print a line.
+/// A signal stack for a thread without one. Threads of the standard library have one that is large enough to print a line.
 #[derive(Debug)]
 pub(crate) struct AlternateStack {
     /// The mapping made here; empty if the thread had a stack.

@@ -126,7 +126,7 @@ mod address {
         fake_stack: Cell<FakeStack>,
         /// The fiber has not reported its arrival yet, or has reported its departure.
         leaving: Cell<bool>,
-        /// Another fiber switched to it, and told it the stack of the code that runs both.
+        /// Another fiber switched to it, and passed it the stack of the code that runs both.
         switched: Cell<bool>,
     }
 

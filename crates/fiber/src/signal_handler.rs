@@ -1,4 +1,4 @@
-//! Preemption by signal: the handler itself yields, and returns to the interrupted instruction when its fiber goes on.
+//! Preemption by signal: the handler itself yields, and returns to the interrupted instruction when its fiber resumes.
 //!
 //! The handler runs on the fiber's stack. The kernel has put all registers there, vector state included, and the handler is suspended
 //! there like any other frame. It unmasks the signal while it is suspended, so the thread's other fibers stay interruptible.
@@ -17,7 +17,7 @@ const SIGNAL: libc::c_int = libc::SIGURG;
 /// Interrupts a thread of this process; its handler reads its flag.
 #[inline]
 pub(crate) fn send(thread: libc::pid_t) {
-    // SAFETY: at worst there is no such thread any more, or another of this process that has nothing in its flag.
+    // SAFETY: at worst the thread is gone, or its number belongs to another thread of this process, whose flag has no request.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
 }
 

@@ -100,8 +100,8 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     }
 }
 
-/// For the handler of a signal that wants the calling thread to stop what it does: whether a fiber runs here, outside of no-preempt sections. If it is
-/// inside one, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal).
+/// Whether the calling thread runs a fiber outside of no-preempt sections, for the handler of a signal that stops the thread. If the fiber is inside a
+/// section, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal).
 pub fn may_stop_here() -> bool {
     // SAFETY: null, or this thread's current fiber, which lives.
     let runs = unsafe { local::fiber().as_ref() }.is_some();
@@ -112,8 +112,8 @@ pub fn may_stop_here() -> bool {
     runs
 }
 
-/// The slice of the fiber that runs is over, as this reading said. Whether it was renewed here, on the fiber's stack, so that the fiber goes on
-/// without a switch.
+/// Called when this reading shows the end of the running fiber's slice. Returns whether the slice was renewed here, on the fiber's stack, so that the
+/// fiber continues without a switch.
 fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     let renew = local::renew_function();
     if renew.is_null() {
@@ -134,11 +134,11 @@ fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     });
     local::set_no_preempt(0);
     errno::set(errno);
-    // What another thread asked for meanwhile counts.
+    // A request of another thread during the decision counts.
     let deferred = local::deferred() != 0;
     local::set_deferred(0);
     let goes_on = renewed && !deferred;
-    // What kept a slice from its end that was renewed kept nobody waiting.
+    // After a renewal, the section that delayed the slice's end delayed no other fiber.
     is_held.set(was_held && !goes_on);
     goes_on
 }
@@ -200,7 +200,8 @@ pub extern "C-unwind" fn __headway_deferred_in_library() {
     __headway_deferred_at_end_of(Section::Other as u32);
 }
 
-/// As [`__headway_deferred_in_library`], at the end of a section of this [kind](Section), for reports of what keeps requests from yielding.
+/// As [`__headway_deferred_in_library`], at the end of a section of this [kind](Section), for reports of the sections that keep requests from
+/// yielding.
 ///
 /// For C: as [`__headway_deferred`].
 #[unsafe(no_mangle)]

@@ -145,7 +145,7 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// Makes room for so many unused stacks, so that giving them back does not allocate.
+    /// Makes room for this many unused stacks, so that giving them back does not allocate.
     ///
     /// # Errors
     /// There is no memory for such a list.

@@ -28,8 +28,8 @@ use crate::switch;
 /// A [`Fiber`](crate::Fiber) goes back to the code that resumed it, which then resumes another: two switches. A strand that suspends itself names its
 /// successor. Only a strand that has none, and one that a probe or a signal suspends, go back to the scheduler that [runs](Strand::run) it.
 ///
-/// Strands may be put into queues before they are suspended: whoever resumes a strand waits until it has left its stack. So a strand that waits
-/// for another needs no code that runs after its switch.
+/// Strands may be put into queues before they are suspended: the resumer of a strand waits until it has left its stack. So a strand that waits for
+/// another needs no code that runs after its switch.
 ///
 /// The scheduler keeps a head `H` beside each strand's control. The memory of both lives until the strand is [destroyed](Strand::destroy), in any number of
 /// runs, so the handle is a plain address.
@@ -44,7 +44,7 @@ pub struct Strand<H: 'static> {
     bound: PhantomData<*mut H>,
 }
 
-/// The strands of one scheduler, which all have heads of one type: a static variable, by whose address they are told from other fibers.
+/// The strands of one scheduler, which all have heads of one type. A kind is a static variable, whose address distinguishes its strands from other fibers.
 #[derive(Debug)]
 pub struct StrandKind<H: 'static> {
     /// Two variables without a size could have one address.
@@ -178,7 +178,7 @@ impl<H> Strand<H> {
         };
         let core = self.core.as_ptr();
         let body_at = (core as usize - bytes) & !(align - 1);
-        // SAFETY: the caller's promise: nobody uses stack and control, and the place is large enough (checked above).
+        // SAFETY: the caller's promise: no other code uses stack and control, and the place is large enough (checked above).
         unsafe {
             (body_at as *mut F).write(body);
             let control = &mut (*core).control;
@@ -237,14 +237,14 @@ impl<H> Strand<H> {
         })
     }
 
-    /// Suspends this strand and runs `next`. Returns once somebody resumed this one, maybe in another thread.
+    /// Suspends this strand and runs `next`. Returns once this one is resumed, maybe in another thread.
     ///
     /// It waits, still on its own stack, until `next` has left its. Two strands that are each about to run the other would wait for ever: a scheduler of
     /// several threads asks [`has_left`](Strand::has_left), and [leaves](Strand::leave) where it has not.
     ///
     /// # Safety
     /// This is the strand that runs, inside one no-preempt section, and no panic unwinds it unless it is resumed in this thread. `next` is armed or
-    /// suspended, or about to be suspended by another thread, and nobody else resumes it.
+    /// suspended, or about to be suspended by another thread, and no other caller resumes it.
     #[inline(always)]
     pub unsafe fn switch_to(self, next: Strand<H>) {
         let suspensions = &self.control().suspensions;
@@ -261,13 +261,13 @@ impl<H> Strand<H> {
         });
     }
 
-    /// Suspends this strand, and goes back to the scheduler. Returns once somebody resumed it, maybe in another thread.
+    /// Suspends this strand, and goes back to the scheduler. Returns once it is resumed, maybe in another thread.
     ///
     /// # Safety
     /// This is the strand that runs, inside one no-preempt section, and no panic unwinds it unless it is resumed in this thread.
     #[inline(always)]
     pub unsafe fn leave(self) {
-        // SAFETY: current. Nobody unwinds a strand from outside.
+        // SAFETY: current. A strand is never unwound from outside.
         unsafe { switch::leave(self.core.cast()) };
     }
 
@@ -291,7 +291,7 @@ impl<H> Strand<H> {
             core: left.cast(),
             bound: PhantomData,
         };
-        // Read before somebody else resumes it.
+        // Read before another thread resumes it.
         let preempted = left.control().preempted.get();
         left.stack_pointer().store(left_at, Ordering::Release);
         if left_at == rest::IDLE {
@@ -303,7 +303,7 @@ impl<H> Strand<H> {
         }
     }
 
-    /// Whether the strand has left its stack, so that who resumes it does not wait. One that has, and that nobody else resumes, has for good.
+    /// Whether the strand has left its stack, so that resuming it needs no wait. The answer stays true until the strand is resumed.
     #[inline(always)]
     pub fn has_left(self) -> bool {
         self.stack_pointer().load(Ordering::Relaxed) != rest::RUNNING

@@ -120,7 +120,7 @@ macro_rules! unless_early {
     };
 }
 
-/// A flag probe found `asked` not 0: yields if the request is for what runs now.
+/// A flag probe found `asked` not 0: yields if the request is for the current assignment.
 ///
 /// # Safety
 /// Called with a stack that has a page left.

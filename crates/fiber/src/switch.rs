@@ -34,7 +34,8 @@ pub fn yield_now() {
     }
 }
 
-/// Notes for the running fiber what [`Fiber::take_held`](crate::Fiber::take_held) told of a fiber that it runs within. Has no effect outside a fiber.
+/// Records for the running fiber the result of [`Fiber::take_held`](crate::Fiber::take_held) for a fiber that it runs within itself. Has no effect
+/// outside a fiber.
 #[cold]
 pub fn note_held(held: Held) {
     let control = local::fiber();

@@ -1,4 +1,4 @@
-//! What a decision costs the daemon, how many cores change hands in a second, and a grant and a revocation beside the bare calls of the kernel.
+//! The daemon's time per decision, its core moves per second, and a grant and a revocation beside the bare calls of the kernel.
 //!
 //! The first two have applications that exist in memory only, so that they count the daemon's own work and its futex calls. The third has threads.
 
@@ -21,7 +21,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
-/// A process without threads: the kernel is not asked to move any.
+/// A process without threads: it skips the kernel's calls that move them.
 struct NoThreads;
 
 impl HostPeer for NoThreads {
@@ -104,7 +104,7 @@ impl FakeHost {
         self.arbiter.pass(&|| now_ns.load(Ordering::Relaxed));
     }
 
-    /// Every kthread that was told to leave does; the others of `app` give their cores back.
+    /// Every kthread with an order to leave leaves; the others of `app` give their cores back.
     fn park(&self, app: usize) {
         let lines = &self.apps[app].0;
         for kthread in 0..lines.kthreads() {
@@ -156,14 +156,14 @@ fn passes(criterion: &mut Criterion) {
     println!("reallocations per second with fake applications: {rate:.0}");
 }
 
-/// A core goes from one application to another and back: an order to leave, its signal, the other's affinity and wake-up, twice. By the engine
-/// with its books, checks and policy, and by the bare calls. The kthreads are the same.
+/// A core goes from one application to another and back: an order to leave, its signal, the other's affinity and wake-up, twice. Measured through
+/// the engine, with its books, checks and policy, and by the bare calls. The kthreads are the same.
 fn moves(criterion: &mut Criterion) {
     let Some(core) = other_core() else {
         eprintln!("SKIPPED moves: they need two cores");
         return;
     };
-    // Against whatever else runs here: both sides are in the same class, and neither runs for long.
+    // Priority over the machine's other programs, where the system grants it. Both sides are in the same class, and neither runs for long.
     stay_responsive();
     let told = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&told))
@@ -201,7 +201,7 @@ fn moves(criterion: &mut Criterion) {
         arbiter.admit(newcomer, &now).expect("there is room");
     }
     batch.lines.app().wants.fetch_add(1, Ordering::Relaxed);
-    // It always has more to do.
+    // It always has more work.
     batch.lines.app().shared_tail.store(1, Ordering::Relaxed);
     arbiter.pass(&now);
     batch.until_running();
@@ -234,12 +234,12 @@ struct Kthread {
     tid: u32,
 }
 
-/// What it shows a bench.
+/// The state that it shows a bench.
 #[derive(Default)]
 struct Shown {
     /// The grant under which it runs.
     running: AtomicU64,
-    /// It is to give its core back by itself.
+    /// Whether it is to give its core back by itself.
     gives_back: AtomicBool,
 }
 
@@ -293,7 +293,7 @@ impl Kthread {
         self.until_running();
     }
 
-    /// Those of a revocation.
+    /// The bare calls of a revocation.
     fn revoke(&self, pid: i32) {
         self.lines.orders(0).revoke();
         // SAFETY: three integers.

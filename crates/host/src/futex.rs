@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Sleeps while the word has this value, for at most so long. Returns early on a signal.
+/// Sleeps while the word has this value, at most for the timeout. Returns early on a signal.
 pub(crate) fn wait(word: &AtomicU32, value: u32, most: Duration) {
     let timeout = libc::timespec {
         tv_sec: most.as_secs() as libc::time_t,
@@ -23,7 +23,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, most: Duration) {
     }
 }
 
-/// Changes the word and wakes whoever sleeps on it. Never waits: a futex holds nothing that the other process could fill.
+/// Changes the word and wakes its sleepers. It never blocks: a futex has no buffer that the other process could fill.
 pub(crate) fn wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
     // SAFETY: the kernel uses the address as a name only.

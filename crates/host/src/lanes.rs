@@ -1,4 +1,4 @@
-//! The lanes of an application's packets: one of each kthread, in a memfd whose size is sealed, as its lines are.
+//! The lanes of an application's packets: one lane per kthread, in a memfd whose size is sealed like that of its lines.
 
 use crate::memory::{MemoryError, check_sealed, sealed};
 use headway_dataplane::steer::MOST_KTHREADS;
@@ -15,7 +15,7 @@ pub struct SharedLanes {
 }
 
 impl SharedLanes {
-    /// Makes empty lanes for so many kthreads.
+    /// Makes empty lanes for this many kthreads.
     ///
     /// # Errors
     /// [`MemoryError`].
@@ -26,7 +26,7 @@ impl SharedLanes {
         Ok((fd, lanes))
     }
 
-    /// Maps lanes that somebody else made, once it is certain that their size stays what it is.
+    /// Maps lanes of another process, after checking that seals fix their size.
     ///
     /// # Errors
     /// [`MemoryError`].
@@ -48,7 +48,7 @@ impl SharedLanes {
         })
     }
 
-    /// How many kthreads they are for.
+    /// The number of kthreads.
     pub fn kthreads(&self) -> usize {
         self.kthreads
     }

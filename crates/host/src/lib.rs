@@ -1,8 +1,8 @@
 //! The arbiter of a host, live (Shenango, NSDI '19): applications get cores within microseconds of needing them, and batch programs the
 //! cores that are left.
 //!
-//! The policy decides who gets which core: the same compiled [`Allocator`](headway_policy::host::Allocator) that is simulated. This crate
-//! carries it out.
+//! The policy decides which application gets which core: the same compiled [`Allocator`](headway_policy::host::Allocator) that the simulator
+//! runs. This crate carries its decisions out.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | [`lanes`] | packets between a network device and an application, by way of the daemon |
 //! | [`memory`] | the lines that an application and the daemon share |
 //!
-//! The daemon trusts nothing that it reads from an application. It keeps the numbers of grants itself, checks that a thread belongs to the process at the
-//! other end of the socket whenever it acts on it, and makes no call that an application could make wait.
+//! The daemon trusts nothing that it reads from an application. It keeps the numbers of grants itself. Whenever it acts on a thread, it checks that the
+//! thread belongs to the process at the other end of the socket. It makes no call that an application could block.
 
 pub mod arbiter;
 pub mod client;

@@ -1,7 +1,7 @@
 //! The memory that an application and the daemon share: a line of the application, one of the daemon, and two of each kthread.
 //!
-//! It is a memfd whose size is sealed, so that nobody can shrink it under the other's feet. All of it is atomic words, and no value of a
-//! word is invalid: what an application writes there can be wrong, and nothing worse.
+//! It is a memfd whose size is sealed, so that neither side can shrink it while the other reads. It consists of atomic words, every
+//! value of which is valid: an application can write wrong values, and do no other harm.
 #![expect(unsafe_code, reason = "maps memory that two processes share")]
 
 use headway_dataplane::steer::MOST_KTHREADS;
@@ -20,11 +20,11 @@ const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 /// The most kthreads of one application.
 pub const KTHREADS_MAX: usize = headway_policy::host::MAX_CORES;
 
-/// What an application as a whole shows.
+/// The words that an application writes for all of its kthreads.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct AppLine {
-    /// How often work came while no kthread was awake.
+    /// How many times work came while no kthread was awake.
     pub wants: AtomicU64,
     /// Entries ever taken out of a queue that all kthreads share.
     pub shared_head: AtomicU64,
@@ -32,13 +32,13 @@ pub struct AppLine {
     pub shared_tail: AtomicU64,
 }
 
-/// What the daemon tells an application as a whole.
+/// The words that the daemon writes for all kthreads of an application.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct ArbiterLine {
-    /// 1: kthreads that find nothing give their cores back. 0: they sleep on them.
+    /// 1: kthreads that find no work give their cores back. 0: they sleep on them.
     pub parks: AtomicU32,
-    /// 1: the daemon may sleep, and is woken by its doorbell.
+    /// 1: the daemon may sleep, and its doorbell wakes it.
     pub doorbell: AtomicU32,
 }
 
@@ -53,19 +53,19 @@ pub enum MemoryError {
         /// The system's error.
         source: io::Error,
     },
-    /// The size of the file is not fixed by seals.
+    /// The file lacks the seals that fix its size.
     #[error(
         "the memory is not sealed: it must be a memfd with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL"
     )]
     Unsealed,
-    /// It is of another size.
+    /// The file has another size.
     #[error("the memory has {found} bytes, and {kthreads} kthreads need {needed}")]
     Size {
         /// Its size.
         found: i64,
-        /// What it must be.
+        /// The right size.
         needed: usize,
-        /// For so many kthreads.
+        /// The number of kthreads.
         kthreads: usize,
     },
     /// Too many kthreads, or none.
@@ -86,13 +86,13 @@ pub struct SharedLines {
     kthreads: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and all that is reached through it are atomic words.
+// SAFETY: the mapping belongs to this value alone, and all memory reached through it is atomic words.
 unsafe impl Send for SharedLines {}
 // SAFETY: as above.
 unsafe impl Sync for SharedLines {}
 
 impl SharedLines {
-    /// Makes memory for so many kthreads, all words 0.
+    /// Makes memory for this many kthreads, all words 0.
     ///
     /// # Errors
     /// [`MemoryError`].
@@ -103,7 +103,7 @@ impl SharedLines {
         Ok((fd, lines))
     }
 
-    /// Maps memory that somebody else made, once it is certain that its size stays what it is.
+    /// Maps memory of another process, after checking that seals fix its size.
     ///
     /// # Errors
     /// [`MemoryError`].
@@ -136,7 +136,7 @@ impl SharedLines {
         })
     }
 
-    /// How many kthreads it is for.
+    /// The number of kthreads.
     pub fn kthreads(&self) -> usize {
         self.kthreads
     }
@@ -185,13 +185,13 @@ impl Drop for SharedLines {
     }
 }
 
-/// A memfd of this size, which stays what it is.
+/// A memfd whose size seals fix.
 pub(crate) fn sealed(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> {
     // SAFETY: the name is a C string; the result is checked.
     let raw =
         unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     checked(raw, "make shared memory")?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just made, and no other value owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: an open descriptor and an integer.
     let sized = unsafe { libc::ftruncate(raw, bytes as libc::off_t) };
@@ -202,7 +202,7 @@ pub(crate) fn sealed(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> 
     Ok(fd)
 }
 
-/// Whether a descriptor is a memfd of this size, which stays what it is.
+/// Checks that a descriptor is a memfd whose size is this one and fixed by seals.
 pub(crate) fn check_sealed(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Result<(), MemoryError> {
     // SAFETY: an open descriptor; the call takes no further argument.
     let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
@@ -214,7 +214,7 @@ pub(crate) fn check_sealed(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Resul
     // SAFETY: `stat` outlives the call.
     let looked = unsafe { libc::fstat(fd.as_raw_fd(), &raw mut stat) };
     checked(looked, "look at shared memory")?;
-    // Huge pages need not be there when they are touched.
+    // A file of huge pages is refused: touching it faults when the pool has no page left.
     if stat.st_size != bytes as i64 || stat.st_blksize != PAGE as i64 {
         return Err(MemoryError::Size {
             found: stat.st_size,

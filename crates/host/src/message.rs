@@ -1,4 +1,4 @@
-//! What an application and the daemon say to each other: one JSON object a packet.
+//! The messages between an application and the daemon: one JSON object a packet.
 //!
 //! | from | packet | descriptors |
 //! |---|---|---|
@@ -15,19 +15,19 @@ use std::net::Ipv4Addr;
 /// The longest name of an application.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// What an application says.
+/// A message of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ClientMessage {
-    /// It comes.
+    /// The application registers.
     Register(Registration),
-    /// It is there already, with its memory, and the daemon is new.
+    /// The application was registered with an earlier daemon, and brings its memory to the new one.
     Resume(Registration),
-    /// A program that knows nothing of the daemon is about to be run in this process.
+    /// This process is about to run a program without support for the daemon.
     Program(ProgramRegistration),
 }
 
-/// An application as it presents itself.
+/// An application's registration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Registration {
@@ -35,7 +35,7 @@ pub struct Registration {
     pub name: String,
     /// The most cores that it uses at once.
     pub kthreads: usize,
-    /// Cores that it asks to be guaranteed; as many as the settings have unless said.
+    /// Cores that it asks to be guaranteed; the settings' number by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guaranteed: Option<usize>,
     /// Whether its kthreads look at their orders every few microseconds, and need no signal.
@@ -46,7 +46,7 @@ pub struct Registration {
     pub network: bool,
 }
 
-/// Where an application is in the network.
+/// An application's addresses and route in the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkPlace {
@@ -54,41 +54,41 @@ pub struct NetworkPlace {
     pub mac: [u8; 6],
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Bits of the network's part of the address.
+    /// The length of the network prefix in bits.
     pub prefix: u8,
-    /// The router to other networks, if there is one.
+    /// The gateway to other networks, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Ipv4Addr>,
     /// The longest packet without its Ethernet header.
     pub mtu: usize,
 }
 
-/// A program as it is presented.
+/// A program's registration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProgramRegistration {
     /// Its name in the daemon's settings.
     pub name: String,
-    /// The most cores that it uses at once; as many as the settings have unless said.
+    /// The most cores that it uses at once; the settings' number by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
 }
 
-/// What the daemon says.
+/// A message of the daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DaemonMessage {
-    /// The application has a place.
+    /// The application is registered.
     Registered {
-        /// The most cores that it will have at once.
+        /// The most cores that it gets at once.
         kthreads: usize,
-        /// Where it is in the network, if it asked for one.
+        /// Its addresses and route in the network, if it asked for packets.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPlace>,
     },
-    /// It has none, and why.
+    /// The registration is refused, for this reason.
     Refused(String),
-    /// The daemon ends: every thread runs where it likes from now on.
+    /// The daemon ends, and its threads are confined no more.
     Farewell {},
 }
 
@@ -96,7 +96,7 @@ impl ClientMessage {
     /// Reads a packet.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// The fault, in a sentence.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let message: Self = serde_json::from_slice(bytes).map_err(|error| {
             format!(
@@ -131,7 +131,7 @@ impl DaemonMessage {
     /// Reads a packet.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(bytes).map_err(|error| format!("the daemon's answer: {error}"))
     }

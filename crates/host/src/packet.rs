@@ -1,4 +1,4 @@
-//! Packets with descriptors, over a socket that keeps their bounds. Nothing here waits.
+//! Packets with descriptors, over a socket that keeps packet boundaries.
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -15,7 +15,7 @@ pub(crate) const PACKET_BYTES_MAX: usize = 4096;
 /// The most descriptors of one packet.
 const FDS_MAX: usize = 4;
 
-/// A packet as it came.
+/// A received packet.
 #[derive(Debug, Default)]
 pub(crate) struct HostPacket {
     pub(crate) bytes: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Sends a packet, or fails at once where the other side does not read.
+/// Sends a packet, or fails at once when the other side does not read.
 pub(crate) fn send(socket: impl AsFd, bytes: &[u8], fds: &[&OwnedFd]) -> io::Result<()> {
     let raw: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
     let rights = [ControlMessage::ScmRights(&raw)];
@@ -45,10 +45,10 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], fds: &[&OwnedFd]) -> io::Res
     Ok(())
 }
 
-/// The next packet; `None` at the end. `waits`: whether to wait for one.
+/// The next packet; `None` at the end of the connection. `waits`: whether to wait for one.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] where none is there; [`io::ErrorKind::InvalidData`] where it is too long.
+/// [`io::ErrorKind::WouldBlock`] when no packet waits; [`io::ErrorKind::InvalidData`] when it is too long.
 pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<HostPacket>> {
     let mut bytes = vec![0; PACKET_BYTES_MAX];
     let mut space = cmsg_space!([RawFd; FDS_MAX]);
@@ -83,6 +83,6 @@ pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<HostP
 
 #[expect(unsafe_code, reason = "a descriptor that the kernel just handed over")]
 fn own(raw: RawFd) -> OwnedFd {
-    // SAFETY: the kernel made this descriptor for the packet, and nobody else knows it.
+    // SAFETY: the kernel made this descriptor for the packet, and no other value owns it.
     unsafe { OwnedFd::from_raw_fd(raw) }
 }

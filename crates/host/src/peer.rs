@@ -1,4 +1,4 @@
-//! The process at the other end of a registration. A thread is acted on only where it belongs to that process at that moment.
+//! The process at the other end of a registration. The daemon acts on a thread only if it belongs to that process at that moment.
 #![expect(
     unsafe_code,
     reason = "pidfd, tgkill and clocks of other processes have no wrappers"
@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Descendants that are looked at. A program with more has the others on its first cores.
+/// The most descendants that are tracked. Further ones of a program stay on its first cores.
 const FAMILY_MAX: usize = 256;
 
 /// A process whose threads can be moved.
@@ -20,26 +20,26 @@ pub trait HostPeer: Send {
     /// Whether this is a thread of the process now.
     fn owns(&self, tid: u32) -> bool;
 
-    /// Confines a thread of the process to these cores; whether it could be.
+    /// Confines a thread of the process to these cores; returns whether that succeeded.
     fn pin(&self, tid: u32, cores: &CpuSet) -> bool;
 
-    /// Sends the signal that tells a thread to look at its orders; whether it is there.
+    /// Sends the signal on which a thread reads its orders; returns whether the thread exists.
     fn interrupt(&self, tid: u32) -> bool;
 
-    /// Gives a thread what nobody else wants of its core, or its ordinary share again.
+    /// Gives a thread only the idle time of its core, or its ordinary share again.
     fn demote(&self, tid: u32, demoted: bool);
 
-    /// Confines every thread of the process and of its descendants to these cores. Returns how many there are.
+    /// Confines every thread of the process and of its descendants to these cores. Returns their number.
     fn pin_all(&mut self, cores: &CpuSet) -> usize;
 
-    /// The same for the threads that were there at the last call of [`Self::pin_all`]: quicker.
+    /// Does the same, faster, for the threads found by the last call of [`Self::pin_all`].
     fn pin_known(&mut self, cores: &CpuSet);
 
-    /// Processor time that the process has used, ns.
+    /// CPU time of the process so far, ns.
     fn cpu_ns(&self) -> u64;
 }
 
-/// A process, by a descriptor that never means another.
+/// A process, by a descriptor that never refers to another process.
 #[derive(Debug)]
 pub struct PeerProcess {
     leader: ProcessHandle,
@@ -74,7 +74,7 @@ impl PeerProcess {
         Ok(Self::new(pid, fd))
     }
 
-    /// A process by its number, which the caller knows to mean it still.
+    /// A process by its number. The caller knows that the number still refers to it.
     ///
     /// # Errors
     /// As the system: it is gone.
@@ -111,7 +111,7 @@ impl PeerProcess {
         Ok(sched_getaffinity(Pid::from_raw(self.leader.pid))?)
     }
 
-    /// When it was started, in ticks since the machine was: with its number, its identity.
+    /// Its start time in ticks since the machine's start. Together with its number this identifies it.
     pub fn started(&self) -> Option<u64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.leader.pid)).ok()?;
         stat.rsplit_once(')')?
@@ -122,7 +122,7 @@ impl PeerProcess {
             .ok()
     }
 
-    /// Whether its threads may be moved, tried with the mask that it has.
+    /// Tests whether its threads may be moved, by setting the mask that it has.
     ///
     /// # Errors
     /// As the system.
@@ -131,7 +131,7 @@ impl PeerProcess {
         Ok(sched_setaffinity(Pid::from_raw(self.leader.pid), &cores)?)
     }
 
-    /// Threads and descendants as they are now. Descendants are known by descriptors from the first time that they are seen.
+    /// Reads the current threads and descendants. It opens a descriptor for each descendant when it first sees it.
     fn look(&mut self) {
         self.threads = threads_of(self.leader.pid);
         let mut open: Vec<i32> = children_of(self.leader.pid, &self.threads);
@@ -176,14 +176,14 @@ impl HostPeer for PeerProcess {
             libc::SCHED_OTHER
         };
         let param = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `param` outlives the call. Where it is refused the thread keeps its share of the shared core.
+        // SAFETY: `param` outlives the call. When the kernel refuses, the thread keeps its share of the shared core.
         unsafe {
             libc::sched_setscheduler(tid as libc::pid_t, policy, &raw const param);
         }
     }
 
     fn pin_all(&mut self, cores: &CpuSet) -> usize {
-        // A thread that is made meanwhile has the cores of the one that makes it: look until nothing is new.
+        // A new thread inherits the mask of its creator, which may be the old one: repeat until no thread is new.
         const LOOKS_MAX: usize = 4;
         let mut before = usize::MAX;
         for _ in 0..LOOKS_MAX {
@@ -211,7 +211,7 @@ impl HostPeer for PeerProcess {
     }
 
     fn cpu_ns(&self) -> u64 {
-        // The clock of a process: its number, inverted, and the kind of clock below it (clock_getcpuclockid(3)).
+        // The clock of a process: its number, inverted, above the kind of clock (clock_getcpuclockid(3)).
         let clock = (!self.leader.pid << 3) | 2;
         let mut time = libc::timespec {
             tv_sec: 0,
@@ -231,7 +231,7 @@ impl ProcessHandle {
         Some(Self { pid, fd })
     }
 
-    /// Whether its number still means it: until it is reaped.
+    /// Whether its number still refers to it, which ends when it is reaped.
     fn is_there(&self) -> bool {
         // SAFETY: signal 0 only asks; no pointer is followed.
         let asked = unsafe {
@@ -246,7 +246,7 @@ impl ProcessHandle {
         asked == 0
     }
 
-    /// A thread's number is given to another only after all others had their turn, so it means what it meant a microsecond ago.
+    /// The kernel reuses a thread's number only after all others, so the number refers to the same thread as a microsecond ago.
     fn owns(&self, tid: u32) -> bool {
         self.is_there() && tgkill(self.pid, tid, 0)
     }

@@ -1,8 +1,8 @@
-//! Programs that know nothing of the daemon: all their threads run on the cores that they are granted.
+//! Programs without support for the daemon: the daemon confines all their threads to the granted cores.
 //!
 //! The process registers itself and then runs the program in its own place, so that its exit status, its signals and its terminal are the
-//! program's. The daemon confines every thread of it and of its descendants. While it has no core its threads share one core at the
-//! lowest weight of the scheduler (`SCHED_IDLE`): they stand still for nobody, and nobody waits for them.
+//! program's. The daemon confines every thread of it and of its descendants. While it has no core its threads share one core at the lowest
+//! weight of the scheduler (`SCHED_IDLE`): they continue on its idle time, and delay no other thread.
 #![expect(unsafe_code, reason = "sched_setscheduler has no wrapper")]
 
 use crate::client::{ClientError, ask};
@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Registers this process as a batch program, and gives it what nobody else wants of the cores that it has. The program is run next, by [`run`].
+/// Registers this process as a batch program, which gets the idle time of its cores. Call [`run`] next.
 ///
 /// # Errors
 /// [`ClientError`].
@@ -22,7 +22,7 @@ pub fn register(socket: &Path, name: &str, cores: Option<usize>) -> Result<(), C
         cores,
     });
     let welcome = ask(socket, &message, &[])?;
-    // The connection ends with this program: the daemon goes by the process from now on.
+    // The connection ends with this program; the daemon then follows the process.
     drop(welcome);
     yield_to_all().map_err(|source| ClientError::System {
         what: "take the lowest weight of the scheduler",
@@ -30,7 +30,7 @@ pub fn register(socket: &Path, name: &str, cores: Option<usize>) -> Result<(), C
     })
 }
 
-/// Runs a program in the place of this one. Returns why it could not.
+/// Runs a program in place of this one. Returns only the error.
 pub fn run(program: &[String]) -> io::Error {
     let [program, arguments @ ..] = program else {
         return io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
@@ -38,7 +38,7 @@ pub fn run(program: &[String]) -> io::Error {
     Command::new(program).args(arguments).exec()
 }
 
-/// Threads and processes that are made from here on have it as well.
+/// Threads and processes made from here on inherit it.
 fn yield_to_all() -> io::Result<()> {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` outlives the call.

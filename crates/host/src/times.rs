@@ -1,8 +1,8 @@
-//! How long things took, counted in buckets of a quarter of an octave.
+//! Durations, counted in buckets of a quarter of an octave.
 
 /// Buckets per doubling.
 const PARTS: u32 = 4;
-/// Up to 2^40 ns, 18 minutes; longer ones count as that.
+/// The last bucket ends at 2^40 ns, 18 minutes, and also counts longer durations.
 const OCTAVES: u32 = 40;
 const BUCKETS: usize = (PARTS * OCTAVES) as usize;
 
@@ -27,7 +27,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Counts one.
+    /// Counts one duration.
     pub fn record(&mut self, ns: u64) {
         self.counts[bucket(ns)] += 1;
         self.count += 1;
@@ -35,22 +35,22 @@ impl Times {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// How many there are.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All of them together, ns.
+    /// Their sum, ns.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The longest, ns.
+    /// The longest one, ns.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The duration that this part of them, 0 to 1, do not exceed, ns, to a fifth; 0 where there are none.
+    /// The quantile at this share, 0 to 1, in ns, accurate to a fifth; 0 without durations.
     pub fn quantile_ns(&self, part: f64) -> u64 {
         let rank = (part * self.count as f64).ceil().max(1.0) as u64;
         let mut below = 0;
@@ -63,7 +63,7 @@ impl Times {
         0
     }
 
-    /// How many were no longer than each of these bounds, doubling from 1 µs: what Prometheus wants.
+    /// The cumulative counts for bounds that double from 1 µs, as Prometheus expects them.
     pub fn cumulative(&self) -> Vec<(u64, u64)> {
         (10..=26)
             .map(|octave: u32| {

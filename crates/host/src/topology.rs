@@ -1,4 +1,4 @@
-//! Which of the machine's cores are dealt out.
+//! The division of the machine's cores: dealt out, the daemon's, the shared one.
 
 use headway_machine::Topology;
 use headway_policy::host::{CoreId, HostTopology};
@@ -7,20 +7,20 @@ use nix::sched::CpuSet;
 /// The cores of a host, by the kernel's numbers.
 #[derive(Clone, Debug)]
 pub struct HostCores {
-    /// Those that the allocator deals out; its number of a core is the place here.
+    /// The cores that the allocator deals out; a core's index here is the allocator's number of it.
     pub dealt: Vec<usize>,
-    /// Their siblings.
+    /// The hyper-thread siblings of these cores.
     pub siblings: HostTopology,
-    /// The daemon's own, on which it spins; none where it sleeps between its looks.
+    /// The daemon's own core, on which it spins; `None` for a daemon that sleeps between its looks.
     pub own: Option<usize>,
-    /// The one that all share who have no other: who refuses to leave a core, and programs without one.
+    /// The core for threads without a granted core: kthreads that refuse to leave, and programs.
     pub shared: usize,
 }
 
-/// Why the cores cannot be divided so.
+/// Why a division of the cores is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoresError {
-    /// A core that was named is not there.
+    /// A named core does not exist.
     #[error(
         "there is no core {core} that this process may use; there are: {}",
         list(there)
@@ -28,22 +28,22 @@ pub enum CoresError {
     NotThere {
         /// The core.
         core: usize,
-        /// Those that are there.
+        /// The existing cores.
         there: Vec<usize>,
     },
-    /// The daemon takes the only core.
+    /// The daemon would take the only core.
     #[error(
         "the daemon would spin on core {0}, the only one, and none is left to deal out: use --share-core, which wakes at intervals"
     )]
     OnlyCore(usize),
 }
 
-/// From how many cores on one is kept for the daemon.
+/// The number of cores from which on the daemon keeps one.
 const SPINS_FROM: usize = 4;
 
 impl HostCores {
-    /// Divides the cores. `shares`: the daemon has no core of its own; unless said it has one where there are at least four.
-    /// `dealt`: the cores to deal out; all others unless said.
+    /// Divides the cores. `shares`: whether the daemon does without a core of its own; by default it has one on machines of
+    /// at least four. `dealt`: the cores to deal out; all others by default.
     ///
     /// # Errors
     /// [`CoresError`].
@@ -75,7 +75,7 @@ impl HostCores {
             }
             Some(own)
         };
-        // A core that is neither dealt out nor the daemon's hurts nobody.
+        // A core that is neither dealt out nor the daemon's stays unused.
         let free = there
             .iter()
             .find(|&&core| !chosen.contains(&core) && Some(core) != own);
@@ -87,7 +87,7 @@ impl HostCores {
             let place = chosen.iter().position(|id| id == other)?;
             Some(CoreId(place as u16))
         };
-        // More than two hyper-threads of a core are no pairs.
+        // Only cores with two hyper-threads form pairs.
         let siblings = HostTopology::from_siblings(chosen.iter().map(sibling).collect())
             .unwrap_or_else(|| HostTopology::flat(chosen.len()));
         Ok(Self {
@@ -98,7 +98,7 @@ impl HostCores {
         })
     }
 
-    /// How many are dealt out.
+    /// The number of cores dealt out.
     pub fn count(&self) -> usize {
         self.dealt.len()
     }
@@ -108,7 +108,7 @@ impl HostCores {
         self.dealt[core.index()]
     }
 
-    /// The core of this number, where it is dealt out.
+    /// The core with this kernel number, if it is dealt out.
     pub(crate) fn find(&self, number: usize) -> Option<CoreId> {
         let place = self.dealt.iter().position(|&core| core == number)?;
         Some(CoreId(place as u16))
@@ -140,7 +140,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A machine of so many cores, in pairs of hyper-threads: 0 and half, and so on.
+    /// A machine of `cores` cores, in pairs of hyper-threads: 0 and half, and so on.
     fn sysfs(cores: usize) -> TempDir {
         let sysfs = tempfile::tempdir().unwrap();
         let cpu = sysfs.path().join("devices/system/cpu");

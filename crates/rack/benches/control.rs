@@ -1,5 +1,5 @@
-//! What the control plane takes of its interval, 32 servers and 64 types: every look, and one that lays the rack out anew. The scoring
-//! between is not part of it: it has a thread of its own.
+//! The control plane's share of its interval, for 32 servers and 64 types: every look, and a look that lays the rack out anew. Scoring
+//! is left out, since it runs in a thread of its own.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use headway_policy::ClassHint;
@@ -52,7 +52,7 @@ impl Rack {
         }
     }
 
-    /// An interval passes, in which this half of the types is the busier.
+    /// Simulates an interval in which this half of the types is busier.
     fn arrive(&mut self, busy_half: usize) {
         for (class, reading) in self.readings.iter_mut().take(TYPES).enumerate() {
             let is_busy = class * 2 / TYPES == busy_half;
@@ -61,7 +61,7 @@ impl Rack {
         self.tables.set_readings(&self.readings);
     }
 
-    /// A look, and where it asks for one a new layout, published and installed at the switch. Whether it was laid out anew.
+    /// Looks and, where the look asks for a new layout, publishes it and installs it at the switch. Returns whether it did.
     fn round(&mut self) -> bool {
         self.rounds += 1;
         let Some(task) = self.control.look(INTERVAL_NS) else {

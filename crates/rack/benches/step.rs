@@ -1,4 +1,4 @@
-//! What the switch needs per packet, without a socket: a request in and out, and its response in and out.
+//! The switch's time per packet, without a socket: a request in and out, and its response in and out.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
@@ -11,7 +11,7 @@ use headway_policy::rack::{
 use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
 use std::net::SocketAddr;
 
-/// Keeps the packets of one batch, as the socket's does: their bytes are copied.
+/// Copies the packets of one batch, as the socket's sink does.
 struct Batch {
     packets: Vec<(Peer, [u8; 64])>,
     filled: usize,
@@ -71,7 +71,7 @@ fn per_packet<S: Switch>(criterion: &mut Criterion, name: &str, policy: S) {
             for (client, request) in clients.iter().zip(&requests) {
                 switch.step(now_ns, *client, request, false, &mut sent);
             }
-            // The servers' part: the request becomes the response.
+            // The servers' part: turns the request into its response.
             for (server, bytes) in &mut sent.packets[..sent.filled] {
                 bytes[1] = Flag::response(Status::Ok).bits();
                 switch.step(now_ns, *server, &bytes[..BYTES], false, &mut answered);

@@ -31,17 +31,17 @@ const SWITCH: u8 = 1;
 const CLIENT: u8 = 2;
 const FIRST_SERVER: u8 = 10;
 const SERVICE_MS: [u64; 2] = [1, 10];
-/// Of all workers.
+/// The load, as a share of all workers.
 const LOAD: f64 = 0.5;
 const PHASE: Duration = Duration::from_secs(10);
 /// The share of shorts in each phase: a quarter of the work, then three quarters, so that whole servers fit both.
 const SHORT_SHARES: [f64; 2] = [10.0 / 13.0, 30.0 / 31.0];
-/// Latencies are of requests that were sent later than this after a change, when the rack has had time to follow.
+/// The time after a change before latencies count, so that the rack has had time to follow.
 const SETTLED: Duration = Duration::from_secs(5);
-/// The longest that a late response is waited for.
+/// The longest wait for a late response.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Looks are further apart than the paper's 10 ms, in which ten requests arrive here: of fifty longs the noise is a seventh. Nothing is
-/// cloned, since these servers would serve every clone, also those that they cannot start at once.
+/// Looks are further apart than the paper's 10 ms, in which ten requests arrive here: of fifty longs the noise is a seventh. Cloning is off,
+/// since these servers would serve every clone, even those that they cannot start at once.
 const PALLAS: &str = "pallas,clone=off,interval=1s,delta=2,plan_time=20ms";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -131,7 +131,7 @@ fn page(setting: &str, table: &Table, outcomes: &[(&str, DemoOutcome)]) -> Page 
         .chart(&chart("Long requests", 1))
 }
 
-/// What came of one policy.
+/// The result of one policy.
 struct DemoOutcome {
     answers: Vec<Answered>,
     layouts: u64,
@@ -139,7 +139,7 @@ struct DemoOutcome {
     counts: PacketCounts,
 }
 
-/// Where the rack's hosts are.
+/// The placement of the rack's hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Loopback,
@@ -148,7 +148,7 @@ enum Place {
 }
 
 impl Place {
-    /// Namespaces, unless this machine refuses them, which is told.
+    /// Uses namespaces, or prints why this machine refuses them.
     fn of_this_machine() -> Self {
         if let Some(why) = net::missing() {
             eprintln!("the rack's hosts are ports of the loopback interface: {why}");
@@ -192,7 +192,7 @@ enum RunningHost<T> {
 }
 
 impl<T: Send + 'static> RunningHost<T> {
-    /// What its work came to.
+    /// The result of the work.
     fn end(self) -> T {
         match self {
             Self::Thread(thread) => thread.join().expect("the host's work ends"),
@@ -216,7 +216,7 @@ impl ServerHost {
             let server = server(at).expect("the server starts");
             let address = server.local_addr().expect("it listens");
             tell.send(address).expect("the rack waits for it");
-            // It ends when nobody can tell it more.
+            // The server ends when the sender is gone.
             let _ = wait.recv();
             server.shutdown(PATIENCE).expect("the server stops");
         });
@@ -340,7 +340,7 @@ struct Answered {
 }
 
 impl DemoOutcome {
-    /// Of a class's requests that were to be sent in this time; not a number without any.
+    /// The quantile of a class's requests with an intended send time in this span; NaN without requests.
     fn p99_ms(&self, class: usize, from: Duration, to: Duration) -> f64 {
         let answers = self.answers.iter();
         let mut latencies: Vec<Duration> = answers
@@ -383,7 +383,7 @@ fn offer(at: SocketAddr) -> std::io::Result<(Vec<Answered>, u64)> {
     })
 }
 
-/// When each request is to be sent, and its class.
+/// Each request's intended send time, and its class.
 fn plan() -> Vec<(Duration, usize)> {
     let mut rng = Rng::new(7);
     let mut plan = Vec::new();

@@ -4,16 +4,16 @@ use headway_net::slot::Peer;
 use headway_policy::rack::ServerId;
 use std::net::SocketAddr;
 
-/// Why a list of servers is none.
+/// Why a list of servers is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The list is empty.
     #[error("a rack needs a server: name at least one")]
     None,
-    /// There are more than indices.
+    /// There are more servers than a server's index can name.
     #[error("{found} servers: a switch has at most {}", ServerAddresses::MOST)]
     TooMany {
-        /// Servers listed.
+        /// The number of servers in the list.
         found: usize,
     },
     /// Two entries have the same address.
@@ -34,7 +34,7 @@ pub enum AddressError {
 #[derive(Debug, Clone)]
 pub struct ServerAddresses {
     peers: Vec<Peer>,
-    /// Open addressing; at most a quarter is in use. [`Self::FREE`] where there is nothing.
+    /// Open addressing; at most a quarter is in use. An unused entry is [`Self::FREE`].
     buckets: Vec<u16>,
 }
 
@@ -44,7 +44,7 @@ impl ServerAddresses {
 
     const FREE: u16 = u16::MAX;
 
-    /// In this order: the first is `ServerId(0)`.
+    /// The servers in this order: the first is `ServerId(0)`.
     ///
     /// # Errors
     /// [`AddressError`] when there is no server, too many, one twice, or one without address or port.

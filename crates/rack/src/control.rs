@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// From a control plane's panic to the next one.
+/// The pause between a control plane's panic and its successor's start.
 const RESTART: Duration = Duration::from_millis(200);
 
-/// Candidates to be scored, with all that a score depends on.
+/// Candidate layouts to be scored, with everything that a score depends on.
 pub struct ScoringTask {
-    /// The control plane as it was when the demand had moved.
+    /// The control plane at the look that found the demand moved.
     pub control: ControlPlane,
     /// Offered load in the interval before, as a fraction of all cores.
     pub load: f64,
@@ -30,21 +30,21 @@ pub struct RackControl {
     readings: Vec<DemandReading>,
     /// The types whose execution time was declared or measured.
     known: Vec<bool>,
-    /// Types became known since the last planning began.
+    /// Whether types became known since the last planning began.
     wants_planning: bool,
     adapting: bool,
 }
 
 impl RackControl {
-    /// For a control plane that has chosen its first layout; publishes that.
+    /// Runs a control plane that has chosen its first layout, and publishes that layout.
     #[must_use]
     pub fn new(control: ControlPlane, tables: Arc<SwitchTables>) -> Self {
         tables.publish(&control);
         Self::over(control, tables)
     }
 
-    /// Takes up what an earlier control plane left: the groups, layout and demand of the last tables, which stay in force. `None` where there
-    /// were none. A planning that had begun begins anew.
+    /// Resumes from the tables that an earlier control plane published: its groups, layout and demand stay in force. `None` when it published
+    /// none. A planning that it had begun starts again.
     #[must_use]
     pub fn take_up(tables: Arc<SwitchTables>) -> Option<Self> {
         let mut control = tables.last()?;
@@ -64,7 +64,7 @@ impl RackControl {
         known.resize(classes, false);
         Self {
             control,
-            // One that comes back does not take all that ever came for what came since its last look.
+            // A resumed control plane starts at the current counts, so that its first look counts only requests of one interval.
             counted: (0..classes)
                 .map(|class| tables.reading(ClassId(class as u16)).count)
                 .collect(),
@@ -76,14 +76,14 @@ impl RackControl {
         }
     }
 
-    /// With `false` groups stay as they are, whatever the demand; servers still leave and come back.
+    /// With `false` the groups ignore the demand; the layout still follows servers that leave and come back.
     #[must_use]
     pub fn adapting(mut self, adapting: bool) -> Self {
         self.adapting = adapting;
         self
     }
 
-    /// Reads the registers of the last `elapsed_ns`. When the demand has moved and no other candidates are being scored: those to score.
+    /// Reads the registers of the last `elapsed_ns`. Returns candidates to score when the demand has moved and no others are being scored.
     ///
     /// # Panics
     /// When `elapsed_ns` is 0.
@@ -93,7 +93,7 @@ impl RackControl {
             self.counted.iter_mut().zip(&mut self.readings).enumerate()
         {
             let now = self.tables.reading(ClassId(class as u16));
-            // What a type needs is not known before its first response.
+            // A type's execution time is unknown until its first response.
             let is_known = self.known[class] || now.execution_ns > 0;
             *reading = DemandReading {
                 count: if is_known {
@@ -122,7 +122,7 @@ impl RackControl {
         })
     }
 
-    /// Lays the rack out anew where servers left, came back or have other cores than before.
+    /// Lays the rack out anew when servers left, came back or changed their number of cores.
     fn follow_servers(&mut self) {
         let control = &mut self.control;
         let changed = self.tables.with_report(|report| {
@@ -140,24 +140,24 @@ impl RackControl {
         }
     }
 
-    /// The candidates have their scores: the best one's tables are published.
+    /// Publishes the tables of the candidate with the best score.
     ///
     /// # Panics
-    /// When there are not as many scores as candidates.
+    /// When the number of scores differs from the number of candidates.
     pub fn scored(&mut self, scores: &[f64]) {
         self.control.choose(scores);
         self.tables.publish(&self.control);
     }
 
-    /// What it knows and has decided.
+    /// The control plane itself: its demand, groups and layout.
     #[must_use]
     pub fn control(&self) -> &ControlPlane {
         &self.control
     }
 }
 
-/// Runs a control plane until `stopped`. Where it panics, packets go on by the last tables, `failed` is called, and 0.2 s later another one
-/// takes up what it left.
+/// Runs a control plane until `stopped`. After a panic the switch keeps forwarding by the last tables. `failed` is called, and 0.2 s later a
+/// new control plane resumes from those tables.
 pub fn keep_control(
     first: RackControl,
     stopped: &AtomicBool,
@@ -168,7 +168,7 @@ pub fn keep_control(
     let (tables, adapting) = (Arc::clone(&first.tables), first.adapting);
     let mut next = Some(first);
     while let Some(rack) = next {
-        // What the panic leaves half changed is the control plane's own, and is dropped.
+        // A panic leaves only the control plane's own state half changed, and that state is dropped.
         let run = AssertUnwindSafe(|| run_control(rack, stopped, &score, &mut after_look));
         if catch_unwind(run).is_ok() {
             return;
@@ -182,8 +182,8 @@ pub fn keep_control(
     }
 }
 
-/// Runs a control plane until `stopped`: looks every interval, and has candidates scored by `score` in a thread of its own, so that looks
-/// go on meanwhile. `after_look` sees the control plane after each look.
+/// Runs a control plane until `stopped`: it looks every interval. `score` runs in a thread of its own, so that looks continue meanwhile;
+/// `after_look` sees the control plane after each look.
 pub fn run_control(
     mut rack: RackControl,
     stopped: &AtomicBool,
@@ -194,7 +194,7 @@ pub fn run_control(
     let (scores, scored) = channel();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // Ends with either channel.
+            // The thread ends when either channel closes.
             for task in to_score {
                 if scores.send(score(&task)).is_err() {
                     break;
@@ -204,13 +204,13 @@ pub fn run_control(
         let interval = Duration::from_nanos(rack.control().interval_ns());
         let mut last = Instant::now();
         while !stopped.load(Ordering::Acquire) {
-            // A result ends the wait.
+            // Scores that arrive end the wait early.
             match scored.recv_timeout(interval.saturating_sub(last.elapsed())) {
                 Ok(scores) => {
                     let scores: Vec<f64> = scores;
                     rack.scored(&scores);
                 }
-                // The scorer panicked, and so does this when its scope ends.
+                // The scorer panicked; the scope repeats that panic when it ends.
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -1,6 +1,6 @@
-//! What a switch did with packets.
+//! The counts of a switch's packets, by fate.
 
-/// Packets by what became of them, since the switch began.
+/// Counts of packets by fate, since the switch began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketCounts {
     /// Requests of clients.
@@ -9,27 +9,27 @@ pub struct PacketCounts {
     pub answered: u64,
     /// Requests sent to two servers.
     pub cloned: u64,
-    /// Responses that were the slower of two, and went no further.
+    /// The slower responses of cloned requests, which the switch filtered.
     pub filtered: u64,
-    /// Copies of cloned requests that their server did not begin. The other copy is awaited.
+    /// Copies of cloned requests that a server refused to begin. The switch awaits the other copy.
     pub copies_refused: u64,
     /// Requests that servers handed back.
     pub bounced: u64,
-    /// Requests that the policy shed, or for which the switch had no room. Their clients were told.
+    /// Requests that the policy shed, or for which the switch had no room. The switch told their clients.
     pub shed: u64,
-    /// Copies of requests that were not answered in time, and are forgotten.
+    /// Copies of requests that no server answered in time, and that the switch forgot.
     pub expired: u64,
-    /// Times that a silent server left the turns.
+    /// Times that a server was taken out of service for its silence.
     pub left: u64,
-    /// Times that one came back.
+    /// Times that such a server came back.
     pub returned: u64,
-    /// Questions of the switch to servers that left.
+    /// Probes that the switch sent to servers out of service.
     pub asked: u64,
     /// Dropped: datagrams shorter than the header.
     pub truncated: u64,
     /// Dropped: datagrams longer than the switch forwards.
     pub too_long: u64,
-    /// Dropped: responses, and requests handed back, that the switch awaits from nobody (any more).
+    /// Dropped: responses, and requests handed back, that match no request under way.
     pub unexpected: u64,
     /// Dropped: responses, and requests handed back, from another address than the server's that was asked; requests in the name
     /// of a server or of the switch itself.
@@ -39,7 +39,7 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// Packets that were dropped without a word.
+    /// Packets that the switch dropped silently.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.truncated + self.too_long + self.unexpected + self.spoofed

@@ -19,7 +19,7 @@ impl HeldPackets {
         }
     }
 
-    /// Keeps a body; the buffer's number, or `None` without room.
+    /// Stores a body and returns its buffer's number; `None` when no buffer is free.
     pub(crate) fn keep(&mut self, body: &[u8]) -> Option<u32> {
         let buffer = self.free.pop()?;
         let at = buffer as usize;
@@ -34,7 +34,7 @@ impl HeldPackets {
         &self.bytes[at][..usize::from(self.lengths[at])]
     }
 
-    /// The buffer is free again.
+    /// Frees the buffer.
     pub(crate) fn free(&mut self, buffer: u32) {
         self.free.push(buffer);
     }

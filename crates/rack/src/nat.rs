@@ -1,15 +1,15 @@
-//! The switch's table of address translation: whose request has which index between the switch and the servers.
+//! The switch's address translation: it maps each index on the server side to a client's request.
 
 use headway_net::header::Header;
 use headway_net::slot::Peer;
 use headway_policy::ClassId;
 use headway_policy::rack::{Mark, ServerId};
 
-/// A request that servers have, or that waits in the switch. One cache line, so that a step touches no second one.
+/// A request that servers have, or that waits in the switch. It fills one cache line, the only one that a step touches.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct NatEntry {
-    /// Its slot in the table, and above it the times that the slot was taken.
+    /// The slot in the low bits, and above it how many times the slot was taken.
     index: u32,
     /// Whether the slot is taken.
     in_use: bool,
@@ -25,22 +25,22 @@ pub(crate) struct NatEntry {
     pub(crate) held: Option<u32>,
     /// The type byte as the client sent it.
     pub(crate) wire_class: u8,
-    /// Times that a server handed it back.
+    /// How many times servers handed the request back.
     pub(crate) bounces: u8,
     /// Bit 0: the plain or original copy is at `servers[0]`. Bit 1: the clone is at `servers[1]`.
     awaited: u8,
-    /// The same bits: the policy no longer counts on the copy's response, since its server is silent.
+    /// The same bits, set when the policy no longer expects the copy's response because its server is silent.
     written_off: u8,
     /// Whether there are two copies.
     pub(crate) cloned: bool,
     /// Whether a response went on to the client.
     pub(crate) answered: bool,
-    /// Its type.
+    /// The request's type.
     pub(crate) class: ClassId,
     servers: [ServerId; 2],
 }
 
-/// Which of a request's copies.
+/// Selects one of a request's copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NatCopy {
     First,
@@ -64,7 +64,7 @@ impl NatCopy {
 }
 
 impl NatEntry {
-    /// No request.
+    /// An entry of a free slot.
     fn nothing() -> Self {
         Self {
             index: 0,
@@ -85,7 +85,7 @@ impl NatEntry {
         }
     }
 
-    /// Becomes a client's request that is nowhere yet. Field by field: a value that is made elsewhere and copied here is read before it is written.
+    /// Fills the entry with a client's request that no server has yet. Assigning each field avoids building an entry elsewhere and copying it.
     #[inline]
     fn begin(&mut self, arrived_ns: u64, client: &Peer, header: Header, class: ClassId) {
         self.client = *client;
@@ -107,36 +107,36 @@ impl NatEntry {
         (self.awaited & copy.bit() != 0).then_some(self.servers[copy as usize])
     }
 
-    /// A copy goes to a server.
+    /// Records that a copy was sent to a server.
     pub(crate) fn sent(&mut self, copy: NatCopy, server: ServerId) {
         self.awaited |= copy.bit();
         self.written_off &= !copy.bit();
         self.servers[copy as usize] = server;
     }
 
-    /// The policy no longer counts on the response of a copy.
+    /// Records that the policy no longer expects the copy's response.
     pub(crate) fn write_off(&mut self, copy: NatCopy) {
         self.written_off |= copy.bit();
     }
 
-    /// Whether [`write_off`](Self::write_off) was said of the copy that is awaited.
+    /// Whether [`write_off`](Self::write_off) was called for the awaited copy.
     pub(crate) fn is_written_off(&self, copy: NatCopy) -> bool {
         self.written_off & copy.bit() != 0
     }
 
-    /// A copy came back.
+    /// Records that a copy came back.
     pub(crate) fn came_back(&mut self, copy: NatCopy) {
         self.awaited &= !copy.bit();
     }
 
-    /// Whether a server has a copy, or the switch.
+    /// Whether a server has a copy or the switch holds the request.
     pub(crate) fn is_under_way(&self) -> bool {
         self.awaited != 0 || self.held.is_some()
     }
 }
 
-/// Entries by index. An index is a slot and the number of times that the slot was taken, so that a late packet of an earlier
-/// request is recognised until the same slot was taken 2^(32 − bits) times more.
+/// Entries by index. An index is a slot and the number of times that the slot was taken. Late packets of an earlier request are
+/// therefore recognised until the slot was taken 2^(32 − bits) more times.
 pub(crate) struct NatTable {
     slots: Box<[NatEntry]>,
     free: Vec<u32>,
@@ -159,7 +159,7 @@ impl NatTable {
         }
     }
 
-    /// A request sets out; its index and its entry, or `None` when the table is full.
+    /// Enters a request and returns its index and entry; `None` when the table is full.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -184,7 +184,7 @@ impl NatTable {
         (entry.in_use && entry.index == index).then_some(entry)
     }
 
-    /// The request has ended.
+    /// Frees the slot of a request that has ended.
     #[inline]
     pub(crate) fn end(&mut self, index: u32) {
         let number = index & ((1 << self.bits) - 1);
@@ -198,7 +198,7 @@ impl NatTable {
         (entry.in_use && entry.arrived_ns < before_ns).then_some(entry.index)
     }
 
-    /// Entries that the table has, in use or not.
+    /// The number of entries, used and free.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }

@@ -1,4 +1,4 @@
-//! Where a switch's packets come from and go to: the boundary between the loop of a switch and a kind of socket.
+//! The boundary between the loop of a switch and a kind of socket.
 
 use crate::PacketSink;
 use headway_net::header::HEADER_BYTES;
@@ -13,48 +13,48 @@ use std::sync::Arc;
 pub struct ReceivedPacket<'a> {
     /// Its sender.
     pub from: Peer,
-    /// What was received of it.
+    /// The bytes received.
     pub bytes: &'a [u8],
-    /// Whether it was longer.
+    /// Whether the packet was longer than these bytes.
     pub is_cut: bool,
 }
 
 /// A switch's one port: batches of packets in, batches of packets out.
 pub trait PacketPort {
-    /// Where packets to be sent are collected.
+    /// The sink that collects packets to be sent.
     type Sink: PacketSink;
 
-    /// The address that packets to the switch bear.
+    /// The address to which clients and servers send.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Takes a batch of the packets that wait, in place of the last one; how many.
+    /// Receives a batch of waiting packets in place of the last batch; returns their number.
     fn receive(&mut self) -> usize;
 
-    /// Hands each packet of the last batch to `take`, with the sink for what it sends.
+    /// Hands each packet of the last batch to `take`, with the sink for the packets that it sends.
     fn each(&mut self, take: impl FnMut(ReceivedPacket<'_>, &mut Self::Sink));
 
-    /// The sink for what no packet brought about.
+    /// The sink for packets that the switch sends on a timer's behalf.
     fn sink(&mut self) -> &mut Self::Sink;
 
-    /// Sends what the sink has collected.
+    /// Sends the packets that the sink has collected.
     fn flush(&mut self);
 
-    /// Blocks until packets may wait, [`PortWaker::wake`] was called, or for so long; may return early.
+    /// Blocks until packets may wait, [`PortWaker::wake`] was called, or the timeout passed; may return early.
     fn wait(&self, timeout_ns: u64);
 
-    /// What ends [`wait`](Self::wait) from another thread.
+    /// The waker with which another thread ends [`wait`](Self::wait).
     fn waker(&self) -> Arc<dyn PortWaker>;
 
-    /// Packets that it lost so far.
+    /// Counts of the packets that the port lost so far.
     fn lost(&self) -> LostPackets;
 }
 
 /// Packets that a port lost, since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LostPackets {
-    /// Those that the system refused to send, or that there was no room or no known link for.
+    /// Packets not sent: the system refused them, the port had no room, or their link is unknown.
     pub unsent: u64,
-    /// Those that came and were not handed to the switch: no room, a wrong checksum, a sender that cannot be answered. `None` where only the
+    /// Packets that arrived and never reached the switch: no room, a wrong checksum, a sender without a return path. `None` where only the
     /// system counts them.
     pub rejected: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What the switch knows of its servers: their addresses, what they owe, whether they answer.
+//! The switch's record of its servers: addresses, unanswered requests, liveness.
 
 use crate::ServerAddresses;
 use headway_net::header::{Flag, QUEUE_BYTES};
@@ -8,11 +8,11 @@ use headway_policy::rack::{Liveness, ServerId};
 /// The servers behind a switch.
 pub(crate) struct SwitchServers {
     pub(crate) addresses: ServerAddresses,
-    /// Requests at each server that are not answered yet.
+    /// Each server's unanswered requests.
     pub(crate) unanswered: Vec<u32>,
-    /// Which servers answer, where that is watched.
+    /// The servers' liveness, where the switch watches it.
     pub(crate) liveness: Option<Liveness>,
-    /// Whether they are asked how many requests they have.
+    /// Whether the switch asks servers for their queue lengths.
     pub(crate) asks_queues: bool,
 }
 
@@ -26,7 +26,7 @@ impl SwitchServers {
         }
     }
 
-    /// A copy of a request goes to a server; its address.
+    /// Counts a copy that is sent to a server, and returns the server's address.
     #[inline]
     pub(crate) fn sent(&mut self, now_ns: u64, server: ServerId) -> Peer {
         self.unanswered[server.index()] += 1;
@@ -36,13 +36,13 @@ impl SwitchServers {
         self.addresses.peer(server)
     }
 
-    /// The server owes one request less.
+    /// Counts one unanswered request less for the server.
     #[inline]
     pub(crate) fn settled(&mut self, server: ServerId) {
         self.unanswered[server.index()] -= 1;
     }
 
-    /// Something came from the server.
+    /// Records that a packet came from the server.
     #[inline]
     pub(crate) fn heard(&mut self, server: ServerId) {
         if let Some(liveness) = &mut self.liveness {
@@ -50,8 +50,8 @@ impl SwitchServers {
         }
     }
 
-    /// How many requests the server has, as far as known: by its own word at the end of this response, else those that it owes. The body without
-    /// that word.
+    /// The server's queue length: its own count at the end of this response, or else its unanswered requests. Also returns the body without that
+    /// count.
     #[inline]
     pub(crate) fn queue<'a>(
         &self,

@@ -10,13 +10,13 @@ use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_policy::ClassId;
 use headway_policy::rack::{Forward, Liveness, Mark, Packet, Reply, ServerId, Switch};
 
-/// Where a switch puts what it sends.
+/// The sink for packets that a switch sends.
 pub trait PacketSink {
-    /// A datagram of this header and this body, to this address.
+    /// Sends a datagram of this header and this body to this address.
     fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
 }
 
-/// How much a switch keeps, and for how long.
+/// The sizes of a switch's tables, and the time limit for answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchLimits {
     /// Declared types: the type bytes 0 to `types` − 1.
@@ -25,15 +25,15 @@ pub struct SwitchLimits {
     pub undeclared: usize,
     /// Room for 2^`nat_bits` requests under way, 1 to 24.
     pub nat_bits: u32,
-    /// Requests that the switch holds at most, as many as its policy was told; 2000 bytes of memory each.
+    /// The most requests that the switch holds, the same number that its policy was built with; each takes 2000 bytes.
     pub held: usize,
-    /// A request that is not answered for so long is forgotten, ns.
+    /// The time after which the switch forgets an unanswered request, ns.
     pub answer_ns: u64,
 }
 
 impl SwitchLimits {
-    /// For so many types and no others: 65 536 requests under way, none held, and 5 s, more than the header's execution time can say
-    /// (4.29 s).
+    /// Limits for exactly `types` types: 65 536 requests under way, none held, and 5 s for an answer. The header's execution time ends
+    /// below that, at 4.29 s.
     #[must_use]
     pub fn new(types: usize) -> Self {
         Self {
@@ -46,10 +46,10 @@ impl SwitchLimits {
     }
 }
 
-/// Times that a request may be handed back by servers. Then the switch asks its server to keep it.
+/// How many times servers may hand a request back before the switch asks its server to keep it.
 const MOST_BOUNCES: u8 = 3;
 
-/// A switch whose policy is `S`. Not one of its methods allocates, locks or calls the system.
+/// A switch whose policy is `S`. Its methods never allocate, lock or call the system.
 pub struct RackSwitch<S> {
     pub(crate) policy: S,
     own: Peer,
@@ -59,16 +59,16 @@ pub struct RackSwitch<S> {
     pub(crate) types: TypeTable,
     pub(crate) counts: PacketCounts,
     limits: SwitchLimits,
-    /// The slot at which the search for expired requests goes on.
+    /// The slot at which the search for expired requests continues.
     sweep_at: usize,
 }
 
 impl<S: Switch> RackSwitch<S> {
-    /// Listens at `own`. `policy` was built for as many servers as there are addresses, and for as many types, declared or not, and held
-    /// requests as `limits` says.
+    /// Listens at `own`. `policy` was built for one server per address, and for the types, declared or not, and held requests of
+    /// `limits`.
     ///
     /// # Panics
-    /// When `limits` is out of its ranges.
+    /// When a value of `limits` is out of its range.
     #[must_use]
     pub fn new(policy: S, own: Peer, servers: ServerAddresses, limits: SwitchLimits) -> Self {
         assert!((1..=24).contains(&limits.nat_bits), "2^1 to 2^24 requests");
@@ -92,12 +92,12 @@ impl<S: Switch> RackSwitch<S> {
     /// Watches which servers answer, from now on.
     ///
     /// # Panics
-    /// Never before [`tick`](Self::tick), which asks for every server of the switch: `liveness` knows them all.
+    /// Never here. A later [`tick`](Self::tick) panics unless `liveness` knows every server of the switch.
     pub fn watch(&mut self, liveness: Liveness) {
         self.servers.liveness = Some(liveness);
     }
 
-    /// Handles one datagram, of which `datagram` is all that was received; `is_cut` when it was longer.
+    /// Handles one datagram. `is_cut` says that it was longer than the received bytes.
     #[inline]
     pub fn step(
         &mut self,
@@ -160,7 +160,7 @@ impl<S: Switch> RackSwitch<S> {
         self.types.unknown()
     }
 
-    /// Does what the policy says about a request.
+    /// Carries out the policy's verdict on a request.
     fn forward_otherwise(
         &mut self,
         now_ns: u64,
@@ -176,7 +176,7 @@ impl<S: Switch> RackSwitch<S> {
         let servers = &mut self.servers;
         match verdict {
             Forward::To(server) => forward(servers, entry, now_ns, packet, server, body, out),
-            // A copy that was handed back stays one copy.
+            // A copy that a server handed back is never cloned again.
             Forward::Both(server, _) if packet.bounced => {
                 forward(servers, entry, now_ns, packet, server, body, out);
             }
@@ -196,7 +196,7 @@ impl<S: Switch> RackSwitch<S> {
         }
     }
 
-    /// The policy sheds a copy: the request ends unless a server has the other one.
+    /// Drops a copy that the policy sheds. The request ends unless a server has the other copy.
     #[cold]
     fn give_up(&mut self, index: u32, entry: NatEntry, out: &mut impl PacketSink) {
         if entry.is_under_way() {
@@ -210,7 +210,7 @@ impl<S: Switch> RackSwitch<S> {
         }
     }
 
-    /// Tells the client that its request is not served.
+    /// Tells the client that its request was shed.
     #[cold]
     fn shed(&mut self, to: Peer, class: u8, index: u32, out: &mut impl PacketSink) {
         self.counts.shed += 1;
@@ -248,7 +248,7 @@ impl<S: Switch> RackSwitch<S> {
         else {
             return;
         };
-        // The answer to a question of the switch itself.
+        // The answer to a probe of the switch.
         if entry.client == Peer::NOBODY {
             return self.nat.end(index);
         }
@@ -261,7 +261,7 @@ impl<S: Switch> RackSwitch<S> {
         entry.came_back(copy);
         let remaining = entry.is_under_way();
         let (queue, body) = self.servers.queue(server, header.flag, body);
-        // A copy that was not begun says nothing to the client while there is another.
+        // The client hears nothing about a refused copy while another copy is under way.
         let is_refused = !was_served && mark != Mark::Plain && (remaining || entry.answered);
         let reply = Reply {
             server,
@@ -301,7 +301,7 @@ impl<S: Switch> RackSwitch<S> {
         self.release(now_ns, out);
     }
 
-    /// A server hands back a request that it did not begin.
+    /// Handles a request that a server hands back unserved.
     #[cold]
     fn bounced(
         &mut self,
@@ -348,13 +348,13 @@ impl<S: Switch> RackSwitch<S> {
         self.release(now_ns, out);
     }
 
-    /// The policy hears that the server no longer has a request that it did not serve.
+    /// Tells the policy that the server no longer has this request, which it did not serve.
     pub(crate) fn forget_at(&mut self, now_ns: u64, index: u32, class: ClassId, server: ServerId) {
         let reply = Reply {
             server,
             class,
             index,
-            // Not of a cloned pair, so that the other copy still passes.
+            // Marked as an uncloned request, so that the other copy's response still passes.
             mark: Mark::Plain,
             execution_ns: 0,
             queue: self.servers.unanswered[server.index()],
@@ -362,13 +362,13 @@ impl<S: Switch> RackSwitch<S> {
         self.policy.reply(now_ns, &reply);
     }
 
-    /// Sends what the policy held and lets go now.
+    /// Sends the held requests that the policy releases now.
     #[inline]
     fn release(&mut self, now_ns: u64, out: &mut impl PacketSink) {
         while let Some((server, packet)) = self.policy.release() {
             self.send_held(now_ns, server, packet, out);
         }
-        // Nothing is held without a buffer: `limits.held` is the policy's own room.
+        // Every held request has a buffer: `limits.held` is the policy's own limit.
         debug_assert!(self.policy.held() <= self.limits.held);
     }
 
@@ -391,8 +391,8 @@ impl<S: Switch> RackSwitch<S> {
         self.held.free(buffer);
     }
 
-    /// Looks which servers answer, and forgets requests that were not answered in time, looking at `slots` entries. To be called now and
-    /// then, so that all entries are looked at within the time for an answer.
+    /// Checks the servers' liveness, and forgets requests that missed the time for an answer, among the next `slots` entries. Call it
+    /// often enough that all entries are visited within that time.
     pub fn tick(&mut self, now_ns: u64, slots: usize, out: &mut impl PacketSink) {
         let before_ns = now_ns.saturating_sub(self.limits.answer_ns);
         for _ in 0..slots.min(self.nat.capacity()) {
@@ -410,11 +410,11 @@ impl<S: Switch> RackSwitch<S> {
         let Some(&mut entry) = self.nat.get(index) else {
             return;
         };
-        // The policy still has a held request, and will let it go.
+        // The policy still has a held request, and will release it.
         if entry.held.is_some() {
             return;
         }
-        // The policy was told nothing of the switch's own questions.
+        // The policy knows nothing of the switch's own probes.
         if entry.client == Peer::NOBODY {
             self.nat.end(index);
             return;
@@ -431,7 +431,7 @@ impl<S: Switch> RackSwitch<S> {
         self.nat.end(index);
     }
 
-    /// What became of packets so far.
+    /// Counts of packets by fate so far.
     #[must_use]
     pub fn counts(&self) -> &PacketCounts {
         &self.counts
@@ -443,7 +443,7 @@ impl<S: Switch> RackSwitch<S> {
         self.servers.addresses.count()
     }
 
-    /// Requests at a server that are not answered yet.
+    /// A server's unanswered requests.
     ///
     /// # Panics
     /// When there is no such server.
@@ -458,13 +458,13 @@ impl<S: Switch> RackSwitch<S> {
         self.nat.under_way()
     }
 
-    /// Entries of the table of requests under way, in use or not.
+    /// Entries of the table of requests under way, used and free.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.nat.capacity()
     }
 
-    /// The cores that a server counts as having; `None` where it is not watched.
+    /// The cores that the switch assumes for a server; `None` where it watches no servers.
     #[must_use]
     pub fn cores(&self, server: ServerId) -> Option<usize> {
         Some(self.servers.liveness.as_ref()?.cores(server))
@@ -476,13 +476,13 @@ impl<S: Switch> RackSwitch<S> {
         self.types.bytes()
     }
 
-    /// What decides where requests go.
+    /// The policy that decides where requests go.
     pub fn policy(&mut self) -> &mut S {
         &mut self.policy
     }
 }
 
-/// A packet of a server about a request that it was sent.
+/// A server's packet about a request that it received.
 struct ServerPacket<'a> {
     entry: &'a mut NatEntry,
     mark: Mark,
@@ -490,7 +490,7 @@ struct ServerPacket<'a> {
     server: ServerId,
 }
 
-/// The entry of a packet from a server, if that server was asked; which copy it is about, and the server.
+/// Finds the entry, copy and server of a server's packet. `None` unless that server has the copy.
 #[inline]
 fn expected<'a>(
     nat: &'a mut NatTable,

@@ -1,4 +1,4 @@
-//! What the control plane and the switch tell each other: registers one way, tables the other. Neither waits for the other.
+//! The exchange between switch and control plane: registers one way, tables the other. Neither waits for the other.
 
 use crate::{LostPackets, PacketCounts, RackSwitch};
 use headway_policy::ClassId;
@@ -13,27 +13,27 @@ struct PublishedReading {
     execution_ns: AtomicU64,
 }
 
-/// What a server's agent last said.
+/// The last report of a server's agent.
 #[derive(Default)]
 struct PublishedAgent {
     /// Reports so far.
     beats: AtomicU64,
-    /// Workers in use; 0: the server leaves.
+    /// Workers in use; 0 while the server leaves.
     cores: AtomicUsize,
 }
 
-/// What a switch did and what its servers owe, as it last said.
+/// A switch's last report: its packets, and its servers' unanswered requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SwitchReport {
-    /// Packets by what became of them.
+    /// Counts of packets by fate.
     pub counts: PacketCounts,
-    /// Packets that its port lost; `None` where it has none, as in the kernel.
+    /// Packets that its port lost; `None` for a switch without a port, as in the kernel.
     pub lost: Option<LostPackets>,
     /// Requests at servers or held.
     pub under_way: usize,
-    /// Each server's requests that are not answered.
+    /// Each server's unanswered requests.
     pub unanswered: Vec<u32>,
-    /// The cores that each server counts as having, 0 while it is silent. Empty where servers are not watched.
+    /// The cores that the switch assumes for each server, 0 while it is silent. Empty where servers are not watched.
     pub cores: Vec<usize>,
     /// The type bytes of the types known so far, by class.
     pub type_bytes: Vec<u8>,
@@ -46,15 +46,15 @@ pub struct SwitchReport {
 pub struct SwitchTables {
     readings: Box<[PublishedReading]>,
     generation: AtomicU64,
-    /// The tables of generation g are copy g mod 2. Both sides lock one only for as long as no other wants it.
+    /// The tables of generation g are copy g mod 2. The control plane writes the copy that the switch does not use, so neither side waits for a lock.
     copies: [Mutex<Option<ControlPlane>>; 2],
     report: Mutex<SwitchReport>,
-    /// By server; empty where no agents report.
+    /// The agents' last reports by server; empty where no agents report.
     agents: Box<[PublishedAgent]>,
 }
 
 impl SwitchTables {
-    /// For so many declared types; no tables yet.
+    /// Registers for this many declared types, and no tables yet.
     #[must_use]
     pub fn new(types: usize) -> Self {
         Self {
@@ -66,14 +66,14 @@ impl SwitchTables {
         }
     }
 
-    /// The same where agents of so many servers may report.
+    /// Adds room for the reports of this many servers' agents.
     #[must_use]
     pub fn with_agents(mut self, servers: usize) -> Self {
         self.agents = (0..servers).map(|_| PublishedAgent::default()).collect();
         self
     }
 
-    /// The agents' side: a server lives, and has so many cores; 0 when it is about to leave.
+    /// The agents' side: reports that a server lives, with its cores; 0 when it is about to leave.
     pub fn agent_said(&self, server: ServerId, cores: usize) {
         if let Some(agent) = self.agents.get(server.index()) {
             agent.cores.store(cores, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl SwitchTables {
         }
     }
 
-    /// The switch's side: hears those agents that reported since `heard`, which has a count for each server, or none.
+    /// The switch's side: calls `said` for each agent that reported since `heard`, which counts the reports of each server.
     pub fn hear_agents(&self, heard: &mut [u64], mut said: impl FnMut(ServerId, usize)) {
         for (number, (agent, heard)) in self.agents.iter().zip(heard).enumerate() {
             let beats = agent.beats.load(Ordering::Acquire);
@@ -92,7 +92,7 @@ impl SwitchTables {
         }
     }
 
-    /// The control plane's side: the next tables are those of `control` as it is now.
+    /// The control plane's side: publishes the current tables of `control`.
     pub fn publish(&self, control: &ControlPlane) {
         let next = self.generation.load(Ordering::Relaxed) + 1;
         let copy = &self.copies[(next % 2) as usize];
@@ -100,7 +100,7 @@ impl SwitchTables {
         self.generation.store(next, Ordering::Release);
     }
 
-    /// The control plane whose tables were published last, as it was then.
+    /// A copy of the control plane at its last publication.
     #[must_use]
     pub fn last(&self) -> Option<ControlPlane> {
         let copy = &self.copies[(self.generation() % 2) as usize];
@@ -113,8 +113,8 @@ impl SwitchTables {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The switch's side: installs the newest tables, if they are newer than `seen`, and returns their generation. When the control plane
-    /// writes just this copy, which takes two publications during this call, the next batch takes it.
+    /// The switch's side: installs the newest tables, if they are newer than `seen`, and returns their generation. When the control plane is
+    /// writing this copy, which takes two publications during this call, the next batch installs it.
     #[inline]
     pub fn install(&self, seen: u64, shaper: &mut Shaper) -> u64 {
         let newest = self.generation();
@@ -135,12 +135,12 @@ impl SwitchTables {
         newest
     }
 
-    /// The switch's side: makes its registers known. Counts go on, they are not reset.
+    /// The switch's side: publishes its registers. Counts are cumulative.
     pub fn publish_readings(&self, shaper: &mut Shaper) {
         self.set_readings(shaper.monitor().readings());
     }
 
-    /// The side of a switch whose registers are elsewhere: makes them known, counted from the beginning.
+    /// The side of a switch whose registers are elsewhere: publishes them, counted from the beginning.
     pub fn set_readings(&self, readings: &[DemandReading]) {
         for (published, reading) in self.readings.iter().zip(readings) {
             published.count.store(reading.count, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl SwitchTables {
         }
     }
 
-    /// The switch's side: says what it did and what it knows of its servers. While somebody reads the last report it says nothing.
+    /// The switch's side: publishes a report. It skips this one while another thread reads the last.
     pub fn publish_report<S: Switch>(&self, switch: &RackSwitch<S>, lost: LostPackets) {
         let Ok(mut report) = self.report.try_lock() else {
             return;
@@ -171,18 +171,18 @@ impl SwitchTables {
         report.type_bytes.extend_from_slice(switch.type_bytes());
     }
 
-    /// The side of a switch whose counts are elsewhere: says what it did.
+    /// The side of a switch whose counts are elsewhere: publishes its report.
     pub fn set_report(&self, report: SwitchReport) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 
-    /// What the switch last said.
+    /// The switch's last report.
     #[must_use]
     pub fn report(&self) -> SwitchReport {
         self.with_report(SwitchReport::clone)
     }
 
-    /// Reads what the switch last said; while `read` runs, the switch says nothing new.
+    /// Reads the switch's last report; while `read` runs, the switch publishes no new one.
     pub(crate) fn with_report<T>(&self, read: impl FnOnce(&SwitchReport) -> T) -> T {
         read(&self.report.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -197,7 +197,7 @@ impl SwitchTables {
         }
     }
 
-    /// Types, UNKNOWN included.
+    /// The number of types, UNKNOWN included.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.readings.len()

@@ -1,11 +1,11 @@
-//! Which type a type byte names: declared ones by number, others in the order in which they show up.
+//! The mapping of type bytes to types: declared types by number, others in their order of appearance.
 
 use headway_policy::ClassId;
 
-/// The types that a switch tells apart: those declared, and others as they show up, while there is room.
+/// The types that a switch distinguishes: the declared ones, and others as they appear, while there is room.
 #[derive(Clone, Debug)]
 pub struct TypeTable {
-    /// The class of each byte. [`Self::NONE`]: it did not show up yet.
+    /// The class of each byte; [`Self::NONE`] until the byte appears.
     classes: [u16; 256],
     /// The bytes of the classes that are known.
     bytes: Vec<u8>,

@@ -10,14 +10,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a switch that has nothing to do asks for packets before it blocks, ns.
+/// The time that an idle switch polls for packets before it blocks, ns.
 const SPIN_NS: u64 = 50_000;
-/// Between two looks for requests that were not answered, ns.
+/// The interval between two looks for unanswered requests, ns.
 const TICK_NS: u64 = 1_000_000;
-/// Looks within which every request is looked at.
+/// The number of looks that together visit every request.
 const TICKS_A_ROUND: usize = 256;
 
-/// A switch on a port: everything comes and goes through one. It is the loop around [`RackSwitch`].
+/// A switch on one port: the loop around [`RackSwitch`].
 pub struct PortSwitch<S, P> {
     switch: RackSwitch<S>,
     port: P,
@@ -25,7 +25,7 @@ pub struct PortSwitch<S, P> {
     next_tick_ns: u64,
     tables: Option<Arc<SwitchTables>>,
     generation: u64,
-    /// Agents' reports heard, by server.
+    /// The number of agents' reports heard, by server.
     heard: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ pub struct SwitchStopper {
 }
 
 impl SwitchStopper {
-    /// The loop ends after the batch that it is at.
+    /// Ends the loop after its current batch.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.waker.wake();
@@ -67,7 +67,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
     /// A switch on this port.
     ///
     /// # Panics
-    /// When `limits` is out of its ranges.
+    /// When a value of `limits` is out of its range.
     #[must_use]
     pub fn on(port: P, policy: S, servers: ServerAddresses, limits: SwitchLimits) -> Self {
         let clock = Clock::global();
@@ -90,7 +90,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         self
     }
 
-    /// Takes its tables from a control plane, and tells it its registers, where its policy has any; reports there what it does.
+    /// Connects the switch to a control plane: it installs tables from there, and publishes its report and, where its policy has them, its registers.
     #[must_use]
     pub fn with_tables(mut self, tables: Arc<SwitchTables>) -> Self {
         self.tables = Some(tables);
@@ -116,13 +116,13 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         }
     }
 
-    /// The address bound.
+    /// The bound address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.port.local_addr()
     }
 
-    /// What ends [`run`](Self::run).
+    /// The stopper that ends [`run`](Self::run).
     #[must_use]
     pub fn stopper(&self, stopped: &Arc<AtomicBool>) -> SwitchStopper {
         SwitchStopper {
@@ -137,13 +137,13 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         &self.switch
     }
 
-    /// Packets that its port lost.
+    /// Counts of packets that the port lost.
     #[must_use]
     pub fn lost(&self) -> LostPackets {
         self.port.lost()
     }
 
-    /// One batch: what waits at the socket, and now and then a look for requests without an answer. The number of packets received.
+    /// Handles one batch of waiting packets, and at intervals looks for unanswered requests. Returns the number of packets received.
     pub fn turn(&mut self) -> usize {
         let received = self.port.receive();
         let now_ns = self.clock.now_ns();
@@ -168,7 +168,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         received
     }
 
-    /// Forwards packets until the stopper is used, and reports a last time.
+    /// Forwards packets until the stopper is used, then publishes a last report.
     pub fn run(&mut self, stopped: &AtomicBool) {
         let mut idle_since_ns = self.clock.now_ns();
         while !stopped.load(Ordering::Acquire) {

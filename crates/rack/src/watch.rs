@@ -1,4 +1,4 @@
-//! What the switch does about servers that are silent, and how it asks them.
+//! How the switch takes silent servers out of service, and probes them.
 
 use crate::nat::NatCopy;
 use crate::{PacketSink, RackSwitch};
@@ -7,11 +7,11 @@ use headway_net::slot::Peer;
 use headway_policy::MAX_WORKERS;
 use headway_policy::rack::{LivenessChange, ServerId, Switch};
 
-/// The type of the switch's own questions: UNKNOWN.
+/// The type of the switch's own probes: UNKNOWN.
 const QUESTION_TYPE: u8 = 255;
 
 impl<S: Switch> RackSwitch<S> {
-    /// Does what is due for each server.
+    /// Applies each server's liveness change, or probes it, when one is due.
     pub(crate) fn look_at_servers(&mut self, now_ns: u64, out: &mut impl PacketSink) {
         for number in 0..self.servers.addresses.count() as u16 {
             let server = ServerId(number);
@@ -29,8 +29,8 @@ impl<S: Switch> RackSwitch<S> {
         }
     }
 
-    /// A server's agent reported: the server lives, and has so many cores; with 0 it takes no more requests. Another report is expected
-    /// within the time of silence. Without a watch nothing changes.
+    /// Takes an agent's report that its server lives and has this many cores; with 0 the server takes no more requests. The next report
+    /// is due within the silence timeout. Without a watch it changes nothing.
     pub fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
         let Some(liveness) = &mut self.servers.liveness else {
             return;
@@ -56,7 +56,7 @@ impl<S: Switch> RackSwitch<S> {
         }
     }
 
-    /// The policy no longer counts on what a server has that left. Its responses still go to the clients if they come.
+    /// Tells the policy that it no longer has to expect the responses of a server that left. Responses that still arrive go to their clients.
     #[cold]
     fn write_off(&mut self, now_ns: u64, server: ServerId) {
         for slot in 0..self.nat.capacity() {
@@ -81,7 +81,7 @@ impl<S: Switch> RackSwitch<S> {
         }
     }
 
-    /// Asks a server with an empty request of its own. Whatever the answer is, the server lives.
+    /// Probes a server with an empty request of the switch. Any answer proves that the server lives.
     fn ask(&mut self, now_ns: u64, server: ServerId, out: &mut impl PacketSink) {
         let header = Header {
             class: QUESTION_TYPE,
@@ -90,7 +90,7 @@ impl<S: Switch> RackSwitch<S> {
             time_ns: 0,
         };
         let class = self.types.unknown();
-        // Without room there are requests enough that other servers do not answer either.
+        // A full table skips the probe; it is full of requests that other servers leave unanswered too.
         let Some((index, entry)) = self.nat.begin(now_ns, &Peer::NOBODY, header, class) else {
             return;
         };

@@ -22,12 +22,12 @@ fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// The port that an agent's packets come from says nothing; its host does.
+/// An agent's host identifies it; its port does not.
 fn from() -> SocketAddr {
     addr("10.0.0.1:5555")
 }
 
-/// Numbers that no test guesses; never the same twice.
+/// Numbers that tests never guess; never the same twice.
 fn draw() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(1);
     LAST.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
@@ -119,7 +119,7 @@ fn a_report_counts_once_whenever_it_comes_again() {
         assert_eq!((answer.is_some(), news.is_some()), (counts, counts));
     }
     assert_eq!(rack.counts().replayed, 3);
-    // Another agent begins: nothing of the first one's session counts any more, and it cannot come back by a replay.
+    // A second agent begins and ends the first agent's session; a replay never revives it.
     let mut second = AgentSession::new(key(), 78);
     round(&mut rack, &mut second);
     round(&mut rack, &mut second).expect("a session began");
@@ -130,7 +130,7 @@ fn a_report_counts_once_whenever_it_comes_again() {
         round(&mut rack, &mut second).is_some(),
         "the session stands"
     );
-    // The first one itself, which still runs, may have the session back: both know the key.
+    // The first agent, which still runs, may take the session back, since both know the key.
     round(&mut rack, &mut agent);
     assert!(round(&mut rack, &mut agent).is_some());
 }
@@ -239,7 +239,7 @@ proptest! {
         prop_assert_eq!(RackAnswer::open(&key(), &packet), Ok(answer));
     }
 
-    /// A packet with any one bit changed is refused.
+    /// The rack refuses a packet with any one bit changed.
     #[test]
     fn no_bit_may_differ(at in any::<prop::sample::Index>(), bit in 0u8..8) {
         let mut packet = AgentSession::new(key(), 7).report(&status());

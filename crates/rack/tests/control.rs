@@ -1,4 +1,4 @@
-//! The control plane beside a switch: what it reads, and when its tables take effect.
+//! The control plane beside a switch: the registers that it reads, and the moment its tables take effect.
 
 mod common;
 
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CORES: [usize; 4] = [1; 4];
 const INTERVAL_NS: u64 = 10_000_000;
 
-/// Half shorts of 10 µs and half longs of 100 µs: of four cores one and three.
+/// Half shorts of 10 µs and half longs of 100 µs: shorts get one of four cores, longs three.
 fn planned() -> (ControlPlane, Shaper) {
     let types = [ClassHint::new(10e3, 0.5), ClassHint::new(100e3, 0.5)];
     let rules = ControlRules {
@@ -46,7 +46,7 @@ impl PacketSink for Last {
     }
 }
 
-/// A request through the switch, answered by its server; which server that is.
+/// Sends a request through the switch, answers it as its server, and returns that server.
 fn exchange(switch: &mut RackSwitch<Shaper>, class: u8, execution_ns: u64) -> Peer {
     let request = Header {
         class,
@@ -103,7 +103,7 @@ fn a_change_of_the_demand_becomes_new_tables_once_the_candidates_are_scored() {
     let scores = score_by_simulation(&CORES, Turns::Even, &task);
     assert_eq!(scores.len(), task.control.candidates().len());
     assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
-    // The grouping apart from the scores: two groups.
+    // A grouping that ignores the scores: two groups.
     rack.scored(&[2.0, 1.0]);
     assert_eq!(
         (rack.control().layout().of_group(0), tables.generation()),
@@ -138,7 +138,7 @@ fn a_control_plane_takes_up_what_another_one_left() {
         .look(INTERVAL_NS)
         .expect("shorts need more than a core");
     assert_eq!(task.control.candidates().len(), 2);
-    // Published while candidates wait for their scores; nobody will score them.
+    // The tables are published while candidates wait for scores that never arrive.
     tables.publish(&task.control);
     drop(rack);
     tables.install(0, &mut shaper);
@@ -147,7 +147,7 @@ fn a_control_plane_takes_up_what_another_one_left() {
     assert_eq!(again.control().layout().of_group(0), 1);
     let needed = again.control().demand().of_type(0);
     assert!(needed > 0.9, "as measured, not as declared: {needed}");
-    // Nothing came since, but the planning that had begun is due.
+    // No request came since, but the planning that had begun is due.
     assert!(again.look(INTERVAL_NS).is_some());
     again.scored(&[2.0, 1.0]);
     assert_eq!(again.control().layout().of_group(0), 3);
@@ -189,7 +189,7 @@ fn a_control_plane_that_panics_is_followed_by_another() {
                 reading(count / 1000, 100_000),
                 reading(0, 0),
             ]);
-            // Packets go on meanwhile.
+            // The switch forwards packets meanwhile.
             generation = tables.install(generation, &mut shaper);
             assert!(shaper.groups() == 2 && !shaper.round_of(0).is_empty());
             std::thread::sleep(Duration::from_millis(5));
@@ -247,7 +247,7 @@ fn spinning() -> Server {
         .expect("a server")
 }
 
-/// The whole of it on loopback: longs alone, then shorts alone, until the control plane has given the shorts most of the cores.
+/// Switch, servers and control plane on loopback: longs alone, then shorts alone, until the control plane has given the shorts most of the cores.
 #[test]
 fn a_live_rack_follows_its_workload_without_losing_a_request() {
     let servers: Vec<Server> = (0..4).map(|_| spinning()).collect();
@@ -283,7 +283,7 @@ fn a_live_rack_follows_its_workload_without_losing_a_request() {
             .unwrap();
         let begin = Instant::now();
         let (mut sent, mut buffer) = (0u32, [0; 64]);
-        // Shorts alone: the longs' cores are wanted.
+        // Shorts alone need the longs' cores.
         while tables.generation() < 2 {
             assert!(begin.elapsed() < Duration::from_secs(60), "no new layout");
             let request = Header {

@@ -1,6 +1,6 @@
-//! 200 random kills of servers, agents, the control plane and clients, under load: nothing is lost but what a killed server held.
+//! 200 random kills of servers, agents, the control plane and clients, under load: only requests that a killed server held are lost.
 //!
-//! Servers are threads that hold what they are sent while a gate is shut, so that the test knows what each of them holds when it is killed.
+//! Servers are threads that hold their requests while a gate is shut, so that the test knows which requests a killed server held.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn wait(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// A thread that a test kills: it stops where it is, and tidies nothing up.
+/// A thread that a test kills: it stops at once, without cleanup.
 struct Killable {
     killed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -67,7 +67,7 @@ impl Drop for Killable {
     }
 }
 
-/// Answers what it was sent while the gate is open.
+/// Answers its requests while the gate is open.
 fn server(at: SocketAddr, gate: &Arc<AtomicBool>) -> Killable {
     let gate = Arc::clone(gate);
     let socket = UdpSocket::bind(at).expect("the server's port");
@@ -100,7 +100,7 @@ fn agent(rack: SocketAddr, server: SocketAddr) -> Killable {
     impl AgentEvents for Events {
         fn status(&mut self) -> ServerStatus {
             if self.killed.load(Ordering::Acquire) {
-                // Without the farewell of an agent that is stopped.
+                // Skips the last report of an agent that is stopped.
                 std::panic::resume_unwind(Box::new("killed"));
             }
             ServerStatus {
@@ -143,7 +143,7 @@ fn types() -> [ClassHint; 2] {
 /// A control plane with the port of its agents.
 struct Control {
     thread: Killable,
-    /// None once it was killed, so that its port is free.
+    /// `None` after a kill, so that its port is free.
     hub: Option<Arc<AgentHub>>,
     hearing: Killable,
 }
@@ -169,7 +169,7 @@ impl Control {
         let (follows, tables) = (Arc::clone(&hub), Arc::clone(tables));
         let thread = Killable::start(move |killed| {
             let control = RackControl::new(control, tables);
-            // Alternately one group and as many as there are types.
+            // Alternates between one group and one group per type.
             let scored = AtomicU64::new(0);
             let score = |task: &headway_rack::ScoringTask| {
                 let turn = scored.fetch_add(1, Ordering::Relaxed) as usize;
@@ -284,7 +284,7 @@ impl KillableRack {
         first..self.index
     }
 
-    /// Answers to these requests, as many as are `due`; then none comes again.
+    /// Waits for `due` answers to these requests, and for none more.
     fn answered(&self, asked: &std::ops::Range<u32>, due: u32, context: &str) {
         let mut buffer = [0; 64];
         let mut seen = Vec::new();
@@ -305,11 +305,11 @@ impl KillableRack {
         }
     }
 
-    /// What each server holds while the gate is shut. On a busy machine one may count as silent meanwhile, so that its requests are written
-    /// off: they are answered then, and others are asked.
+    /// The requests that each server holds while the gate is shut. On a busy machine a server may count as silent meanwhile and its
+    /// requests are written off; then they are answered and others sent.
     fn held(&mut self) -> (std::ops::Range<u32>, Vec<u32>) {
         loop {
-            // The report is a moment old: it may still tell of the requests before.
+            // The report is a moment old: it may still describe the previous requests.
             wait("nothing is under way", || {
                 self.report().unanswered.iter().sum::<u32>() == 0
             });
@@ -340,7 +340,7 @@ fn client(switch: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// A small generator: the same kills in every run.
+/// A small random generator with the same kills in every run.
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -379,11 +379,11 @@ fn two_hundred_kills_lose_nothing_but_what_killed_servers_held() {
             wait("the dead server leaves", || {
                 rack.report().cores[victim] == 0
             });
-            // The switch's tables name it until the control plane has looked, every 10 ms.
+            // The switch's tables name the server until the control plane looks again, every 10 ms.
             std::thread::sleep(Duration::from_millis(60));
         }
         if kind == 2 {
-            // By the last tables, without a control plane.
+            // The switch uses the last tables, without a control plane.
             let asked = rack.ask();
             rack.answered(&asked, REQUESTS, &context);
             rack.control = Control::start(rack.agents_at, &rack.addresses, &rack.tables);

@@ -1,4 +1,4 @@
-//! Servers that say nothing, in virtual time: they leave, are asked, and come back; and types that nobody declared.
+//! Silent servers in virtual time: they leave, are probed, and come back. Also undeclared types.
 
 mod common;
 
@@ -25,14 +25,14 @@ fn watched(spec: &str) -> RackSwitch<Dynamic> {
     switch
 }
 
-/// What the switch sends on its own account in a millisecond.
+/// The switch's own packets of one millisecond.
 fn tick(switch: &mut RackSwitch<Dynamic>, now_ns: u64) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut sent = common::Sent::default();
     switch.tick(now_ns, 1, &mut sent);
     sent.0
 }
 
-/// A request every millisecond, answered at once by all servers but `dead`; what each server got, and the questions to the dead one.
+/// Sends a request every millisecond, which all servers but `dead` answer at once. Returns each server's requests, and the probes to the dead one.
 fn serve(
     switch: &mut RackSwitch<Dynamic>,
     ms: std::ops::Range<u64>,
@@ -110,17 +110,17 @@ fn what_a_dead_server_held_is_all_that_is_lost() {
     let mut switch = watched("round-robin");
     serve(&mut switch, 0..10, None);
     let (got, questions) = serve(&mut switch, 10..7000, Some(2));
-    // Every third request until it left.
+    // The dead server got every third request until it left.
     assert!((17..=18).contains(&got[2]), "{got:?}");
-    // The questions are forgotten as unanswered requests are, and are none of the clients'.
+    // The switch forgets probes like unanswered requests, but counts them for no client.
     assert!(questions.len() > 5);
     let counts = *switch.counts();
     assert_eq!(counts.answered, counts.requests - u64::from(got[2]));
-    // One slot a tick: those of the last five seconds are left.
+    // Each tick visits one slot, so the probes of the last five seconds are left.
     assert!(switch.under_way() < 10, "{}", switch.under_way());
 }
 
-/// A server that was only slow: the policy has written its requests off, and their clients get the responses all the same, each once.
+/// A server was only slow: the policy has written its requests off, and their clients still get each response once.
 #[test]
 fn late_responses_of_a_server_that_left_reach_their_clients() {
     for spec in headway_policy::rack::systems::NAMES {
@@ -150,7 +150,7 @@ fn late_responses_of_a_server_that_left_reach_their_clients() {
             let passed = pass(&mut switch, 70 * MS, server(1), &answer);
             assert!(passed.iter().all(|(to, _)| *to == client(0)), "{spec}");
             answered += passed.len();
-            // The same again is none of the switch's.
+            // The switch drops the same response when it comes again.
             assert_eq!(pass(&mut switch, 70 * MS, server(1), &answer), [], "{spec}");
         }
         assert_eq!((answered, switch.under_way()), (30, 0), "{spec}");
@@ -165,7 +165,7 @@ fn late_responses_of_a_server_that_left_reach_their_clients() {
     }
 }
 
-/// The control plane lays the rack out without the server, and the switch's next tables do not name it.
+/// The control plane lays the rack out without the server, and the switch's next tables omit it.
 #[test]
 fn the_load_of_a_silent_server_is_provisioned_anew() {
     let cores = [2; 3];
@@ -187,7 +187,7 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     switch.watch(Liveness::new(&cores, LivenessRules::default()));
     let mut generation = tables.install(0, switch.policy());
     let mut sent = common::Sent::default();
-    // Shorts have one core: the longs' other servers never hear of anything, and nobody answers.
+    // Shorts have one core: the longs' other servers get no requests, and no server answers.
     switch.step(0, client(0).into(), &request(0, 1, b""), false, &mut sent);
     let (first, _) = sent.0.pop().unwrap();
     switch.tick(60 * MS, 1, &mut sent);
@@ -211,7 +211,7 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
 
 #[test]
 fn types_that_nobody_declared_get_groups_of_their_own() {
-    // As the command declares them: room for types, none of them seen.
+    // Types as the command declares them: room for them, and none seen yet.
     let types = [ClassHint::new(1e9, 0.0); 8];
     let rules = ControlRules {
         delta_cores: 2.0,

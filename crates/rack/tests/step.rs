@@ -1,4 +1,4 @@
-//! What the switch does with each kind of packet, byte by byte, without sockets.
+//! The switch's handling of each kind of packet, byte by byte, without sockets.
 
 mod common;
 
@@ -9,7 +9,7 @@ use headway_policy::rack::ServerId;
 use headway_rack::{PacketCounts, RackSwitch, SwitchLimits};
 use std::net::SocketAddr;
 
-/// Sends a request; where it went and as what. One copy.
+/// Sends a request of one copy, and returns its destination and header.
 fn one(switch: &mut RackSwitch<Dynamic>, class: u8, index: u32) -> (SocketAddr, Vec<u8>) {
     let mut sent = pass(switch, 0, client(0), &request(class, index, b"body"));
     assert_eq!(sent.len(), 1);
@@ -87,7 +87,7 @@ fn types_keep_to_their_groups_and_turns() {
         let server = (0..4).find(|&number| server(number) == to).unwrap();
         shorts[usize::from(server)] += 1;
     }
-    // 0.9 × 10 and 0.1 × 90 of 8 cores: half of them each, in whole servers.
+    // 0.9 × 10 and 0.1 × 90 of 8 cores: each type gets half of them, in whole servers.
     assert_eq!(
         shorts.iter().filter(|&&count| count == 20).count(),
         2,
@@ -95,7 +95,7 @@ fn types_keep_to_their_groups_and_turns() {
     );
     let (long, _) = one(&mut switch, 1, 99);
     assert!((0..4).any(|number| server(number) == long && shorts[usize::from(number)] == 0));
-    // What no type has goes with the longest.
+    // Requests of no known type go with the longest type.
     let (unknown, datagram) = one(&mut switch, UNKNOWN, 100);
     assert!((0..4).any(|number| server(number) == unknown && shorts[usize::from(number)] == 0));
     assert_eq!(header(&datagram).class, UNKNOWN);
@@ -114,7 +114,7 @@ fn execution_times_and_counts_reach_the_registers() {
             &response(&datagram, Status::Ok, 8_000 << index, b""),
         );
     }
-    // One that was shed took no time.
+    // A shed request has no execution time.
     let (to, datagram) = one(&mut switch, 1, 3);
     pass(
         &mut switch,
@@ -195,7 +195,7 @@ fn a_clone_that_is_not_begun_leaves_the_original() {
     let answer = response(&sent[0].1, Status::Ok, 9, b"");
     assert_eq!(pass(&mut switch, 2, sent[0].0, &answer).len(), 1);
     assert_eq!(switch.under_way(), 0);
-    // When neither is begun, the client hears it once.
+    // When neither copy begins, the client hears it once.
     let sent = pass(&mut switch, 3, client(1), &request(0, 6, b""));
     assert_eq!(sent.len(), 2);
     let told: Vec<_> = sent
@@ -214,7 +214,7 @@ fn a_clone_that_is_not_begun_leaves_the_original() {
     assert_eq!(switch.under_way(), 0);
 }
 
-/// What a server hands back.
+/// A request that a server hands back.
 fn handed_back(datagram: &[u8]) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     bytes[1] = header(datagram).flag.with_bounced(true).bits();
@@ -266,7 +266,7 @@ fn servers_are_asked_for_their_queues_and_clients_see_nothing_of_it() {
         };
         assert_eq!(header(answer).flag, Flag::response(Status::Ok));
         assert_eq!(answer[HEADER_BYTES..], *b"answer");
-        // By its own word it has 500: of 40 draws of two, some are of it alone.
+        // By its own count it has 500: of 40 draws of two, some are of it alone.
         let to_other = (0..40).filter(|&index| one(&mut switch, 0, index).0 != to);
         let to_other = to_other.count();
         assert!(
@@ -283,7 +283,7 @@ fn without_a_servers_word_what_it_owes_is_its_queue() {
     let of = |server: SocketAddr| sent.iter().filter(move |(to, _)| *to == server);
     let (first, second) = (server(0), server(1));
     assert_eq!((of(first).count(), of(second).count()), (3, 3));
-    // One byte cannot say it, and a server that does not know the bit says nothing.
+    // One byte is too short for the count, and a server that ignores the bit sends none.
     let mut short = response(&of(first).next().unwrap().1, Status::Ok, 1, b"x");
     short[1] = Flag::from_bits(short[1]).with_queue(true).bits();
     let answer = pass(&mut switch, 0, first, &short);
@@ -302,7 +302,7 @@ fn a_switch_that_compares_no_queues_asks_for_none() {
         let mut switch = switch(policy, 2);
         let (to, asked) = one(&mut switch, 0, 7);
         assert!(!header(&asked).flag.has_queue(), "{policy}");
-        // What a server says unasked is its own affair.
+        // The switch forwards a count that it did not ask for as part of the body.
         let said = with_queue(&asked, 5, b"");
         let sent = pass(&mut switch, 0, to, &said);
         assert_eq!(sent[0].1[HEADER_BYTES..], [0, 5], "{policy}");
@@ -320,7 +320,7 @@ fn requests_beyond_the_bound_wait_in_the_switch_with_their_bodies() {
             []
         );
     }
-    // No room: the client hears at once.
+    // The switch has no room: the client hears it at once.
     let told = pass(&mut switch, 0, client(4), &request(1, 77, b""));
     assert_eq!(told.len(), 1);
     let shed = header(&told[0].1);
@@ -371,9 +371,9 @@ fn packets_in_the_name_of_others_are_dropped_and_counted() {
         );
     }
     assert_eq!(switch.counts().spoofed, 9);
-    // The one that was asked still answers.
+    // The server that has the request still answers.
     assert_eq!(pass(&mut switch, 0, to, &answer).len(), 1);
-    // A clone's answer where there is no clone, an answer to nothing.
+    // An answer for a clone that was never sent, and an answer to no request.
     let (to, datagram) = one(&mut switch, 0, 2);
     let mut clone = response(&datagram, Status::Ok, 1, b"");
     clone[1] |= CloneRole::Clone as u8;
@@ -444,7 +444,7 @@ fn a_request_without_an_answer_is_forgotten_and_its_place_is_free_again() {
     switch.tick(1_000, 4, &mut out);
     assert_eq!(out.0, [], "not yet");
     switch.tick(1_001, 4, &mut out);
-    // Those at the server are forgotten, and those that waited take their places.
+    // The switch forgets the requests at the server, and the waiting ones take their places.
     assert_eq!(out.0.len(), 2);
     assert!(
         out.0

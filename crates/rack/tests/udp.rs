@@ -1,4 +1,4 @@
-//! The switch before real servers: what clients see. On loopback by UDP, and by `AF_XDP` between network namespaces, as root.
+//! The switch before real servers, from the clients' side. On loopback by UDP, and by `AF_XDP` between network namespaces, as root.
 
 mod common;
 #[path = "../../xdp/tests/common/net.rs"]
@@ -25,10 +25,10 @@ const LOOPBACK: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 /// The host of servers and clients behind the switch's device.
 const HOST: u8 = 2;
-/// Where servers are in that host, and where clients are.
+/// The addresses of servers and clients in that host.
 const SERVERS: SocketAddr = address([10, 77, 0, HOST], 0);
 const CLIENTS: SocketAddr = address([10, 77, 0, 99], 0);
-/// Longer than any of these tests waits for something that comes.
+/// A timeout longer than any expected answer takes.
 const FOREVER: Duration = Duration::from_secs(60);
 
 const fn address([a, b, c, d]: [u8; 4], port: u16) -> SocketAddr {
@@ -36,11 +36,11 @@ const fn address([a, b, c, d]: [u8; 4], port: u16) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(ip), port)
 }
 
-/// Where a switch has its port, and clients and servers theirs.
+/// The kind of port of the switch, and the addresses of clients and servers.
 #[derive(Clone)]
 enum Place {
     Loopback,
-    /// The switch has a device of another namespace: what enters it.
+    /// The switch has a device in another namespace, which this handle enters.
     Device(Arc<std::fs::File>),
 }
 
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Runs a test in a host behind a switch's device; says why not where it cannot. Such tests take turns: each spins.
+/// Runs a test in a host behind a switch's device; prints the reason where that is impossible. Such tests run one at a time, since each spins.
 fn behind_device(test: &'static str, body: impl FnOnce(&Place) + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ fn cannot() -> Option<String> {
     needs.or_else(|| (!lacking.is_empty()).then(|| lacking.join("; ")))
 }
 
-/// A server of one worker that answers with its number and what it was asked.
+/// A server of one worker that answers with its number and the request's body.
 fn server(number: u8, at: SocketAddr) -> Server {
     Server::builder()
         .policy("c-fcfs")
@@ -118,16 +118,16 @@ fn server(number: u8, at: SocketAddr) -> Server {
         .expect("a server")
 }
 
-/// What a switch counted, and the requests that it has left.
+/// A switch's counts, and the requests that it still has.
 type Ended = (PacketCounts, usize);
 
-/// What a switch's thread says once it has its port.
+/// The message of a switch's thread once it has its port.
 struct Begun {
     at: SocketAddr,
     stopper: SwitchStopper,
 }
 
-/// What a switch's thread is given.
+/// The arguments of a switch's thread.
 struct SwitchPlan {
     policy: Dynamic,
     servers: Vec<SocketAddr>,
@@ -215,7 +215,7 @@ impl LiveRack {
         socket
     }
 
-    /// What the switch counted, and the requests that it has left.
+    /// The switch's counts, and the requests that it still has.
     fn stop(self) -> Ended {
         self.stopper.stop();
         assert!(self.stopped.load(Ordering::Acquire));
@@ -223,7 +223,7 @@ impl LiveRack {
     }
 }
 
-/// Asks so often, `window` requests at a time, and returns how often each server answered.
+/// Sends `requests` requests, `window` at a time, and returns each server's number of answers.
 fn ask(client: &UdpSocket, requests: u32, window: u32) -> [u32; 4] {
     let mut by_server = [0; 4];
     let mut buffer = [0; 64];
@@ -304,7 +304,7 @@ fn packets_keep_their_order_both_ways_by_af_xdp() {
     behind_device("order", keep_order);
 }
 
-/// Waits for a datagram; the system may interrupt that.
+/// Waits for a datagram, and repeats a wait that the system interrupted.
 fn received(client: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match client.recv(buffer) {
@@ -359,7 +359,7 @@ fn lose_only_what_it_held(place: &Place) {
         let len = received(&client, &mut buffer);
         assert_eq!(buffer[HEADER_BYTES..len], [0]);
     }
-    // The switch forgets what was lost, and says how much that was.
+    // The switch forgets the lost requests, and counts them.
     std::thread::sleep(Duration::from_millis(500));
     let (counts, left) = rack.stop();
     assert_eq!((counts.expired, left), (50, 0));

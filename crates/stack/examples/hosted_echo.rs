@@ -1,6 +1,7 @@
-//! UDP echo over a veth pair by bare `AF_XDP` frames, by an application behind a host's daemon that swaps addresses in its lanes, and by one with sockets of its stack in threads in user space: round
-//! trips one after the other, and requests per second of 64 under way. The client is the same each time, on the kernel's UDP in another namespace, and spins on a core. Where there are three cores the daemon
-//! has one of its own, and the application has one; else both share one. In turn, as root: `cargo run --release -p headway-stack --example hosted_echo`.
+//! UDP echo over a veth pair in three ways: by bare `AF_XDP` frames, by an application behind a host's daemon that swaps addresses in its lanes, and by one
+//! that uses its stack's sockets in user-space threads. It measures round trips one after the other, and requests per second with 64 under way. The client is
+//! the same each time, on the kernel's UDP in another namespace, and spins on a core. Where there are three cores the daemon has one of its own, and the
+//! application has one; else both share one. In turn, as root: `cargo run --release -p headway-stack --example hosted_echo`.
 #![expect(
     unsafe_code,
     reason = "threads in user space move between kthreads by a promise"
@@ -31,7 +32,7 @@ const WINDOW: usize = 64;
 const SPAN: Duration = Duration::from_millis(700);
 const REQUEST: [u8; 64] = [7; 64];
 const ROLE: &str = "HEADWAY_ECHO_ROLE";
-/// How long a kthread with an empty lane looks before it gives its core back.
+/// The time that a kthread polls an empty lane before it gives its core back.
 const PATIENCE: Duration = Duration::from_micros(2);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -177,7 +178,7 @@ fn settings(socket: &Path) -> DaemonSettings {
                 mac: None,
             }),
         }],
-        // The daemon takes core 0 for itself where it may.
+        // The daemon takes core 0 for itself if there are enough cores.
         cores: Some(vec![1]),
         shares: Some(!has_three),
         tick_ns: 100_000,
@@ -273,7 +274,7 @@ fn echo_datagrams(client: Arc<HostClient>, lanes: Vec<LaneEnds>) {
     });
 }
 
-/// The least that can be done: addresses and ports swapped, a call for a burst.
+/// The cheapest echo: it swaps addresses and ports, with one call per burst.
 fn bare(ready: &std::sync::mpsc::Sender<()>, stop: &AtomicBool) {
     let mut port = XskPort::open("p2").expect("AF_XDP");
     let host = HostAddress {
@@ -313,7 +314,7 @@ fn ask() -> EchoResult {
     let mut buffer = [0; 128];
     let answers_within = |patience: Duration, buffer: &mut [u8]| {
         let begun = Instant::now();
-        // Refusals of a port that is not there yet are errors as well.
+        // A refusal of a port that is not open yet is an error as well.
         let _ = socket.send(&REQUEST);
         while socket.recv(buffer).is_err() {
             if begun.elapsed() > patience {
@@ -348,7 +349,7 @@ fn ask() -> EchoResult {
             answered += 1;
             last = Instant::now();
         }
-        // Lost ones make room again.
+        // Lost requests give their place in the window back.
         if last.elapsed() > Duration::from_millis(2) {
             lost += under_way;
             under_way = 0;

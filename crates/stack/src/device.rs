@@ -4,26 +4,26 @@ use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES, PacketSender, Taken};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 
-/// Of a frame without VLAN tags.
+/// The length of an Ethernet header without VLAN tags.
 const ETHERNET_BYTES: usize = 14;
 
-/// What became of an application's packets, since the start.
+/// Counts of an application's packets by fate, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneCounts {
     /// Taken from the lanes.
     pub received: u64,
     /// Written into a lane.
     pub sent: u64,
-    /// Lost: the lane was full. TCP sends again.
+    /// Lost: the lane was full. TCP retransmits them.
     pub full: u64,
 }
 
-/// An application's lanes. Packets are taken from all of them, and leave by the one of the kthread that polls.
+/// An application's lanes. The stack takes packets from all of them, and sends by the lane of the polling kthread.
 pub(crate) struct LaneDevice {
     lanes: Vec<LaneEnds>,
-    /// Where the next packet is looked for first.
+    /// The lane in which the search for the next packet begins.
     next: usize,
-    /// By which lane packets leave.
+    /// The lane by which packets leave.
     leaving: usize,
     mtu: usize,
     pub(crate) counts: LaneCounts,
@@ -125,7 +125,7 @@ impl Device for LaneDevice {
 
     fn transmit(&mut self, _: Instant) -> Option<LeavingPacket<'_>> {
         let lane = &mut self.lanes[self.leaving];
-        // A broken lane takes packets, and loses them: else the stack would try for ever.
+        // A broken lane accepts packets and loses them, since the stack would otherwise retry for ever.
         let is_full = lane.sender.has_room() == Ok(false);
         (!is_full).then_some(LeavingPacket {
             sender: &mut lane.sender,

@@ -18,22 +18,22 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, Ipv4Ci
 use crate::device::{LaneCounts, LaneDevice};
 use crate::threads::ThreadParking;
 
-/// What a stack is.
+/// The configuration of a stack.
 #[derive(Debug, Clone)]
 pub struct StackConfig {
     /// The application's Ethernet address.
     pub mac: [u8; 6],
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Bits of the network's part of the address, 0 to 32.
+    /// The length of the network prefix, 0 to 32 bits.
     pub prefix: u8,
-    /// The router to other networks, if there is one.
+    /// The gateway to other networks, if there is one.
     pub gateway: Option<Ipv4Addr>,
     /// The longest packet without its Ethernet header.
     pub mtu: usize,
     /// Bytes of each of a socket's two buffers.
     pub buffer_bytes: usize,
-    /// Chooses ports and sequence numbers.
+    /// The seed of chosen ports and sequence numbers.
     pub seed: u64,
 }
 
@@ -54,20 +54,20 @@ impl From<NoPort> for io::Error {
 pub struct NetStack<T> {
     core: Mutex<StackCore>,
     threads: T,
-    /// Called when packets were written into the lanes.
+    /// Called after the stack wrote packets into the lanes.
     bell: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// Everything under the lock.
+/// The state under the lock.
 pub(crate) struct StackCore {
     iface: Interface,
     device: LaneDevice,
     pub(crate) sockets: SocketSet<'static>,
-    /// Connections whose owner is gone; they end by themselves.
+    /// Connections that were dropped, which finish closing without an owner.
     orphans: Vec<SocketHandle>,
     ports: Ports,
     begun: Instant,
-    /// Packets that had been sent when the bell was rung last.
+    /// The count of sent packets at the last ring of the bell.
     told_sent: u64,
     pub(crate) buffer_bytes: usize,
     ip: Ipv4Addr,
@@ -101,18 +101,18 @@ struct Ports {
     next: u16,
 }
 
-/// Who uses a port.
+/// The protocol that uses a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
     Udp,
 }
 
-/// Of ports that the stack chooses.
+/// The first of the ports that the stack chooses.
 const FIRST_CHOSEN: u16 = 49152;
-/// How often a thread that waits for the end of connections looks.
+/// The interval at which a flushing thread checks for the end of connections.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
-/// How long a connection without an owner may take to end.
+/// The time after which a connection without an owner is aborted.
 const ORPHAN_TIMEOUT: time::Duration = time::Duration::from_secs(60);
 
 impl<T: ThreadParking> NetStack<T> {
@@ -130,7 +130,7 @@ impl<T: ThreadParking> NetStack<T> {
         let mut iface = Interface::new(settings, &mut device, time::Instant::ZERO);
         iface.update_ip_addrs(|addresses| {
             let own = IpCidr::Ipv4(Ipv4Cidr::new(config.ip, config.prefix));
-            // There is room for one.
+            // The list has room for one address.
             let _ = addresses.push(own);
         });
         if let Some(gateway) = config.gateway {
@@ -163,14 +163,15 @@ impl<T: ThreadParking> NetStack<T> {
         let _ = self.bell.set(Box::new(bell));
     }
 
-    /// Takes what waits in the lanes, sends what is due, and wakes threads that waited for it. Whether there was anything. Returns at once where another thread is polling.
+    /// Takes the packets of the lanes, sends the due ones, and wakes the threads that waited for either. Returns whether there were any. Returns at once when
+    /// another thread is polling.
     ///
-    /// Kthreads call it when they have nothing to run, and every now and then.
+    /// Kthreads call it when they have nothing to run, and at intervals.
     pub fn poll(&self) -> bool {
         self.poll_by(|| self.threads.kthread())
     }
 
-    /// As [`poll`](Self::poll), where packets leave by the lane of this kthread.
+    /// As [`poll`](Self::poll), sending by the lane of this kthread.
     pub(crate) fn poll_by(&self, kthread: impl FnOnce() -> usize) -> bool {
         let _section = self.threads.enter_section();
         let Some(mut core) = self.try_lock() else {
@@ -183,7 +184,7 @@ impl<T: ThreadParking> NetStack<T> {
         found
     }
 
-    /// Whether a packet waits in a lane. Not while another thread has the stack: it takes the packet.
+    /// Whether a packet waits in a lane. `false` while another thread holds the stack, since that thread takes the packet.
     pub fn has_packet(&self) -> bool {
         let _section = self.threads.enter_section();
         self.try_lock()
@@ -211,7 +212,7 @@ impl<T: ThreadParking> NetStack<T> {
         }
     }
 
-    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    /// The time until something is due, unless a packet comes first; `None` if nothing is.
     #[must_use]
     pub fn idle_for(&self) -> Option<Duration> {
         let mut core = self.locked();
@@ -221,10 +222,10 @@ impl<T: ThreadParking> NetStack<T> {
         core.due_in()
     }
 
-    /// Waits until the other sides have all that dropped connections wrote, and have been told their ends, and until the data plane has taken
-    /// every packet; at most for `patience`. Whether it is so.
+    /// Waits until the peers have acknowledged all data and ends of dropped connections, and the data plane has taken every packet. Waits at most for
+    /// `patience`, and returns whether that happened.
     ///
-    /// What this stack has not sent, or must send again, goes with the process: an application calls this before its end. Somebody else keeps polling.
+    /// Call it before the process ends, which loses unsent and unacknowledged data. Another thread must keep polling meanwhile.
     #[must_use]
     pub fn flush(&self, patience: Duration) -> bool {
         let begun = Instant::now();
@@ -237,7 +238,7 @@ impl<T: ThreadParking> NetStack<T> {
         true
     }
 
-    /// What became of the application's packets.
+    /// Counts of the application's packets by fate.
     #[must_use]
     pub fn counts(&self) -> LaneCounts {
         self.locked().device.counts
@@ -251,7 +252,7 @@ impl<T: ThreadParking> NetStack<T> {
         }
     }
 
-    /// Changes sockets, and sends what follows from it.
+    /// Changes sockets, and sends the packets that result.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut StackCore) -> R) -> R {
         let mut core = self.locked();
         let result = change(&mut core);
@@ -262,7 +263,7 @@ impl<T: ThreadParking> NetStack<T> {
         result
     }
 
-    /// Blocks until `attempt` has a result. It is shown the waker of this thread, and registers it where it has none.
+    /// Blocks until `attempt` has a result. It gets this thread's waker, and registers it when it has no result.
     pub(crate) fn wait<R>(
         &self,
         mut attempt: impl FnMut(&mut StackCore, &Waker) -> Option<R>,
@@ -287,13 +288,13 @@ impl StackCore {
         time::Instant::from_micros(i64::try_from(elapsed).unwrap_or(i64::MAX))
     }
 
-    /// Whether packets were written into the lanes since this was asked last.
+    /// Whether packets were written into the lanes since the last call.
     fn has_sent(&mut self) -> bool {
         let sent = self.device.counts.sent;
         std::mem::replace(&mut self.told_sent, sent) != sent
     }
 
-    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    /// The time until something is due, unless a packet comes first; `None` if nothing is.
     fn due_in(&mut self) -> Option<Duration> {
         let now = self.now();
         let Self { iface, sockets, .. } = self;
@@ -324,13 +325,13 @@ impl StackCore {
         });
     }
 
-    /// Whether a connection without an owner has something that the other side has not acknowledged, or a packet waits.
+    /// Whether a connection without an owner has unacknowledged data or an unacknowledged end, or a packet waits in a lane.
     fn owes_anything(&self) -> bool {
         let mut orphans = self.orphans.iter();
         let owes = orphans.any(|&handle| {
             let socket = self.sockets.get::<tcp::Socket<'_>>(handle);
             match socket.state() {
-                // Until its end is acknowledged.
+                // The peer has not acknowledged the end yet.
                 tcp::State::FinWait1 | tcp::State::Closing | tcp::State::LastAck => true,
                 _ => socket.send_queue() > 0,
             }
@@ -338,11 +339,11 @@ impl StackCore {
         owes || self.device.has_unsent()
     }
 
-    /// A connection loses its owner: it says farewell, and ends by itself.
+    /// Closes a connection whose owner dropped it; it finishes by itself.
     pub(crate) fn orphan(&mut self, handle: SocketHandle) {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
         if socket.recv_queue() > 0 {
-            // Nobody will read what came: the other side is told so (RFC 2525, 2.17).
+            // Unread data is lost with the owner, and a reset tells the peer so (RFC 2525, 2.17).
             socket.abort();
         } else {
             socket.close();
@@ -356,7 +357,7 @@ impl StackCore {
         let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_congestion_control(tcp::CongestionControl::Cubic);
-        // Requests and responses are written whole.
+        // Requests and responses are written whole, so Nagle's algorithm would only delay them.
         socket.set_nagle_enabled(false);
         self.sockets.add(socket)
     }

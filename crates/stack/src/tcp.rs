@@ -17,20 +17,20 @@ use crate::threads::ThreadParking;
 
 type SmoltcpTcp = tcp::Socket<'static>;
 
-/// A connection. Dropping it closes it: what was written still reaches the other side.
+/// A connection. Dropping it closes it: written data still reaches the peer.
 pub struct TcpStream<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
     handle: SocketHandle,
     peer: SocketAddrV4,
-    /// The port, where this connection alone has it.
+    /// The port, if this connection alone uses it.
     own_port: Option<u16>,
 }
 
 impl<T: ThreadParking> TcpStream<T> {
-    /// Connects, for so long at most.
+    /// Connects within the timeout.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`] where nobody listens there, [`io::ErrorKind::TimedOut`] where nobody answers.
+    /// [`io::ErrorKind::ConnectionRefused`] when no socket listens there, [`io::ErrorKind::TimedOut`] when no answer arrives.
     pub fn connect(
         stack: &Arc<NetStack<T>>,
         to: SocketAddrV4,
@@ -89,7 +89,7 @@ impl<T: ThreadParking> TcpStream<T> {
         self.peer
     }
 
-    /// Says that nothing more will be written, or read.
+    /// Ends writing; `Shutdown::Read` has no effect.
     pub fn shutdown(&self, how: Shutdown) {
         if how != Shutdown::Read {
             self.stack
@@ -97,10 +97,10 @@ impl<T: ThreadParking> TcpStream<T> {
         }
     }
 
-    /// Reads what is there, at least one byte; 0 where the other side has ended.
+    /// Reads the available bytes, waiting for at least one; 0 after the peer's end.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionReset`] where the connection broke.
+    /// [`io::ErrorKind::ConnectionReset`] when the connection broke.
     pub fn receive(&self, to: &mut [u8]) -> io::Result<usize> {
         if to.is_empty() {
             return Ok(0);
@@ -121,10 +121,10 @@ impl<T: ThreadParking> TcpStream<T> {
         })
     }
 
-    /// Writes what there is room for, at least one byte.
+    /// Writes as many bytes as fit the buffer, waiting for room for at least one.
     ///
     /// # Errors
-    /// [`io::ErrorKind::BrokenPipe`] where the connection is closed or broke.
+    /// [`io::ErrorKind::BrokenPipe`] when the connection is closed or broke.
     pub fn send(&self, from: &[u8]) -> io::Result<usize> {
         if from.is_empty() {
             return Ok(0);
@@ -182,15 +182,15 @@ impl<T: ThreadParking> fmt::Debug for TcpStream<T> {
 pub struct TcpListener<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
     port: u16,
-    /// Sockets that listen, or have a connection that nobody has accepted yet.
+    /// Sockets that listen, or have a connection that waits to be accepted.
     waiting: std::sync::Mutex<Vec<SocketHandle>>,
 }
 
 impl<T: ThreadParking> TcpListener<T> {
-    /// Listens at a port; 0 lets the stack choose. As many connections as `backlog`, at least 1, wait to be accepted; further ones are refused.
+    /// Listens at a port; 0 lets the stack choose. Up to `backlog` connections, at least 1, wait to be accepted; further ones are refused.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] where another socket of this application has the port.
+    /// [`io::ErrorKind::AddrInUse`] when another socket of this application has the port.
     pub fn bind(stack: &Arc<NetStack<T>>, port: u16, backlog: usize) -> io::Result<Self> {
         let mut core = stack.locked();
         let port = core.take_port(Transport::Tcp, port)?;
@@ -213,7 +213,7 @@ impl<T: ThreadParking> TcpListener<T> {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// None now: as the standard library's.
+    /// None today; the signature matches the standard library's.
     pub fn accept(&self) -> io::Result<TcpStream<T>> {
         let accepted = self.stack.wait(|core, waker| self.accepted(core, waker));
         Ok(TcpStream {
@@ -224,7 +224,7 @@ impl<T: ThreadParking> TcpListener<T> {
         })
     }
 
-    /// A connection that was made; another socket listens in place of its.
+    /// Takes an established connection, and lets another socket listen in its place.
     fn accepted(&self, core: &mut StackCore, waker: &Waker) -> Option<AcceptedTcp> {
         let mut waiting = self
             .waiting
@@ -270,7 +270,7 @@ fn listen(core: &mut StackCore, port: u16) -> SocketHandle {
     handle
 }
 
-/// An endpoint as the standard library has it; there are addresses of IPv4 alone.
+/// An endpoint as a standard library address; all addresses are IPv4.
 pub(crate) fn socket_addr(endpoint: IpEndpoint) -> SocketAddrV4 {
     let IpAddress::Ipv4(ip) = endpoint.addr;
     SocketAddrV4::new(ip, endpoint.port)

@@ -1,29 +1,29 @@
-//! How threads wait for the stack, and the system's threads.
+//! The interface by which threads wait for the stack, and its implementation for the system's threads.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// How threads of an application wait, and on which kthread they run.
+/// The way an application's threads wait, and the kthreads they run on.
 pub trait ThreadParking: Send + Sync + 'static {
-    /// Its end ends what [`enter_section`](Self::enter_section) began.
+    /// A section of [`enter_section`](Self::enter_section), which ends when this is dropped.
     type Section;
 
     /// The waker of the current thread. A wake is not lost: one since the last [`park`](Self::park) ended ends the next at once.
     fn waker(&self) -> Waker;
 
-    /// Blocks the current thread until its waker is called or was called, or the time is over. May return early.
+    /// Blocks the current thread until its waker is called, was called, or the timeout passed. May return early.
     fn park(&self, timeout: Option<Duration>);
 
-    /// Begins a section in which the current thread is not interrupted, and stays on its kthread: it holds the stack's lock, for which others of
-    /// the same kthread would wait for ever.
+    /// Begins a section in which the current thread is not interrupted, and stays on its kthread: it holds the stack's lock, and other threads of the
+    /// same kthread would wait for that lock for ever.
     fn enter_section(&self) -> Self::Section;
 
-    /// The kthread that the current thread runs on, asked in a section: its lane is the one that packets leave by.
+    /// The kthread that the current thread runs on; call it in a section. Packets leave by this kthread's lane.
     fn kthread(&self) -> usize;
 
-    /// Whether the stack is polled before the current thread's kthread sleeps: the data plane hears then of what the thread sent, once of many packets.
+    /// Whether the current thread's kthread polls the stack before it sleeps. That poll rings the data plane once for all packets sent until then.
     fn is_polled_after(&self) -> bool;
 }
 

@@ -15,7 +15,7 @@ use crate::threads::ThreadParking;
 
 type SmoltcpUdp = udp::Socket<'static>;
 
-/// Datagrams that wait in each direction at most.
+/// The most datagrams that wait in each direction.
 const DATAGRAMS: usize = 256;
 
 /// A UDP port of the application.
@@ -29,7 +29,7 @@ impl<T: ThreadParking> UdpSocket<T> {
     /// Takes a port; 0 lets the stack choose.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] where another socket of this application has it.
+    /// [`io::ErrorKind::AddrInUse`] when another socket of this application has it.
     pub fn bind(stack: &Arc<NetStack<T>>, port: u16) -> io::Result<Self> {
         let mut core = stack.locked();
         let port = core.take_port(Transport::Udp, port)?;
@@ -56,10 +56,10 @@ impl<T: ThreadParking> UdpSocket<T> {
         self.stack.locked().own(self.port)
     }
 
-    /// Waits for a datagram; its length and its sender. What does not fit `to` is lost.
+    /// Waits for a datagram; returns its length and its sender. Bytes that do not fit `to` are lost.
     ///
     /// # Errors
-    /// None now: as the standard library's.
+    /// None today; the signature matches the standard library's.
     pub fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddrV4)> {
         self.stack.wait(|core, waker| {
             let socket = core.sockets.get_mut::<SmoltcpUdp>(self.handle);
@@ -80,7 +80,7 @@ impl<T: ThreadParking> UdpSocket<T> {
     /// Sends a datagram; waits for room.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for one that never fits, or for address 0 or port 0.
+    /// [`io::ErrorKind::InvalidInput`] for a datagram that never fits the buffer, or for address 0 or port 0.
     pub fn send_to(&self, from: &[u8], to: SocketAddrV4) -> io::Result<()> {
         let endpoint = IpEndpoint::from((*to.ip(), to.port()));
         self.stack.wait(|core, waker| {

@@ -1,4 +1,4 @@
-//! Threads in user space that wait for the stack: the kthread goes on with others meanwhile.
+//! Threads in user space that wait for the stack: the kthread runs others meanwhile.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -48,7 +48,7 @@ impl ThreadParking for Uthreads {
     }
 }
 
-/// Kthreads poll the stack between threads, where their source wakes one for a packet ([`RuntimeBuilder::packets`](headway_threads::RuntimeBuilder::packets)).
+/// Kthreads poll the stack between threads if their source wakes one for a packet ([`RuntimeBuilder::packets`](headway_threads::RuntimeBuilder::packets)).
 impl PacketPoll for NetStack<Uthreads> {
     fn poll(&self, kthread: usize) -> bool {
         self.poll_by(|| kthread)
@@ -64,12 +64,12 @@ impl PacketPoll for NetStack<Uthreads> {
     }
 }
 
-/// How long the polling thread sleeps where there was nothing: as long as a packet may wait then.
+/// The polling thread's sleep after it found nothing, which bounds a packet's wait.
 const IDLE_SLEEP: Duration = Duration::from_micros(20);
 
 impl NetStack<Uthreads> {
-    /// Starts a thread that polls the stack for as long as somebody else has it. While packets come it gives way to others after each look; else it
-    /// sleeps for 20 µs. Called by a thread of the runtime.
+    /// Starts a thread that polls the stack for as long as another owner holds it. After a poll that found packets it yields; after an empty one it sleeps
+    /// for 20 µs. Called by a thread of the runtime.
     ///
     /// # Panics
     /// The caller is no thread of a runtime.

@@ -1,4 +1,4 @@
-//! Two stacks over one pair of lanes, without a kernel: what one says the other hears, whatever is lost in between.
+//! Two stacks over one pair of lanes, without a kernel: each receives all that the other sends, whatever is lost in between.
 #![expect(
     unsafe_code,
     reason = "threads in user space move between kthreads by a promise"
@@ -30,7 +30,7 @@ fn config(host: u8) -> StackConfig {
     }
 }
 
-/// Polls a stack until told to stop.
+/// Polls a stack until it is stopped.
 struct Polled {
     stack: Arc<Stack>,
     stop: Arc<AtomicBool>,
@@ -73,7 +73,7 @@ fn pair() -> (Polled, Polled) {
     (Polled::new(1, one), Polled::new(2, other))
 }
 
-/// Bytes that no shift or repetition of theirs equals.
+/// Bytes that differ from every shift and repetition of themselves.
 fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9u32;
     let next = || {
@@ -196,7 +196,7 @@ fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
     let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
     let accepted = listener.accept().expect("a connection");
     let server_stack = Arc::clone(&server.stack);
-    // Nobody polls the server's stack from here on: it hears nothing, and acknowledges nothing.
+    // No thread polls the server's stack from here on, so it acknowledges nothing.
     drop(server);
     let bytes = pattern(30_000);
     (&stream).write_all(&bytes).expect("there is room for it");
@@ -216,7 +216,7 @@ fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
         stop.store(true, Ordering::Relaxed);
         assert!(flushed, "the server acknowledges everything");
     });
-    // The client's end of it is over; what it wrote is here.
+    // The client's end has closed; its data is here.
     drop(client);
     let mut received = Vec::new();
     (&accepted).read_to_end(&mut received).expect("to the end");

@@ -1,5 +1,5 @@
-//! The barrier that the locks and cells of a process share: between the store and the load of each side, a common operation pays nothing, the rare one for
-//! both.
+//! The asymmetric barrier that a process's locks and cells share. It stands between the store and the load of each side: free for the common operation,
+//! while the rare one pays for both.
 
 pub(crate) use real::{heavy, light, prepare};
 
@@ -11,24 +11,24 @@ mod real {
 
     static BARRIER: LazyLock<SleeperBarrier> = LazyLock::new(SleeperBarrier::new);
 
-    /// Registers the process, so that [`light`] need not.
+    /// Registers the process, so that [`light`] does without.
     pub(crate) fn prepare() {
         LazyLock::force(&BARRIER);
     }
 
-    /// The rare side's.
+    /// The barrier of the rare side.
     pub(crate) fn heavy() {
         BARRIER.before_sleep();
     }
 
-    /// The common side's.
+    /// The barrier of the common side.
     #[inline(always)]
     pub(crate) fn light() {
         BARRIER.after_work();
     }
 }
 
-/// For loom, which models no barrier from outside: both sides pay.
+/// For loom, which models no barrier that another thread imposes: both sides execute a fence.
 #[cfg(loom)]
 mod real {
     use loom::sync::atomic::{Ordering, fence};

@@ -40,7 +40,7 @@ struct ChannelState<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Unsent<T>(pub T);
 
-/// Nothing is in the channel, and all senders are gone.
+/// The channel is empty, and all senders are gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unreceived;
 
@@ -57,7 +57,7 @@ impl<T> Sender<T> {
     /// All receivers are gone: the value comes back.
     ///
     /// # Panics
-    /// There is no room, and the caller is no thread of a runtime.
+    /// The channel is full, and the caller is no thread of a runtime.
     pub fn send(&self, value: T) -> Result<(), Unsent<T>> {
         let mut state = self.0.state.lock();
         while state.values.len() == self.0.room && state.receivers > 0 {
@@ -77,10 +77,10 @@ impl<T> Receiver<T> {
     /// Takes the oldest value, and waits for one.
     ///
     /// # Errors
-    /// There is none, and all senders are gone.
+    /// The channel is empty, and all senders are gone.
     ///
     /// # Panics
-    /// There is none, and the caller is no thread of a runtime.
+    /// The channel is empty, and the caller is no thread of a runtime.
     pub fn recv(&self) -> Result<T, Unreceived> {
         let mut state = self.0.state.lock();
         loop {
@@ -124,7 +124,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Drop for Receiver<T> {
-    /// With the last receiver go the values that nobody took.
+    /// The last receiver drops the values left in the channel.
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.receivers -= 1;

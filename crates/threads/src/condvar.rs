@@ -18,26 +18,26 @@ use crate::schedule::{Suspending, ready, ready_in_section};
 use crate::sleep::due_in;
 use crate::spin::SpinLock;
 
-/// Threads of a runtime that wait until others notify them, as [`std::sync::Condvar`]. Anybody may notify.
+/// Threads of a runtime that wait until others notify them, as [`std::sync::Condvar`]. Any thread may notify.
 #[derive(Default)]
 pub struct Condvar {
     list: SpinLock<UthreadList>,
 }
 
-/// A wait with a time, on the stack of the thread that waits.
+/// A wait with a timeout, on the stack of the waiting thread.
 struct TimedWait<'a> {
     list: &'a SpinLock<UthreadList>,
     timed_out: Cell<bool>,
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Releases the lock, waits until somebody notifies, and takes the lock again. What is notified between the release and the wait is not lost. Look at the
+    /// Releases the lock, waits for a notification, and takes the lock again. A notification between the release and the wait is not lost. Check the
     /// condition again afterwards.
     ///
     /// # Panics
@@ -52,13 +52,13 @@ impl Condvar {
         forget(guard);
         suspending.wait_after(|next| mutex.pass_on(next));
         if me.head().takes_lock.replace(ptr::null()).is_null() {
-            // SAFETY: whoever ran before handed it over.
+            // SAFETY: the thread that ran before handed it over.
             return unsafe { mutex.assume_locked() };
         }
         mutex.lock()
     }
 
-    /// As [`wait`](Condvar::wait), for `duration` at most. Also returns whether that time is over.
+    /// As [`wait`](Condvar::wait), for `duration` at most. Also returns whether the wait timed out.
     ///
     /// # Panics
     /// The caller is no thread of a runtime.
@@ -101,7 +101,7 @@ impl Condvar {
 }
 
 /// # Safety
-/// `wait` is the [`TimedWait`] of the thread, which waits.
+/// `wait` points to the [`TimedWait`] of the thread, which still waits.
 unsafe fn times_out(wait: *const (), thread: Uthread) -> bool {
     // SAFETY: the caller's promise.
     let wait = unsafe { &*wait.cast::<TimedWait<'_>>() };

@@ -1,4 +1,4 @@
-//! What the scheduler keeps of a thread, beside its fiber's control, and lists of threads.
+//! The scheduler's record of a thread, beside its fiber's control, and lists of threads.
 #![expect(unsafe_code, reason = "threads are addresses")]
 
 use std::any::Any;
@@ -14,17 +14,17 @@ use crate::token::ParkToken;
 /// The threads of all runtimes.
 static UTHREADS: StrandKind<UthreadHead> = StrandKind::new();
 
-/// A thread of the user: its fiber, by address. The fiber's memory stays while the runtime does, thread after thread.
+/// A thread of the user: its fiber, by address. The fiber's memory lives as long as the runtime and serves one thread after another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Uthread(pub(crate) Strand<UthreadHead>);
 
 impl Uthread {
-    /// A fiber for threads.
+    /// A new fiber for threads.
     pub(crate) fn new(stack: Stack, head: UthreadHead) -> Uthread {
         Uthread(Strand::new(&UTHREADS, stack, head))
     }
 
-    /// The thread that runs; none outside of a runtime's threads.
+    /// The running thread; `None` outside of a runtime's threads.
     #[inline(always)]
     pub(crate) fn current() -> Option<Uthread> {
         Strand::current(&UTHREADS).map(Uthread)
@@ -62,17 +62,18 @@ impl Uthread {
 pub(crate) struct UthreadHead {
     /// The kthread that runs it, as `kernel.rs` knows it.
     pub(crate) kthread: Cell<*const ()>,
-    /// Who waits for its end: a word of [`join`].
+    /// The waiter for its end: a word of [`join`].
     pub(crate) join: AtomicUsize,
     /// The runtime whose thread it is, as `kernel.rs` knows it.
     pub(crate) shared: *const (),
     /// Its place in the list in which it waits.
     pub(crate) links: UthreadLinks,
-    /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
+    /// The only kthread that may run it, plus 1; 0 for any. A thread that waits while it unwinds is bound, since `std` counts panics
+    /// per kernel thread.
     pub(crate) bound: Cell<usize>,
-    /// The lock that it takes first when it goes on, by its address; null for none, or when it was handed the lock.
+    /// The address of the lock that it takes first when it resumes; null for none, or once the lock was handed to it.
     pub(crate) takes_lock: Cell<*const ()>,
-    /// Its token, once somebody asked for it.
+    /// Its token, made at the first use.
     pub(crate) parking: OnceCell<Arc<ParkCell>>,
     /// Its thread-local variables, by the address of their declaration.
     pub(crate) locals: RefCell<Vec<(usize, Box<dyn Any>)>>,
@@ -80,7 +81,7 @@ pub(crate) struct UthreadHead {
 
 /// The words of [`UthreadHead::join`]. Any other is the waiting thread, or, with the lowest bit set, a thread of the operating system.
 pub(crate) mod join {
-    /// Nobody waits yet.
+    /// No thread waits yet.
     pub(crate) const NOBODY: usize = 0;
     /// The thread has ended, and its result waits for its handle.
     pub(crate) const DONE: usize = 2;
@@ -88,7 +89,7 @@ pub(crate) mod join {
     pub(crate) const DETACHED: usize = 4;
     /// The runtime ended before the thread did.
     pub(crate) const ABANDONED: usize = 6;
-    /// There is no thread: the fiber waits for one.
+    /// The fiber is free.
     pub(crate) const FREE: usize = 8;
     /// Set for a thread of the operating system.
     pub(crate) const FOREIGN: usize = 1;
@@ -109,13 +110,13 @@ impl UthreadHead {
     }
 }
 
-/// The token of a thread: there is one or none, and [`park`] waits for it.
+/// The token of a thread, for which [`park`] waits. A thread has at most one.
 pub(crate) struct ParkCell {
     pub(crate) thread: Uthread,
     pub(crate) token: ParkToken,
 }
 
-// SAFETY: who unparks makes the thread ready only while it is parked, hence has not ended.
+// SAFETY: an unparker makes the thread ready only while it is parked, hence has not ended.
 unsafe impl Send for ParkCell {}
 // SAFETY: as above.
 unsafe impl Sync for ParkCell {}
@@ -128,14 +129,14 @@ pub(crate) struct UthreadLinks {
     listed: Cell<bool>,
 }
 
-/// Threads that wait for something.
+/// A list of waiting threads.
 #[derive(Debug, Default)]
 pub(crate) struct UthreadList {
     first: Option<Uthread>,
     last: Option<Uthread>,
 }
 
-// SAFETY: whoever has the list may resume its threads, in any thread.
+// SAFETY: the list's owner may resume its threads, in any thread.
 unsafe impl Send for UthreadList {}
 
 impl UthreadList {
@@ -165,7 +166,7 @@ impl UthreadList {
         Some(first)
     }
 
-    /// Takes a thread out, if it is still in. It is in no other list.
+    /// Removes a thread, if the list still has it. The thread is in no other list.
     pub(crate) fn remove(&mut self, thread: Uthread) -> bool {
         let listed = thread.links().listed.get();
         if listed {

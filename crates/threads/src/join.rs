@@ -17,7 +17,7 @@ use crate::kernel::{RuntimeShared, runtime_of};
 use crate::schedule::{Suspending, kthread_of, ready};
 use crate::sync::Ordering;
 
-/// How a thread ended: its result, or the payload of its panic.
+/// The end of a thread: its result, or the payload of its panic.
 type Ending<T> = Result<T, Box<dyn Any + Send>>;
 
 /// The payload with which [`JoinHandle::join`] fails when the runtime ended before the thread.
@@ -60,7 +60,7 @@ pub fn try_spawn<T: Send + 'static>(
 /// Starts a thread from outside.
 ///
 /// # Safety
-/// The body is not used after what it borrows is gone.
+/// The body is not used after its borrows end.
 pub(crate) unsafe fn spawn_from_outside<T: Send>(
     shared: &RuntimeShared,
     body: impl FnOnce() -> T + Send,
@@ -75,7 +75,7 @@ pub(crate) unsafe fn spawn_from_outside<T: Send>(
 }
 
 /// # Safety
-/// The thread is free. The body is not used after what it borrows is gone.
+/// The thread is free. The body is not used after its borrows end.
 #[inline(always)]
 unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(thread: Uthread, body: F) -> JoinHandle<T> {
     thread.head().join.store(join::NOBODY, Ordering::Relaxed);
@@ -91,7 +91,7 @@ unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(thread: Uthread, body: F) -> Joi
     }
 }
 
-/// A thread, from its begin to its end. Returns the thread that runs next.
+/// Runs a thread from begin to end. Returns the thread that runs next.
 #[inline(always)]
 fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<UthreadHead>> {
     let ending = catch_unwind(AssertUnwindSafe(body));
@@ -103,7 +103,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
     match me.head().join.swap(join::DONE, Ordering::AcqRel) {
         join::NOBODY => {}
         join::DETACHED => {
-            // What the result's destructor does may take long, and wait.
+            // The result's destructor may take long, and wait.
             drop(section);
             // SAFETY: written above; the handle, which could take it, is gone.
             unsafe { me.0.place::<Ending<T>>().drop_in_place() };
@@ -113,7 +113,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
         }
         foreign if foreign & join::FOREIGN != 0 => wake_foreign(foreign),
         waiter => {
-            // SAFETY: who waits put its own address there.
+            // SAFETY: the waiter put its own address there.
             let waiter = unsafe { Uthread::from_word(waiter) };
             if waiter.head().shared == me.head().shared && waiter.head().bound.get() == 0 {
                 next = Some(waiter);
@@ -122,7 +122,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
             }
         }
     }
-    // The fiber's code goes on in this section.
+    // The fiber's code continues in this section.
     std::mem::forget(section);
     // SAFETY: the thread that runs, in the section.
     let kthread = unsafe { kthread_of(me) };
@@ -139,7 +139,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
 
 /// Wakes a thread of the operating system that waits.
 pub(crate) fn wake_foreign(word: usize) {
-    // SAFETY: `JoinHandle::wait_outside` put the box there, for whoever ends the wait.
+    // SAFETY: `JoinHandle::wait_outside` put the box there, for the one caller that ends the wait.
     let thread = unsafe { Box::from_raw((word & !join::FOREIGN) as *mut Thread) };
     thread.unpark();
 }
@@ -150,7 +150,7 @@ pub struct JoinHandle<T> {
     result: PhantomData<T>,
 }
 
-// SAFETY: the result is taken by whoever has the handle.
+// SAFETY: only the handle's owner takes the result.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle tells only whether the thread has ended.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
@@ -269,7 +269,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Wakes who waits for the end of a thread, by the word of [`join`].
+/// Wakes the waiter for a thread's end, by the word of [`join`].
 pub(crate) fn wake_joiner(word: usize) {
     match word {
         join::NOBODY | join::DETACHED => {}

@@ -1,4 +1,4 @@
-//! A kthread: its queues, and which thread it runs next; and the runtime that its kthreads share.
+//! A kthread with its queues and its choice of the next thread; and the runtime that its kthreads share.
 #![expect(
     unsafe_code,
     reason = "words of a ring that are threads, fibers that are destroyed when nothing has them"
@@ -24,7 +24,7 @@ use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::timers::Timers;
 
-/// A kernel thread of the runtime. What is in [`KthreadOwn`] only that thread touches, in no-preempt sections; the rest all kthreads do.
+/// A kernel thread of the runtime. Only that thread touches [`KthreadOwn`], in no-preempt sections; all kthreads touch the rest.
 #[repr(align(128))]
 pub(crate) struct KthreadRunner {
     pub(crate) index: usize,
@@ -37,11 +37,11 @@ pub(crate) struct KthreadRunner {
     /// Threads that only this kthread may run.
     bound: WaitingThreads,
     pub(crate) timers: Timers,
-    /// Odd while a thread of the user runs. It grows at each scheduling point.
+    /// A counter of scheduling points, odd while a thread of the user runs.
     pub(crate) passes: AtomicU64,
     /// Reads of read-mostly cells by the thread that runs.
     pub(crate) reads: ReadSections,
-    /// The runtime ends.
+    /// Whether the runtime ends.
     pub(crate) closing: AtomicBool,
     /// Whether other kthreads steal.
     steals: bool,
@@ -53,14 +53,14 @@ unsafe impl Sync for KthreadRunner {}
 // SAFETY: as above.
 unsafe impl Send for KthreadRunner {}
 
-/// The part of its kernel thread.
+/// The part that belongs to the kernel thread alone.
 pub(crate) struct KthreadOwn {
     pub(crate) grant: Cell<Grant>,
-    /// Scheduling points, for what is done at every sixty-fourth.
+    /// Counts scheduling points for the work of every sixty-fourth.
     turn: Cell<u32>,
     /// Whether the kthread's loop looks for packets before it runs the next thread.
     pub(crate) wants_packets: Cell<bool>,
-    /// RuntimeFibers without a thread, the last used last.
+    /// Free fibers, the last used last.
     free: UnsafeCell<Vec<Uthread>>,
     rng: UnsafeCell<Rng>,
     /// Threads that only this kthread may run, in whatever list they wait.
@@ -101,10 +101,10 @@ impl WaitingThreads {
     }
 }
 
-/// A kthread looks at what is not in its ring once in so many scheduling points.
+/// The scheduling points between two looks at a kthread's other queues and timers.
 const TURNS: u32 = 64;
 
-/// How long a kthread sleeps while a thread that waits is bound to it.
+/// The longest sleep of a kthread while a waiting thread is bound to it.
 const BOUND_LOOK_NS: u64 = 1_000_000;
 
 /// The fibers that move between a kthread and its runtime at a time.
@@ -201,7 +201,7 @@ impl KthreadRunner {
         self.bound.push(thread);
     }
 
-    /// The thread that runs next. None: the kthread's own loop decides. For the kthread itself, in a no-preempt section.
+    /// The thread that runs next. `None`: the kthread's own loop decides. For the kthread itself, in a no-preempt section.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Uthread> {
         if self.must_leave() {
@@ -211,7 +211,7 @@ impl KthreadRunner {
         self.own.turn.set(turn);
         if turn.is_multiple_of(TURNS) {
             if self.shared().packets.is_some() {
-                // Not on the stack of a thread.
+                // The kthread's loop takes them, on its own stack.
                 self.own.wants_packets.set(true);
                 return None;
             }
@@ -229,7 +229,7 @@ impl KthreadRunner {
         Some(unsafe { Uthread::from_word(word) })
     }
 
-    /// What is not in the ring gets its turn.
+    /// Gives the timers and the queues beside the ring their turn.
     #[cold]
     pub(crate) fn next_in_turn(&self) -> Option<Uthread> {
         self.fire_timers(self);
@@ -244,7 +244,7 @@ impl KthreadRunner {
             .or_else(|| self.shared().injected.pop())
     }
 
-    /// Makes the threads ready whose time has come, by the timers of a kthread: this one, or one that is busy or sleeps.
+    /// Fires the due timers of a kthread: this one, or another that is busy or sleeps. It makes their threads ready.
     pub(crate) fn fire_timers(&self, whose: &KthreadRunner) {
         if whose.timers.next_due_ns() == u64::MAX {
             return;
@@ -255,7 +255,7 @@ impl KthreadRunner {
         }
     }
 
-    /// A thread that waits at another kthread. More of them may have come into the own queue.
+    /// Steals a thread of another kthread. It may move more of them into its own queue.
     pub(crate) fn steal(&self) -> Option<Uthread> {
         let kthreads = self.shared().kthreads();
         // SAFETY: only this kernel thread uses it, and not while this reference lives.
@@ -282,7 +282,7 @@ impl KthreadRunner {
         self.pop().or_else(|| victim.overflow.pop())
     }
 
-    /// Whether nothing waits anywhere that this kthread may run.
+    /// Whether no queue has a thread or packet for this kthread.
     pub(crate) fn finds_nothing(&self) -> bool {
         let shared = self.shared();
         let now_ns = shared.clock.now_ns();
@@ -301,12 +301,12 @@ impl KthreadRunner {
             && shared.kthreads().iter().all(nothing_at)
     }
 
-    /// Tells the source when this kthread must be woken, whatever happens.
+    /// Tells the source the latest time at which it must wake this kthread.
     pub(crate) fn show_next_timer(&self) {
         let now_ns = self.shared().clock.now_ns();
         let mut due_ns = self.timers.next_due_ns();
         if self.own.bound_threads.get() > 0 {
-            // Another kthread makes such a thread ready without a word to this one.
+            // Another kthread makes a bound thread ready without waking this one.
             due_ns = due_ns.min(now_ns + BOUND_LOOK_NS);
         }
         if let Some(in_ns) = self
@@ -322,7 +322,7 @@ impl KthreadRunner {
         self.line().set_wake_at_ns(at_ns);
     }
 
-    /// Whether a thread waits that this kthread alone may run, or first.
+    /// Whether this kthread has more work: waiting threads, bound threads or due timers.
     pub(crate) fn keeps_waiting(&self) -> bool {
         let shared = self.shared();
         let due_ns = self.timers.next_due_ns();
@@ -332,12 +332,12 @@ impl KthreadRunner {
             || due_ns != u64::MAX && due_ns <= shared.clock.now_ns()
     }
 
-    /// Whether threads wait in the own queue.
+    /// Whether threads wait in its own queue.
     pub(crate) fn has_waiting(&self) -> bool {
         self.ends().len() > 0 || !self.overflow.is_empty()
     }
 
-    /// A fiber without a thread. For the kthread itself, in a no-preempt section.
+    /// Takes a free fiber. For the kthread itself, in a no-preempt section.
     #[inline(always)]
     pub(crate) fn take_free(&self) -> io::Result<Uthread> {
         // SAFETY: only this kernel thread uses it, and not while this reference lives.
@@ -354,8 +354,8 @@ impl KthreadRunner {
             .take_free(FREE_BATCH, unsafe { &mut *self.own.free.get() })
     }
 
-    /// Keeps a fiber whose thread has ended: the running one too, which is used again only after it has left its stack, here. For the kthread
-    /// itself, in a no-preempt section.
+    /// Keeps a fiber whose thread has ended. It may be the running one, since only this kthread reuses it, after the thread has left the stack. For
+    /// the kthread itself, in a no-preempt section.
     #[inline(always)]
     pub(crate) fn give_free(&self, thread: Uthread) {
         // SAFETY: as above.
@@ -366,7 +366,7 @@ impl KthreadRunner {
         free.push(thread);
     }
 
-    /// Gives all fibers without a thread back to the runtime.
+    /// Returns all free fibers to the runtime.
     pub(crate) fn give_all_free(&self) {
         // SAFETY: as above.
         let free = unsafe { &mut *self.own.free.get() };
@@ -380,14 +380,14 @@ pub(crate) struct RuntimeShared {
     /// The stack whose packets the kthreads take, if there is one.
     pub(crate) packets: Option<Arc<dyn PacketPoll>>,
     pub(crate) clock: Clock,
-    /// Between a thread that is put into a queue and a look whether kthreads sleep.
+    /// The barrier between queueing a thread and checking for sleeping kthreads.
     barrier: SleeperBarrier,
     pub(crate) patience: Patience,
-    /// How long a thread runs until its kthread looks whether it gives way, in ticks of the clock.
+    /// The slice: the time a thread runs before its kthread checks whether it must yield, in ticks of the clock.
     pub(crate) slice_ticks: u64,
-    /// Threads that somebody outside of the kthreads made ready.
+    /// Threads that were made ready from outside the kthreads.
     pub(crate) injected: WaitingThreads,
-    /// The kthreads that look for work: no other is woken meanwhile.
+    /// The number of kthreads that look for work. While it is above 0, new work wakes no other.
     pub(crate) searching: AtomicUsize,
     kthreads: OnceLock<Box<[KthreadRunner]>>,
     /// The hyper-thread sibling of each core.
@@ -400,7 +400,7 @@ pub(crate) struct RuntimeShared {
 #[derive(Default)]
 struct RuntimeFibers {
     all: Vec<Uthread>,
-    /// Those that no thread and no kthread has.
+    /// The free ones that no kthread keeps.
     free: Vec<Uthread>,
     closed: bool,
     /// After the runtime ended: the fibers that threads or their handles still have.
@@ -457,7 +457,7 @@ impl RuntimeShared {
         (0..self.kthreads().len()).find(has_it)
     }
 
-    /// A thread became ready: wakes a kthread, unless one looks for work already.
+    /// Wakes a kthread for a thread that became ready, unless one looks for work already.
     #[inline]
     pub(crate) fn notify(&self) {
         self.barrier.after_work();
@@ -475,7 +475,7 @@ impl RuntimeShared {
         self.notify();
     }
 
-    /// A fiber without a thread, and up to `more` into the kthread's own list.
+    /// Takes a free fiber, and moves up to `more` others into the kthread's own list.
     pub(crate) fn take_free(&self, more: usize, own: &mut Vec<Uthread>) -> io::Result<Uthread> {
         let mut fibers = self.fibers();
         let rest = fibers.free.len().saturating_sub(more);
@@ -515,7 +515,7 @@ impl RuntimeShared {
         }
     }
 
-    /// Ends the runtime, after its kthreads have ended. Returns the words of [`join`] of those who wait for threads that never will; the stacks of these stay.
+    /// Ends the runtime, after its kthreads have ended. Returns the [`join`] words of the waiters for abandoned threads, whose stacks stay.
     pub(crate) fn close(self: &Arc<RuntimeShared>) -> Vec<usize> {
         running().retain(|runtime| !Arc::ptr_eq(runtime, self));
         let mut waiting = Vec::new();
@@ -559,11 +559,11 @@ pub(crate) fn running_runtimes() -> Vec<Arc<RuntimeShared>> {
 
 fn destroy(thread: Uthread) -> Stack {
     thread.0.wait_until_idle();
-    // SAFETY: free, so nobody has the handle any more.
+    // SAFETY: free, so no handle is left.
     unsafe { thread.0.destroy() }
 }
 
-/// The hyper-thread sibling of each core, as far as the machine says.
+/// The hyper-thread sibling of each core, where the machine reports one.
 fn siblings() -> Vec<Option<usize>> {
     let Ok(topology) = Topology::read("/sys") else {
         return Vec::new();

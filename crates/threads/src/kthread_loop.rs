@@ -1,4 +1,4 @@
-//! What a kthread does between threads: it runs the next, steals, waits for a core.
+//! A kthread's loop between threads: it runs the next, steals, waits for a core.
 
 use headway_fiber::{Attached, LeftStrand};
 use headway_policy::WorkerId;
@@ -63,7 +63,7 @@ impl KthreadLoop<'_> {
         }
     }
 
-    /// However many threads are ready, packets are looked for every now and then.
+    /// A regular look for packets, even while threads are ready.
     fn look_for_packets_in_turn(&self) -> Option<Uthread> {
         if !self.kthread.own.wants_packets.replace(false) {
             return None;
@@ -72,7 +72,7 @@ impl KthreadLoop<'_> {
         self.kthread.next_in_turn()
     }
 
-    /// Takes the packets that wait; whether there were any.
+    /// Takes the waiting packets; returns whether there were any.
     fn poll_packets(&self) -> bool {
         let packets = self.kthread.shared().packets.as_ref();
         packets.is_some_and(|packets| packets.poll(self.kthread.index))
@@ -108,7 +108,7 @@ impl KthreadLoop<'_> {
         }
     }
 
-    /// Gives the core back until there is one again.
+    /// Gives the core back, and waits for the next one.
     fn leave(&mut self) {
         self.stop_searching();
         let kthread = self.kthread;
@@ -127,7 +127,7 @@ impl KthreadLoop<'_> {
         self.kthread.own.sibling.set(sibling);
     }
 
-    /// Whether it was the last that searched.
+    /// Returns whether it was the last searching kthread.
     fn stop_searching(&mut self) -> bool {
         let searched = std::mem::take(&mut self.searching);
         searched

@@ -1,4 +1,4 @@
-//! Variables of which each thread of a runtime has its own.
+//! Thread-local variables for the threads of a runtime.
 #![expect(
     unsafe_code,
     reason = "a variable is found by the address of its declaration"
@@ -8,7 +8,7 @@ use std::any::Any;
 
 use crate::head::Uthread;
 
-/// Declares a variable of which each thread of a runtime has its own: [`UthreadLocal`].
+/// Declares a thread-local variable for the threads of a runtime: [`UthreadLocal`].
 ///
 /// ```
 /// use std::cell::Cell;
@@ -31,7 +31,7 @@ macro_rules! uthread_local {
     };
 }
 
-/// A variable of which each thread of a runtime has its own, unlike [`std::thread_local`], of which each kthread has one. Declared by
+/// A variable with one value per thread of a runtime, unlike [`std::thread_local`] with one value per kthread. Declare it by
 /// [`uthread_local!`](crate::uthread_local).
 ///
 /// A thread drops its variables when it ends, the last made first.

@@ -1,14 +1,14 @@
-//! Whether a lock is held, and how many wait for it.
+//! The state of a lock: held or free, and the number of waiters.
 
 use crate::barrier;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// Who unlocks clears `locked` and looks at `waiters`; who waits counts itself and tries `locked` again. A barrier in between lets one of them see the
-/// other.
+/// An unlocker clears `locked` and reads `waiters`; a waiter counts itself and tries `locked` again. A barrier between the two steps makes one of them
+/// see the other.
 #[derive(Debug, Default)]
 pub(crate) struct LockState {
     locked: AtomicBool,
-    /// Those in the list of waiters, or on their way into it.
+    /// Waiters in the list, or on their way into it.
     waiters: AtomicUsize,
 }
 
@@ -27,7 +27,7 @@ impl LockState {
         !self.locked.load(Ordering::Relaxed)
     }
 
-    /// Releases the lock. Whether somebody waits, whom the caller wakes.
+    /// Releases the lock. Returns whether the caller must wake a waiter.
     #[inline(always)]
     pub(crate) fn release(&self) -> bool {
         self.locked.store(false, Ordering::Release);
@@ -40,13 +40,13 @@ impl LockState {
         self.waiters.load(Ordering::Relaxed) > 0
     }
 
-    /// Somebody is about to wait. It tries once more to [take](LockState::takes) the lock, under the lock of the list, before it puts itself there.
+    /// Counts a waiter. It tries once more to [take](LockState::takes) the lock, under the lock of the list, before it puts itself there.
     pub(crate) fn comes(&self) {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         barrier::heavy();
     }
 
-    /// Somebody who [came](LockState::comes) waits no longer.
+    /// Uncounts a waiter of [`comes`](LockState::comes).
     pub(crate) fn goes(&self) {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What threads and kthreads share, for the tests by loom: it follows no switch of stacks, so its own threads stand for both.
+//! The shared state of threads and kthreads, for the tests by loom. Loom follows no switch of stacks, so its own threads stand for both.
 
 use crate::barrier;
 use crate::lock_state::LockState;
@@ -26,12 +26,12 @@ impl ModelRing {
         }
     }
 
-    /// For the owner: whether there was room.
+    /// For the owner: puts a word, and returns whether there was room.
     pub fn push(&self, word: usize) -> bool {
         self.ring.push(self.ends(), word)
     }
 
-    /// For the owner, where others steal.
+    /// For the owner: takes a word, while others steal.
     pub fn pop(&self) -> Option<usize> {
         self.ring.pop(self.ends(), true)
     }
@@ -42,7 +42,7 @@ impl ModelRing {
     }
 }
 
-/// A kthread's reads, and those from outside, of a read-mostly cell.
+/// The reads of a read-mostly cell, by a kthread and from outside.
 #[derive(Debug, Default)]
 pub struct ModelReads {
     kthread: ReadSections,
@@ -50,7 +50,7 @@ pub struct ModelReads {
 }
 
 impl ModelReads {
-    /// A read by the kthread. There is one thread of those.
+    /// A read by the kthread, for one thread of the model.
     pub fn read<R>(&self, access: impl FnOnce() -> R) -> R {
         self.kthread.open();
         barrier::light();
@@ -67,7 +67,7 @@ impl ModelReads {
         result
     }
 
-    /// A writer has swapped the pointer.
+    /// For a writer that has swapped the pointer: waits for the reads of the old value.
     pub fn wait(&self) {
         barrier::heavy();
         if let Some(seen) = self.kthread.look() {
@@ -92,12 +92,12 @@ impl ModelToken {
         self.0.take();
     }
 
-    /// Unparks the thread: whether the caller makes it ready.
+    /// Unparks the thread; returns whether the caller must make it ready.
     pub fn give(&self) -> bool {
         self.0.give()
     }
 
-    /// The thread's time has come: whether the caller makes it ready.
+    /// Ends the thread's timed wait; returns whether the caller must make it ready.
     pub fn times_out(&self) -> bool {
         self.0.times_out()
     }
@@ -107,7 +107,7 @@ impl ModelToken {
 #[derive(Debug, Default)]
 pub struct ModelLock {
     state: LockState,
-    /// Behind a lock of the model: a spin lock has no end in it.
+    /// Behind a lock of the model, since loom explores a spin lock without end.
     waiting: loom::sync::Mutex<Vec<usize>>,
 }
 
@@ -129,7 +129,7 @@ impl ModelLock {
         }
     }
 
-    /// Releases the lock: the waiter that the caller makes ready.
+    /// Releases the lock; returns the waiter that the caller must make ready.
     pub fn unlock(&self) -> Option<usize> {
         if !self.state.release() {
             return None;

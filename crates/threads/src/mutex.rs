@@ -1,4 +1,4 @@
-//! A lock for threads of a runtime: who waits for it lets others run.
+//! A lock for threads of a runtime, whose waiters let other threads run.
 #![expect(unsafe_code, reason = "a lock gives access to what it guards")]
 
 use std::cell::UnsafeCell;
@@ -16,12 +16,12 @@ use crate::schedule::{Suspending, ready};
 use crate::spin::SpinLock;
 use crate::sync::spin_loop;
 
-/// The looks at a lock before its waiter lets others run: about a microsecond, for holders on other cores.
+/// The number of spins on a lock before its waiter lets others run: about a microsecond, for holders on other cores.
 const SPINS: u32 = 100;
 
 /// Mutual exclusion, as [`std::sync::Mutex`], for threads of a runtime.
 ///
-/// A holder may wait, and go on in another kthread. Waiters come in turn, but a thread that runs may overtake them. A panic does not poison the lock.
+/// A holder may wait, and resume on another kthread. Waiters come in turn, but a thread that runs may overtake them. A panic does not poison the lock.
 /// Threads of the operating system may use it too: they wait without a queue.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
@@ -68,7 +68,7 @@ impl<T: ?Sized> Mutex<T> {
         self.state.takes().then(|| MutexGuard { mutex: self })
     }
 
-    /// The guard of a lock that is held: one whose guard was forgotten, for languages without destructors.
+    /// The guard of a held lock whose guard was forgotten, for languages without destructors.
     ///
     /// # Safety
     /// The lock is held, and there is no other guard of it.
@@ -110,14 +110,14 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// What waiters that are to be handed the lock know it by.
+    /// The lock's address, by which a waiter names the lock that may be handed to it.
     #[inline(always)]
     pub(crate) fn address(&self) -> *const () {
         (&raw const self.state).cast()
     }
 
-    /// Releases the lock for a holder that lets `next` run. If that takes the lock first it has it already: a holder that waits for the other one's turn
-    /// saves both a release and the next atomic operation. Called inside the holder's section.
+    /// Releases the lock for a holder that lets `next` run. If `next` takes this lock first, it gets the lock directly: that saves the release and the
+    /// next atomic operation. Called inside the holder's section.
     #[inline(always)]
     pub(crate) fn pass_on(&self, next: Option<Uthread>) {
         if let Some(next) = next
@@ -136,7 +136,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Makes the first of the waiters ready, which tries again.
+    /// Makes the first waiter ready, which tries again.
     #[cold]
     fn wake(&self) {
         let _section = NoPreempt::enter();

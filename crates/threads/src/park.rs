@@ -44,12 +44,12 @@ impl Wake for ParkCell {
     }
 }
 
-/// The right to unpark a thread: any number of them, in any thread, also after the thread has ended.
+/// The right to unpark a thread. It can be cloned, sent to any thread, and used after the thread has ended.
 #[derive(Clone)]
 pub struct Unparker(Arc<ParkCell>);
 
 impl Unparker {
-    /// Gives the thread its token: [`park`] returns, now or the next time that it is called. A token that is there already stays one.
+    /// Gives the thread its token: the current or the next [`park`] returns. A thread holds at most one token.
     #[inline]
     pub fn unpark(&self) {
         self.0.unpark();
@@ -86,7 +86,7 @@ fn cell_of<'a>(me: Uthread) -> &'a Arc<ParkCell> {
         .get_or_init(|| Arc::new(ParkCell::new(me)))
 }
 
-/// Waits until somebody [unparks](Unparker::unpark) the thread, and takes the token. It may also return without a token.
+/// Waits until the thread is [unparked](Unparker::unpark), and takes the token. It may also return without a token.
 ///
 /// # Panics
 /// The caller is no thread of a runtime.
@@ -104,7 +104,7 @@ pub fn park_timeout(duration: Duration) {
     let cell = cell_of(suspending.me());
     let due_ns = due_in(suspending.me(), duration);
     cell.park(suspending, |suspending| {
-        // SAFETY: the cell is this thread's, which waits here.
+        // SAFETY: the cell belongs to this thread, which waits here.
         unsafe { suspending.wait_until(due_ns, times_out, (&raw const **cell).cast()) };
     });
 }

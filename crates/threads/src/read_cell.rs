@@ -1,4 +1,4 @@
-//! A cell whose readers write nothing that others read: read-copy-update (RCU).
+//! A cell whose readers write to no shared cache line: read-copy-update (RCU).
 #![expect(
     unsafe_code,
     reason = "readers follow a pointer whose value a writer drops when they are gone"
@@ -117,13 +117,13 @@ impl<T> ReadCell<T> {
         wait_for_reads();
         let mut looks = 0;
         self.outside.wait(|| let_read(&mut looks));
-        // SAFETY: nobody finds the pointer any more, and who had found it has ended.
+        // SAFETY: no new reader finds the pointer, and every read that had found it has ended.
         *unsafe { Box::from_raw(old) }
     }
 
     /// The value of a cell that is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: the cell owns it, and nobody reads it.
+        // SAFETY: the cell owns it, and no reader is left.
         unsafe { &mut **self.current.get_mut() }
     }
 }
@@ -143,7 +143,7 @@ fn wait_for_reads() {
     }
 }
 
-/// Between two looks at a reader: other threads run, and now and then whatever the operating system has, since the reader may wait for this core.
+/// A pause between two looks at a reader. It lets other threads run, and at times other kernel threads, since the reader may wait for this core.
 fn let_read(looks: &mut u32) {
     yield_now();
     *looks += 1;
@@ -178,7 +178,7 @@ impl Drop for OutsideRead<'_> {
 impl<T> Drop for ReadCell<T> {
     fn drop(&mut self) {
         let value = std::mem::replace(self.current.get_mut(), ptr::null_mut());
-        // SAFETY: the cell owns it, and nobody reads it.
+        // SAFETY: the cell owns it, and no reader is left.
         drop(unsafe { Box::from_raw(value) });
     }
 }

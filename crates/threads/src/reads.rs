@@ -2,15 +2,14 @@
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// A kthread's sections: how many are open, in the low bits, and how often the outermost one has ended, in the rest. Only the kthread itself
-/// writes it.
+/// A kthread's sections: the low bits count the open sections, the rest the ended outermost ones. Only the kthread itself writes it.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSections(AtomicU64);
 
-/// One ended outermost section. Sections nest less deep.
+/// One ended outermost section. It is above any depth of nesting.
 const ENDED: u64 = 1 << 16;
 
-/// What a writer saw of a kthread that was reading.
+/// A writer's view of a kthread that was reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRead(u64);
 
@@ -20,7 +19,7 @@ impl ReadSections {
     #[inline(always)]
     pub(crate) fn open(&self) {
         let sections = self.0.load(Ordering::Relaxed);
-        // Release: whoever sees this section sees the ends of those before it.
+        // Release: a writer that sees this section also sees the ends of earlier ones.
         self.0.store(sections + 1, Ordering::Release);
     }
 
@@ -30,7 +29,7 @@ impl ReadSections {
         let sections = self.0.load(Ordering::Relaxed);
         let outermost = sections % ENDED == 1;
         let ended = if outermost { ENDED } else { 0 };
-        // Release: whoever sees the end may drop what was read.
+        // Release: a writer that sees the end may drop the value that was read.
         self.0.store(sections - 1 + ended, Ordering::Release);
     }
 
@@ -40,7 +39,7 @@ impl ReadSections {
         !self.0.load(Ordering::Relaxed).is_multiple_of(ENDED)
     }
 
-    /// The section that is open; none if no section is. A writer calls this after it has replaced the pointer and called
+    /// The open section, if there is one. A writer calls this after it has replaced the pointer and called
     /// [`heavy`](crate::barrier::heavy).
     pub(crate) fn look(&self) -> Option<OpenRead> {
         let sections = self.0.load(Ordering::Acquire);
@@ -53,7 +52,7 @@ impl ReadSections {
     }
 }
 
-/// Readers that are no threads of a runtime, by the phase in which they began.
+/// Readers outside of any runtime, by the phase in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct OutsideReaders {
     phase: AtomicU64,
@@ -61,7 +60,7 @@ pub(crate) struct OutsideReaders {
 }
 
 impl OutsideReaders {
-    /// A reader begins, and loads the pointer afterwards. Returns its phase.
+    /// Begins a read, before the reader loads the pointer. Returns its phase.
     pub(crate) fn begin(&self) -> usize {
         let phase = self.phase.load(Ordering::Relaxed) as usize % 2;
         self.reading[phase].fetch_add(1, Ordering::Relaxed);
@@ -73,8 +72,8 @@ impl OutsideReaders {
         self.reading[phase].fetch_sub(1, Ordering::Release);
     }
 
-    /// Waits for those that may have loaded a pointer that is replaced already, before a [`heavy`](crate::barrier::heavy) barrier. One writer at a time
-    /// calls this. New readers begin in the other phase, so they do not keep the writer.
+    /// Waits for the readers that may have loaded the old pointer, before a [`heavy`](crate::barrier::heavy) barrier. One writer at a time calls this.
+    /// New readers begin in the other phase, so they never delay the writer.
     pub(crate) fn wait(&self, mut pause: impl FnMut()) {
         for _ in 0..2 {
             let phase = self.phase.fetch_add(1, Ordering::Relaxed) as usize % 2;

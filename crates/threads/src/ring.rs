@@ -1,8 +1,8 @@
 //! A kthread's run queue: a ring that its owner fills and empties, and that others steal from.
 //!
 //! Its two counters are those of the kthread's line, which the arbiter reads: `head` counts the threads taken, `tail` those put. The owner writes words
-//! and moves `tail`; whoever takes words, the owner too, reads them first and then moves `head` by a compare-and-swap. Where that succeeds nobody
-//! moved it since, so the owner cannot have reused the places.
+//! and moves `tail`. A taker, the owner included, reads words first and then moves `head` by a compare-and-swap. If that succeeds, `head` had not
+//! moved, so the owner cannot have reused the places.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use headway_policy::role::Steal;
@@ -27,7 +27,7 @@ pub(crate) struct RingEnds<'a> {
 }
 
 impl RingEnds<'_> {
-    /// The words that waited a moment ago.
+    /// The number of words that waited a moment ago.
     #[inline]
     pub(crate) fn len(self) -> usize {
         let head = self.head.load(Ordering::Relaxed);
@@ -48,11 +48,11 @@ impl Default for UthreadRing {
 }
 
 impl UthreadRing {
-    /// The owner puts a word at the tail. `false`: there is no room.
+    /// Puts a word at the tail, for the owner. `false`: the ring is full.
     #[inline(always)]
     pub(crate) fn push(&self, ends: RingEnds<'_>, word: usize) -> bool {
         let tail = ends.tail.load(Ordering::Relaxed);
-        // Acquire: whoever took the words has read them.
+        // Acquire: the takers have read the words whose places are reused.
         let head = ends.head.load(Ordering::Acquire);
         if tail.wrapping_sub(head) >= PLACES as u64 {
             return false;
@@ -62,7 +62,7 @@ impl UthreadRing {
         true
     }
 
-    /// The owner takes the word at the head. Where nobody `steals`, it needs no atomic operation.
+    /// Takes the word at the head, for the owner. Unless others may steal (`steals`), it needs no atomic operation.
     #[inline(always)]
     pub(crate) fn pop(&self, ends: RingEnds<'_>, steals: bool) -> Option<usize> {
         let tail = ends.tail.load(Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl UthreadRing {
         own_ends: RingEnds<'_>,
     ) -> Steal {
         let head = ends.head.load(Ordering::Acquire);
-        // Acquire: what the words stand for was written before.
+        // Acquire: the owner wrote the words' threads before it moved `tail`.
         let tail = ends.tail.load(Ordering::Acquire);
         let waiting = tail.wrapping_sub(head);
         if waiting == 0 {

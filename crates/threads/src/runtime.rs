@@ -18,10 +18,10 @@ use crate::kthread_loop::run_kthread;
 use crate::packets::PacketPoll;
 use crate::sync::Ordering;
 
-/// The promise that threads may go on in another kthread than the one in which they were suspended.
+/// The promise that threads tolerate being resumed on another kthread than the one that suspended them.
 ///
-/// Rust's compiler and `std` take a thread to be a kernel thread. A thread of a runtime with several kthreads is not: after a call that waits, it may
-/// go on in another one, and so it may after a probe ([`RuntimeBuilder::slice`]).
+/// Rust's compiler and `std` assume that a thread stays on one kernel thread. A thread of a runtime with several kthreads may change kthreads in any call
+/// that waits, and at any probe ([`RuntimeBuilder::slice`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Migration(());
 
@@ -29,16 +29,16 @@ impl Migration {
     /// Makes the promise.
     ///
     /// # Safety
-    /// In no thread of the runtime does a function of this crate, one that calls it, or a probe stand between two uses of a thread-local
-    /// variable of `std` (`thread_local!`) in one function, in particular not inside [`LocalKey::with`](std::thread::LocalKey::with). No value
-    /// that is not `Send` and that belongs to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives
-    /// across such a call or probe. [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
+    /// No thread of the runtime may call into this crate, directly or indirectly, or meet a probe, between two uses of a thread-local variable of `std`
+    /// (`thread_local!`) in one function, in particular inside [`LocalKey::with`](std::thread::LocalKey::with). No value that is not `Send` and that belongs
+    /// to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives across such a call or probe.
+    /// [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
     pub const unsafe fn allow() -> Migration {
         Migration(())
     }
 }
 
-/// How a [`Runtime`] is made.
+/// The options of a [`Runtime`].
 #[derive(Clone)]
 pub struct RuntimeBuilder {
     source: Arc<dyn CoreSource>,
@@ -50,14 +50,14 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// So many kthreads, each of which has a core whenever it wants one. With one, which is the default, nothing needs to be promised.
+    /// Sets the number of kthreads, each of which has a core whenever it wants one. The default, one, needs no promise.
     #[must_use]
     pub fn kthreads(mut self, kthreads: usize, _: Migration) -> Self {
         self.source = Arc::new(Standalone::new(kthreads.max(1)));
         self
     }
 
-    /// The kthreads of an application whose cores come from an arbiter.
+    /// Uses the kthreads of an application whose cores come from an arbiter.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn CoreSource>, _: Migration) -> Self {
         self.source = source;
@@ -71,23 +71,23 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How long a kthread looks for work before it gives its core back.
+    /// The time that a kthread looks for work before it gives its core back.
     #[must_use]
     pub fn patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How long a thread runs until its kthread looks whether it must give way, 10 µs by default. A thread that computes for a whole slice while
-    /// others wait goes to the end of the run queue at its next probe: one that the compiler placed, or
-    /// [`checkpoint`](headway_fiber::checkpoint()). Code without probes is not interrupted, except by an arbiter's signal ([`may_stop`](crate::may_stop)).
+    /// The time a thread runs before its kthread checks whether it must yield, 10 µs by default. A thread that computes for a whole slice while others wait
+    /// goes to the end of the run queue at its next probe: one that the compiler placed, or [`checkpoint`](headway_fiber::checkpoint()). Code without probes
+    /// is not interrupted, except by an arbiter's signal ([`may_stop`](crate::may_stop)).
     #[must_use]
     pub fn slice(mut self, slice: Duration) -> Self {
         self.slice = slice;
         self
     }
 
-    /// The kthreads look for packets of this stack. Their source wakes one when a packet comes, as a host's daemon does.
+    /// The kthreads look for packets of this stack. Their source must wake one when a packet arrives, as a host's daemon does.
     #[must_use]
     pub fn packets(mut self, packets: Arc<dyn PacketPoll>) -> Self {
         self.packets = Some(packets);
@@ -134,12 +134,12 @@ impl RuntimeBuilder {
     }
 }
 
-/// Kthreads that run threads of the user.
+/// The number of kthreads.
 ///
 /// # Dropping
-/// Threads that run go on to their next scheduling point, and the kthreads end. Threads that have not ended then never go on: they are abandoned, with
-/// all values on their stacks, as at the end of a process. Who waits outside for one of them learns so by [`Abandoned`](crate::Abandoned). Handles of threads
-/// that have ended stay good.
+/// Running threads continue to their next scheduling point, and the kthreads end. Threads that have not ended by then never resume: they are abandoned, with
+/// all values on their stacks, as at the end of a process. A waiter outside gets [`Abandoned`](crate::Abandoned) for such a thread. Handles of ended threads
+/// stay valid.
 pub struct Runtime {
     shared: Arc<RuntimeShared>,
     kthreads: Vec<thread::JoinHandle<()>>,
@@ -170,7 +170,7 @@ impl Runtime {
         unsafe { spawn_from_outside(&self.shared, body) }.expect("there is memory for a stack")
     }
 
-    /// Runs `body` in a thread of the runtime, and waits for its result. A panic goes on here.
+    /// Runs `body` in a thread of the runtime, and waits for its result. It resumes a panic of the thread here.
     ///
     /// # Panics
     /// There is no memory for its stack.

@@ -1,4 +1,4 @@
-//! Scheduling points: how a thread waits, is made ready, and lets others run.
+//! Scheduling points: waiting, becoming ready, and yielding.
 #![expect(unsafe_code, reason = "switches between threads")]
 
 use std::marker::PhantomData;
@@ -22,19 +22,19 @@ pub(crate) fn assert_not_reading() {
     assert!(!reads, "{WAITS_IN_READ}");
 }
 
-/// The running thread on its way to wait. While it exists nothing interrupts the thread, so what is done meanwhile is short.
+/// The running thread on its way to wait. While it exists nothing interrupts the thread, so keep its use short.
 pub(crate) struct Suspending {
     me: Uthread,
     _section: NoPreempt,
-    /// Belongs to its thread.
+    /// Keeps the value on its thread.
     bound: PhantomData<*mut ()>,
 }
 
 impl Suspending {
-    /// None outside of a runtime's threads.
+    /// `None` outside of a runtime's threads.
     ///
     /// # Panics
-    /// The thread reads a read-mostly cell: the writer waits until it has gone on.
+    /// The thread reads a read-mostly cell: waiting there would block the cell's writer.
     #[inline(always)]
     pub(crate) fn begin() -> Option<Suspending> {
         let section = NoPreempt::enter();
@@ -56,13 +56,13 @@ impl Suspending {
         self.me
     }
 
-    /// Suspends the thread until somebody makes it [`ready`], which may have happened already.
+    /// Suspends the thread until [`ready`] is called for it, which may have happened already.
     #[inline(always)]
     pub(crate) fn wait(self) {
         self.wait_after(|_| {});
     }
 
-    /// As [`wait`](Suspending::wait), after `last`, which hears of the thread that runs next on this kthread.
+    /// As [`wait`](Suspending::wait), after `last`, which gets the thread that runs next on this kthread.
     #[inline(always)]
     pub(crate) fn wait_after(self, last: impl FnOnce(Option<Uthread>)) {
         // SAFETY: the thread that runs.
@@ -88,7 +88,7 @@ impl Suspending {
     #[inline(always)]
     unsafe fn go_on(self, kthread: &KthreadRunner, next: Option<Uthread>) {
         if next == Some(self.me) {
-            // It yielded and is alone; or its time came, or somebody made it ready, before it had left.
+            // It yielded and no other thread is ready; or a timer or another thread made it ready before it had left.
             return;
         }
         kthread.pass(2);
@@ -96,7 +96,8 @@ impl Suspending {
         unsafe {
             match next {
                 Some(next) if !next.0.has_left() => {
-                    // Its kthread may be about to run this thread, and would wait for it as this one does here. The kthread's loop waits on a stack of its own.
+                    // Its kthread may be about to run this thread, and both would wait for each other for ever. The kthread's loop waits on a stack of its own
+                    // instead.
                     kthread.push(next);
                     self.me.0.leave();
                 }
@@ -111,7 +112,7 @@ impl Suspending {
 }
 
 impl Drop for Suspending {
-    /// The section ends after this.
+    /// The no-preempt section ends only after this.
     #[inline(always)]
     fn drop(&mut self) {
         if self.me.head().bound.get() != 0 {
@@ -120,7 +121,7 @@ impl Drop for Suspending {
     }
 }
 
-/// The standard library counts panics for each kernel thread. A thread that waits while it unwinds goes on in the same one.
+/// The standard library counts panics per kernel thread, so a thread that waits while it unwinds must resume on the same one.
 #[cold]
 fn bind(me: Uthread) {
     // SAFETY: the thread that runs, in a no-preempt section.
@@ -148,8 +149,8 @@ pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadRunner {
     unsafe { &*me.head().kthread.get().cast() }
 }
 
-/// The number of the kthread that runs the calling thread; `None` for one that is no thread of a runtime. Outside a no-preempt section it may be
-/// another at once.
+/// The number of the kthread that runs the calling thread; `None` outside of a runtime's threads. Outside a no-preempt section the thread may change
+/// kthreads at any time.
 #[must_use]
 pub fn current_kthread() -> Option<usize> {
     let me = Uthread::current()?;
@@ -158,7 +159,7 @@ pub fn current_kthread() -> Option<usize> {
     Some(unsafe { kthread_of(me) }.index)
 }
 
-/// Makes a thread ready: it waits, or is about to, and nobody else makes it ready.
+/// Makes a thread ready. The thread waits or is about to, and the caller is the only one that makes it ready.
 #[inline]
 pub(crate) fn ready(thread: Uthread) {
     let _section = NoPreempt::enter();

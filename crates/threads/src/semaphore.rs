@@ -1,4 +1,4 @@
-//! A number of permits that threads take and give back.
+//! A counting semaphore for threads.
 
 use crate::condvar::Condvar;
 use crate::mutex::Mutex;
@@ -23,7 +23,7 @@ impl Semaphore {
     /// Takes a permit, and waits until there is one.
     ///
     /// # Panics
-    /// There is none, and the caller is no thread of a runtime.
+    /// No permit is free, and the caller is no thread of a runtime.
     pub fn acquire(&self) {
         let mut permits = self.permits.lock();
         while *permits == 0 {

@@ -15,7 +15,7 @@ use crate::schedule::{Suspending, kthread_of};
 use crate::timers::{Alarm, TimerClaim};
 
 impl Suspending {
-    /// As [`wait`](Suspending::wait), until `due_ns` of the runtime's clock at most. Then `claim` decides.
+    /// As [`wait`](Suspending::wait), until `due_ns` of the runtime's clock at most. Then `claim` decides whether the timer makes the thread ready.
     ///
     /// # Safety
     /// `claim` may be called with `data`, in any kthread, until this returns.
@@ -30,7 +30,7 @@ impl Suspending {
     }
 }
 
-/// For threads that wait for the time alone.
+/// The claim of threads that wait for nothing but the time.
 unsafe fn always(_: *const (), _: Uthread) -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! How a kthread interrupts a thread that computes: probes read the clock, and once in a slice they call [`is_renewed`].
+//! The interruption of computing threads: probes read the clock, and once per slice they call [`is_renewed`].
 #![expect(unsafe_code, reason = "a probe calls a function by its address")]
 
 use std::cell::Cell;
@@ -20,7 +20,7 @@ pub(crate) struct UthreadSlices<'a> {
 }
 
 impl<'a> UthreadSlices<'a> {
-    /// Of the calling thread, which is the kthread.
+    /// Must be called by the kthread's own thread.
     pub(crate) fn new(kthread: &'a KthreadRunner, attached: &'a Attached) -> UthreadSlices<'a> {
         UthreadSlices {
             kthread,
@@ -40,7 +40,7 @@ impl<'a> UthreadSlices<'a> {
         }
     }
 
-    /// A thread begins to run, or goes on. Threads to which it switches share its slice.
+    /// Starts a slice for a thread that begins or resumes. Threads to which it switches share the slice.
     #[inline]
     pub(crate) fn begin(&self) {
         if self.timed {
@@ -59,7 +59,7 @@ impl Drop for UthreadSlices<'_> {
     }
 }
 
-/// A slice is over: whether the thread goes on.
+/// Called at the end of a slice: whether the thread continues.
 ///
 /// # Safety
 /// `slices` points to the [`UthreadSlices`] of the calling kthread.
@@ -80,11 +80,10 @@ unsafe extern "C" fn is_renewed(slices: *mut (), tsc: u64) -> bool {
     !is_over
 }
 
-/// For the handler of an arbiter's signal that tells a kthread to leave its core: whether the kthread may stop right where it is. In a no-preempt
-/// section of a thread it may not: the section's end gives the core back then, and the thread goes to the run queue. Between two threads the kthread
-/// looks at its orders by itself.
+/// Whether a kthread may stop at the point that an arbiter's signal interrupted, for that signal's handler. In a no-preempt section of a thread it
+/// may not: the section's end gives the core back, and the thread goes to the run queue. Between two threads the kthread reads its orders by itself.
 ///
-/// It is safe in a signal handler, in any thread. `ClientOptions` of `headway-host` have a place for it.
+/// It is safe in a signal handler, in any thread. Pass it to `headway-host` in `ClientOptions`.
 pub fn may_stop() -> bool {
     headway_fiber::may_stop_here()
 }

@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
 
-/// Guards a list or a heap for a few instructions. Threads that hold it are in a no-preempt section, so who waits for it waits for running
+/// Guards a list or a heap for a few instructions. Threads that hold it are in a no-preempt section, so waiters always wait for running
 /// code.
 #[derive(Debug, Default)]
 pub(crate) struct SpinLock<T> {

@@ -1,4 +1,4 @@
-//! The timers of a kthread: a heap of the threads that wait for a time.
+//! The timers of a kthread: a heap of threads in timed waits.
 #![expect(
     unsafe_code,
     reason = "timers lie on the stacks of the threads that wait"
@@ -11,7 +11,7 @@ use crate::head::Uthread;
 use crate::spin::SpinLock;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Asks what else the thread waits for whether the time comes first. If it says so, nobody else makes the thread ready.
+/// Decides between the timer and the thread's other wake-up. After `true` only the timer makes the thread ready.
 pub(crate) type TimerClaim = unsafe fn(data: *const (), thread: Uthread) -> bool;
 
 /// A thread's timer, on its stack. The lock of the heap guards it.
@@ -29,7 +29,7 @@ const NOWHERE: usize = usize::MAX;
 /// The children of a node of the heap.
 const CHILDREN: usize = 4;
 
-/// Any kthread may look, and fire the timers of one that is busy.
+/// Any kthread may read these, and fire the timers of a busy kthread.
 pub(crate) struct Timers {
     next_due_ns: AtomicU64,
     heap: SpinLock<AlarmHeap>,
@@ -39,7 +39,7 @@ pub(crate) struct Timers {
 #[derive(Default)]
 struct AlarmHeap(Vec<*const Alarm>);
 
-// SAFETY: an alarm lives while it is in the heap, whoever looks at it.
+// SAFETY: an alarm lives while it is in the heap, whichever kthread reads it.
 unsafe impl Send for AlarmHeap {}
 
 impl Default for Timers {
@@ -69,18 +69,18 @@ impl Timers {
         self.change(|heap| heap.push(alarm));
     }
 
-    /// Takes an alarm out, if it is still in.
+    /// Removes an alarm, if it is still in the heap.
     pub(crate) fn remove(&self, alarm: &Alarm) {
         self.change(|heap| heap.remove(alarm));
     }
 
-    /// When the next is due; `u64::MAX` without any.
+    /// The time at which the next alarm is due; `u64::MAX` without any.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> u64 {
         self.next_due_ns.load(Ordering::Relaxed)
     }
 
-    /// Takes a thread whose time has come, which the caller makes ready.
+    /// Takes a thread whose alarm is due; the caller makes it ready.
     pub(crate) fn pop_due(&self, now_ns: u64) -> Option<Uthread> {
         if self.next_due_ns() > now_ns {
             return None;

@@ -1,14 +1,14 @@
-//! The token of a thread that parks: it is there or not.
+//! The token of a thread that parks: present or absent.
 
 use crate::sync::{AtomicU32, Ordering};
 
 const EMPTY: u32 = 0;
-/// The token is there.
+/// The token is present.
 const NOTIFIED: u32 = 1;
 /// The thread waits for it.
 const PARKED: u32 = 2;
 
-/// The thread takes the token, anybody gives it.
+/// A park token: its thread takes it, and any thread gives it.
 #[derive(Debug)]
 pub(crate) struct ParkToken(AtomicU32);
 
@@ -19,24 +19,24 @@ impl Default for ParkToken {
 }
 
 impl ParkToken {
-    /// The thread wants the token: whether it waits, until somebody makes it ready.
+    /// Begins a wait for the token. Returns whether the thread must wait until it is made ready.
     pub(crate) fn waits(&self) -> bool {
         self.0
             .compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// The thread goes on, and takes the token if it is there.
+    /// Takes the token, if it is present, as the thread resumes.
     pub(crate) fn take(&self) {
         self.0.swap(EMPTY, Ordering::Acquire);
     }
 
-    /// Gives the token: whether the thread waits, which the caller makes ready.
+    /// Gives the token. Returns whether the thread waits and the caller must make it ready.
     pub(crate) fn give(&self) -> bool {
         self.0.swap(NOTIFIED, Ordering::AcqRel) == PARKED
     }
 
-    /// The time for which the thread waits has come: whether that is the first to happen. Then the caller makes it ready.
+    /// Ends a timed wait. Returns whether the timeout came before the token; then the caller makes the thread ready.
     pub(crate) fn times_out(&self) -> bool {
         self.0
             .compare_exchange(PARKED, EMPTY, Ordering::AcqRel, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Every interleaving of what threads in user space share: run queues, tokens, locks, and reads of read-mostly cells.
+//! Every interleaving of operations on the threads' shared state: run queues, tokens, locks, and reads of read-mostly cells.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-threads --release --test loom`
 #![cfg(loom)]
@@ -9,14 +9,14 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// As in the runtime's tests: few bugs need more than two switches where a thread could have gone on (Musuvathi and Qadeer, PLDI 2007).
+/// As in the runtime's tests: few bugs need more than two preemptive switches (Musuvathi and Qadeer, PLDI 2007).
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
-/// Whether somebody has made a thread ready, for which the thread waits.
+/// A flag for which a thread waits until it is made ready.
 #[derive(Default)]
 struct Readiness {
     ready: Mutex<bool>,
@@ -47,7 +47,7 @@ impl Readiness {
 fn each_thread_in_a_run_queue_is_taken_once_by_its_owner_or_a_thief() {
     bounded(|| {
         let own = Arc::new(ModelRing::default());
-        // The ring goes around: places are used again while the thief reads.
+        // The ring wraps: its places are reused while the thief reads.
         let count = RING_PLACES + 1;
         let taken = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
         let take = |taken: &[AtomicUsize], word: usize| {
@@ -97,7 +97,7 @@ fn a_token_given_while_a_thread_parks_wakes_it_once() {
             let shared = Arc::clone(&shared);
             move || makes_ready(&shared, shared.0.times_out())
         });
-        // It ends though the time may be over before it waits: the token comes.
+        // The wait ends even if the timeout comes before it begins, since the token arrives.
         shared.0.park(|| shared.1.wait());
         gives.join().unwrap();
         timer.join().unwrap();
@@ -105,7 +105,7 @@ fn a_token_given_while_a_thread_parks_wakes_it_once() {
     });
 }
 
-/// What a lock guards: loom reports two accesses that are not ordered.
+/// A value behind a lock: loom reports two unordered accesses.
 struct Locked {
     lock: ModelLock,
     ready: [Readiness; 2],
@@ -116,7 +116,7 @@ impl Locked {
     fn add(&self, me: usize) {
         self.lock.lock(me, || self.ready[me].wait());
         #[expect(unsafe_code, reason = "loom's cells are looked at through pointers")]
-        // SAFETY: loom reports it if somebody else looks meanwhile.
+        // SAFETY: loom reports a concurrent access.
         self.value.with_mut(|value| unsafe { *value += 1 });
         if let Some(waiter) = self.lock.unlock() {
             self.ready[waiter].make();
@@ -143,7 +143,7 @@ fn a_lock_admits_one_at_a_time_and_forgets_nobody() {
     });
 }
 
-/// Two values, of which a pointer names the current one; loom reports a write of one that somebody reads.
+/// Two values and a pointer to the current one; loom reports a write to a value during a read.
 struct Values {
     reads: ModelReads,
     current: AtomicUsize,

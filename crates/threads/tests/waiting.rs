@@ -13,7 +13,7 @@ use headway_threads::{
     channel, sleep, spawn, yield_now,
 };
 
-/// A runtime of so many kthreads.
+/// A runtime with this many kthreads.
 fn runtime(kthreads: usize) -> Runtime {
     // SAFETY: the tests' threads use no thread-local variables of `std` across calls that wait.
     let migration = unsafe { Migration::allow() };
@@ -29,7 +29,7 @@ fn join_all(threads: Vec<JoinHandle<()>>) {
         .for_each(|thread| thread.join().expect("no thread panics"));
 }
 
-/// The next number of a sequence that a seed gives.
+/// The next number of a seeded sequence.
 fn draw(state: &mut u64) -> u64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -230,7 +230,7 @@ fn a_sender_without_receivers_gets_its_value_back() {
     });
 }
 
-/// A value that knows whether a writer got it back.
+/// A value that records whether a writer got it back.
 struct Lent(Arc<AtomicBool>);
 
 impl Lent {
@@ -238,7 +238,7 @@ impl Lent {
         Lent(Arc::new(AtomicBool::new(true)))
     }
 
-    /// What a read looks at, for a little while.
+    /// Reads the value for a little while.
     fn assert_lent(&self) {
         for _ in 0..20 {
             assert!(self.0.load(Ordering::Acquire), "a writer has it back");

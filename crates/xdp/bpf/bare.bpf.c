@@ -1,4 +1,4 @@
-/* The least that a program can do with a packet: send it back. The bench measures the switch beside it. */
+/* The minimal program: it sends the packet back. The bench measures the switch beside it. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <bpf/bpf_helpers.h>
@@ -27,7 +27,7 @@ struct template {
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __type(key, __u32); __type(value, struct template); __uint(max_entries, 1); } first SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __type(key, __u32); __type(value, __u32); __uint(max_entries, 1); } next SEC(".maps");
 
-/* Makes the packet what it was at first, then runs the program that is measured: a test run shows a program what the last run left. */
+/* Restores the packet, then runs the measured program, since a test run starts from the packet that the previous run left. */
 SEC("xdp")
 int again(struct xdp_md *ctx)
 {
@@ -36,7 +36,7 @@ int again(struct xdp_md *ctx)
 	struct template *template = bpf_map_lookup_elem(&first, &zero);
 	if (!template || data + TEMPLATE > end)
 		return XDP_ABORTED;
-	/* In words: the program measured reads words, which would wait for several stores of bytes. */
+	/* Stores words, since the measured program reads words, and a load would wait for several stores of bytes. */
 #pragma unroll
 	for (int i = 0; i < TEMPLATE / 8; i++)
 		((__u64 *)data)[i] = template->words[i];
@@ -46,7 +46,7 @@ int again(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* What a server behind a veth needs, so that packets can be redirected into it. */
+/* A server behind a veth needs this program, so that packets can be redirected into it. */
 SEC("xdp")
 int pass(struct xdp_md *ctx)
 {

@@ -8,8 +8,9 @@ static __always_inline __u64 present_window(void)
 	return bpf_ktime_get_ns() / config.window_ns << 32;
 }
 
-/* Counts an arrival; whether it is in excess. The time costs more than the rest of a packet, so most arrivals are counted in the window that an
- * earlier one saw: a window misses those before its first look at the time, an eighth of the threshold at most. What is in excess looks itself. */
+/* Counts an arrival; returns whether it is in excess. Reading the clock costs more than the rest of a packet, so most arrivals count in
+ * the window that an earlier one read. A window misses the arrivals before its first reading, at most an eighth of the threshold. An
+ * arrival in excess reads the clock itself. */
 static __always_inline bool in_excess(struct step *s, __u32 group)
 {
 	__u32 at = group & (MAX_GROUPS - 1), threshold = s->tables->group[at].threshold;
@@ -37,12 +38,12 @@ static __always_inline __u64 present_arrivals(__u32 group, __u64 window)
 	return of_group->window_arrivals & ARRIVALS_MASK;
 }
 
-/* The other group with the lowest degree of burst, arrivals / threshold; negative when there is none. A function of its own, which the
- * verifier looks at once. */
+/* The other group with the lowest degree of burst, arrivals / threshold; negative when there is none. It is a function of its own, so
+ * that the verifier checks it once. */
 __attribute__((noinline)) int calmest_group(__u32 copy, __u32 group)
 {
 	struct rack_tables *now = bpf_map_lookup_elem(&tables, &copy);
-	/* 1 / 0 is more than any degree. So no branch depends on `calmest`, and the verifier need not tell its values apart. */
+	/* 1 / 0 is more than any degree. So no branch depends on `calmest`, and the verifier does without separating its values. */
 	__u64 window = present_window(), least = 1, least_threshold = 0;
 	int calmest = -1;
 	if (!now)
@@ -68,13 +69,14 @@ __attribute__((noinline)) int calmest_group(__u32 copy, __u32 group)
 static __always_inline int clone_target(struct step *s, __u32 group)
 {
 	int calmest = calmest_group(s->copy, group);
-	/* The compiler knows the range, and would leave out the masks by which the verifier knows it. */
+	/* Hides the range from the compiler, which would otherwise remove the masks that the verifier needs. */
 	asm volatile("" : "+r"(calmest));
 	return calmest < 0 ? -1 : turn(s, calmest);
 }
 
-/* An XDP program cannot copy a packet. It leaves an order before the packet for the program behind it, which can. This makes room for one, and
- * finds the headers again, since the kernel takes all pointers into the packet for stale. No order when the driver has no room. */
+/* An XDP program cannot copy a packet. It leaves an order before the packet for the program behind it, which can copy. This makes
+ * room for one, and finds the headers again, since the kernel invalidates all pointers into the packet. Leaves no order when the
+ * driver has no room. */
 static __always_inline bool make_room(struct step *s)
 {
 	struct frame *f = &s->f;

@@ -1,4 +1,4 @@
-/* Behind the XDP program, where packets can be copied: sends the copies of requests that it ordered. */
+/* The program behind the XDP program, where packets can be copied: it sends the copies that the XDP program ordered. */
 #pragma once
 #include <linux/pkt_cls.h>
 

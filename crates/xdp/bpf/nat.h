@@ -1,7 +1,7 @@
 /* Full translation: the switch's index and address stand for the client's until the response comes. */
 #pragma once
 
-/* The responses to two copies may arrive on two CPUs at once; to one copy, on one. */
+/* Responses to two copies may arrive on two CPUs at once; the response to a single copy arrives on one. */
 static __always_inline __u32 set_state(struct nat_entry *entry, __u32 bits)
 {
 	__u32 before = entry->state;
@@ -11,7 +11,7 @@ static __always_inline __u32 set_state(struct nat_entry *entry, __u32 bits)
 	return before;
 }
 
-/* Returns what is left. */
+/* Returns the remaining bits. */
 static __always_inline __u32 clear_state(struct nat_entry *entry, __u32 bits)
 {
 	if (entry->cloned)
@@ -25,7 +25,7 @@ static __always_inline __u32 tick(void)
 	return bpf_jiffies64();
 }
 
-/* As many copies as are awaited. */
+/* Counts each awaited copy as expired. */
 static __always_inline void expired(struct step *s, const struct nat_entry *entry, __u32 state)
 {
 	s->own->counts[COUNT_EXPIRED] += (state & 1) + (state >> 1 & 1);
@@ -33,10 +33,10 @@ static __always_inline void expired(struct step *s, const struct nat_entry *entr
 	registers_of(s, entry->servers[1])->expired += state >> 1 & 1;
 }
 
-/* Slots looked at for one more request. */
+/* The slots tried for one more request. */
 #define SLOT_TRIES 4
 
-/* The entry for one more request, by this CPU's ring of slots; none while the next few slots have requests that may still be answered. */
+/* The entry for one more request, by this CPU's ring of slots; 0 while the next few slots have requests that may still be answered. */
 static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_tick)
 {
 #pragma unroll
@@ -53,7 +53,7 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 			expired(s, entry, state);
 			entry->state = 0;
 		}
-		/* The slot's own count goes on, so that a late packet of an earlier request is recognised. */
+		/* The slot's own count continues, so that a late packet of an earlier request is recognised. */
 		entry->index = slot | ((entry->index & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
 		if (entry->index == QUESTION_INDEX)
 			entry->index = NAT_SLOTS;
@@ -62,7 +62,7 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 	return 0;
 }
 
-/* The packet leaves as the copy `flag` of the request of `entry`, to a server. The caller says in the entry's state that it does. */
+/* Sends the packet to a server as the copy `flag` of the request of `entry`. The caller records the copy in the entry's state. */
 static __always_inline int forward(struct step *s, struct nat_entry *entry, __u32 number, __u32 which, __u8 flag)
 {
 	struct server_entry *server = server_at(s, number);
@@ -138,7 +138,7 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	return forward(s, entry, number, 0, 0);
 }
 
-/* The entry that a server's packet is about, if that server was asked; else why not, as a count. */
+/* The entry of a server's packet, if that server has the copy; otherwise it counts the reason. */
 static __always_inline struct nat_entry *expected(struct step *s)
 {
 	struct frame *f = &s->f;
@@ -165,13 +165,13 @@ static __always_inline struct nat_entry *expected(struct step *s)
 	return entry;
 }
 
-/* A server answers the control plane, which asked whether it lives. */
+/* A server answers the control plane's probe. */
 static __always_inline bool answers_question(const struct step *s)
 {
 	return config.mode == MODE_NAT && word(s->f.wire->index) == QUESTION_INDEX && from_server(s);
 }
 
-/* The execution time of a response enters the type's average. */
+/* Adds the execution time of a response to the type's average. */
 static __always_inline void finished(struct step *s, __u32 class, __u64 execution_ns)
 {
 	if (!execution_ns)
@@ -195,7 +195,7 @@ static __always_inline int response(struct step *s)
 	if (was_served)
 		finished(s, class_of(s, entry->wire_class), bpf_ntohl(time_ns));
 	__u32 state = clear_state(entry, mark == FLAG_CLONE ? ENTRY_SECOND : ENTRY_FIRST);
-	/* A copy that was not begun says nothing to the client while there is another. */
+	/* The client hears nothing about a refused copy while another copy is under way. */
 	if (!was_served && entry->cloned && state)
 		return drop(s, COUNT_COPIES_REFUSED);
 	if (set_state(entry, ENTRY_ANSWERED) & ENTRY_ANSWERED)
@@ -205,7 +205,7 @@ static __always_inline int response(struct step *s)
 	return leave_by(s, entry->ifindex);
 }
 
-/* The policy has no server for a request that came back. */
+/* Ends a returned request for which the policy has no server. */
 static __always_inline int give_up(struct step *s, struct nat_entry *entry)
 {
 	if (entry->state & ENTRY_AWAITED)
@@ -220,7 +220,7 @@ static __always_inline int give_up(struct step *s, struct nat_entry *entry)
 
 #define MOST_BOUNCES 3
 
-/* A server hands back a request that it did not begin: it goes where the tables say now. */
+/* Forwards a request that a server hands back unserved, by the current tables. */
 static __always_inline int bounced(struct step *s)
 {
 	struct nat_entry *entry = expected(s);

@@ -1,4 +1,4 @@
-/* A packet's headers: where they are, and how they are rewritten with their checksums. */
+/* A packet's headers: finding them, and rewriting them with their checksums. */
 #pragma once
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -49,7 +49,7 @@ struct frame {
 	__u8 family;
 };
 
-/* Addresses, port and wire header of a packet to be. Addresses of IPv4 are the first word. */
+/* Addresses, port and wire header of a packet to be sent. IPv4 addresses are the first word. */
 struct rewrite {
 	const __u32 *source_ip;
 	const __u32 *dest_ip;
@@ -72,7 +72,7 @@ static __always_inline void put_word(void *at, __u32 value)
 	*(__u32 *)at = value;
 }
 
-/* A copy of six bytes is one byte at a time to the compiler, which does not know that the kernel takes words at any address. */
+/* Copies words by hand: the compiler would copy six bytes one at a time, unaware that unaligned words are allowed here. */
 static __always_inline void put_mac(void *to, const void *from)
 {
 	put_word(to, word(from));
@@ -93,7 +93,7 @@ static __always_inline __u16 folded(__u64 sum)
 	return sum + (sum >> 16);
 }
 
-/* A multiple of 0xffff beyond every sum of a packet's words: a difference of such sums plus this is positive. */
+/* A multiple of 0xffff beyond every sum of a packet's words: it keeps a difference of such sums positive. */
 #define SUM_MODULUS (0xffffull << 40)
 
 /* RFC 1624: the checksum of words whose sum changed by `change`, which has SUM_MODULUS in it. */
@@ -121,7 +121,7 @@ static __always_inline __u64 sum_rewritten(const struct frame *f)
 	return (__u64)word(f->udp) + *(const __u16 *)wire + word(wire + 2) + word(wire + 6);
 }
 
-/* Two bytes as the packet has them one after the other. */
+/* Two bytes in the packet's order. */
 static __always_inline __u16 pair(__u8 first, __u8 second)
 {
 	return bpf_htons((__u16)first << 8 | second);
@@ -141,8 +141,8 @@ static __always_inline void put_ip6(void *at, const __u32 *ip)
 	put_word(at + 12, ip[3]);
 }
 
-/* The packet leaves with these addresses and this wire header; its checksums follow. What is written is not read again: a load that spans several
- * stores waits for them. */
+/* Rewrites the packet's addresses and wire header, and updates its checksums. It never reads written bytes back, since a load that spans
+ * several stores waits for them. */
 static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
 {
 	__u64 addresses = SUM_MODULUS - sum_addresses(f), rest = sum_rewritten(f);
@@ -169,7 +169,7 @@ static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
 	put_macs(f, to->macs);
 }
 
-/* The packet keeps its sender and its wire header, but for the flag: it goes to another server. */
+/* Redirects the packet to another server. It keeps its sender and its wire header except the flag. */
 static __always_inline void redirect_to(struct frame *f, const struct server_entry *server, __u8 flag)
 {
 	__u16 class_and_flag = pair(f->wire->class, flag);

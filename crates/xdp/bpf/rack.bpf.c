@@ -11,7 +11,7 @@ MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
 MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
 
-/* Written before the load, so that the kernel compiles the other mode away. */
+/* The loader writes it before the load, so that the kernel compiles the other mode away. */
 volatile const struct switch_config config = {};
 
 /* One packet on its way: its frame, and the tables and registers that it uses throughout. */
@@ -96,7 +96,7 @@ static __always_inline int turn(struct step *s, __u32 group)
 	__u32 round = table->round, at = *counter;
 	if (round == 0)
 		return -1;
-	/* The tables changed since. */
+	/* The tables changed since the counter's last use. */
 	if (at >= round)
 		at %= round;
 	*counter = at + 1 == round ? 0 : at + 1;
@@ -132,7 +132,7 @@ static __always_inline void addresses_of_switch(struct rewrite *to, __u32 *own_i
 	to->source_port = config.port;
 }
 
-/* The client of `entry` gets a response: this one, or a refusal. */
+/* Addresses a response, this one or a refusal, to the client of `entry`. */
 static __always_inline void address_to_client(struct step *s, const struct nat_entry *entry, __u8 flag, __u32 time_ns)
 {
 	__u32 own_ip[4] = {};
@@ -173,8 +173,8 @@ static __always_inline int request(struct step *s)
 	return leave_by(s, server->ifindex);
 }
 
-/* A packet to this switch's address. Each family calls it with `family` constant, so that the compiler makes a path for each: one path for both
- * costs 3 ns of 20. */
+/* Handles a packet to this switch's address. Each family calls it with a constant `family`, so that the compiler makes a path for each:
+ * one path for both costs 3 ns of 20. */
 static __always_inline int datagram(struct step *s, void *end, __u8 family, __u32 udp_most)
 {
 	struct frame *f = &s->f;
@@ -196,7 +196,7 @@ static __always_inline int datagram(struct step *s, void *end, __u8 family, __u3
 	return request(s);
 }
 
-/* Finds the addresses. Not this switch's: passed on as it is. */
+/* Parses the addresses. A packet to another address is passed on unchanged. */
 static __always_inline int parse(struct step *s, void *data, void *end)
 {
 	struct frame *f = &s->f;
@@ -255,7 +255,7 @@ static __always_inline int parse(struct step *s, void *data, void *end)
 	return XDP_PASS;
 }
 
-/* By test runs of this the loader learns how long a tick is. */
+/* The loader measures the length of a tick by test runs of this program. */
 SEC("xdp")
 int clock(struct xdp_md *ctx)
 {
@@ -271,7 +271,7 @@ int rack(struct xdp_md *ctx)
 		return XDP_PASS;
 	/* Read once: this packet sees one generation, whatever the control plane writes meanwhile. */
 	__u32 copy = *(volatile __u64 *)&newest->generation & 1;
-	/* No address of a part of this is handed to a helper: the compiler would keep all of it on the stack. */
+	/* Pass no address of a part of this to a helper: the compiler would keep all of it on the stack. */
 	struct step s = {
 		.ctx = ctx, .copy = copy,
 		.tables = bpf_map_lookup_elem(&tables, &copy), .own = bpf_map_lookup_elem(&registers, &zero),

@@ -1,4 +1,4 @@
-/* Refusals: the client is told that its request is not served. */
+/* Refusals: they tell the client that its request is not served. */
 #pragma once
 
 #define REFUSAL_BYTES (sizeof(struct udphdr) + sizeof(struct wire_header))
@@ -10,7 +10,8 @@ static __always_inline __u16 refusal_check(const struct frame *f)
 	return ~folded(sum);
 }
 
-/* The packet, addressed already, becomes ten bytes of header and goes back by the interface `ifindex`. */
+/* Cuts the packet, which is addressed already, to ten bytes of header, and sends it back by the interface
+ * `ifindex`. */
 static __always_inline int cut_and_send(struct step *s, __u32 ifindex)
 {
 	struct frame *f = &s->f;
@@ -32,7 +33,7 @@ static __always_inline int cut_and_send(struct step *s, __u32 ifindex)
 	return leave_by(s, ifindex);
 }
 
-/* Refuses a client's request that the switch took no note of. */
+/* Refuses a client's request for which the switch has no entry. */
 static __always_inline int shed_request(struct step *s)
 {
 	struct frame *f = &s->f;

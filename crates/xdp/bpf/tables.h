@@ -19,7 +19,7 @@
 /* The switch replaces address and index, and puts them back into the response. */
 #define MODE_NAT 0
 
-/* No request of a client bears this index to a server: it is that of the control plane's own questions. */
+/* The index of the control plane's own probes, which no client's request gets. */
 #define QUESTION_INDEX 0
 
 #define CLONING_OFF 0
@@ -47,12 +47,13 @@ struct group_table {
 	__u32 between_looks; /* arrivals look at the time unless their number has a bit of this; a power of two less one */
 };
 
-/* A group's arrivals in the present window, of all CPUs: the window's number modulo 2^32 above the arrivals. */
+/* A group's arrivals in the present window, of all CPUs. The upper half is the window's number modulo 2^32, the lower half the
+ * arrivals. */
 struct burst_register {
 	__u64 window_arrivals;
 };
 
-/* As an Ethernet header begins. */
+/* In the order of an Ethernet header. */
 struct mac_pair {
 	__u8 dest[6];
 	__u8 source[6];    /* the switch's own, of the interface by which the packet leaves */
@@ -83,7 +84,7 @@ struct tables_head {
 	__u64 generation;
 };
 
-/* A request that servers have. */
+/* A request at servers. */
 struct nat_entry {
 	__u32 index;       /* the switch's: the slot, and above it the times that it was taken */
 	__u32 begun_tick;
@@ -107,7 +108,7 @@ struct nat_entry {
 #define ENTRY_AWAITED 3
 #define ENTRY_ANSWERED 4   /* a response went on to the client */
 
-/* What the XDP program tells the one behind it, before the packet: it is to go to two servers. */
+/* The XDP program's order to the program behind it, stored before the packet: send it to two servers. */
 struct clone_order {
 	__u32 magic;       /* CLONE_MAGIC, or no order */
 	__u32 copy;        /* of the tables */
@@ -123,7 +124,7 @@ struct type_registers {
 	__u64 responses;   /* of those averaged: the weight of this CPU's average */
 };
 
-/* Copies of requests, by server. Those that are not answered are sent - answered - expired. */
+/* Copies of requests, by server. The unanswered copies are sent - answered - expired. */
 struct server_registers {
 	__u64 sent;
 	__u64 answered;    /* responses, and requests handed back */
@@ -150,7 +151,7 @@ enum packet_count {
 	COUNTS
 };
 
-/* What one CPU writes; no other does, so that no register needs an atomic operation. */
+/* The registers that only one CPU writes, so that none needs an atomic operation. */
 struct cpu_registers {
 	__u32 nat_first;   /* this CPU's slots: nat_first to nat_first + nat_mask */
 	__u32 nat_mask;

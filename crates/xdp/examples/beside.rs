@@ -1,8 +1,8 @@
-//! `make bench-rack`: the switch in the kernel and the one in user space beside what they are to be compared with, in network namespaces.
+//! `make bench-rack`: the switch in the kernel and the one in user space beside the paths that they are compared with, in network namespaces.
 //!
-//! A client asks four servers, which answer at once. All five are one thread, and the kernel's paths run on its CPU: no figure has a wake-up in it.
-//! Relay and user-space switch have the other CPU. Rounds take turns among the paths, so that a slow moment of the machine meets all of
-//! them. Figures are medians over rounds, ratios those of the same round.
+//! A client asks four servers, which answer at once. All five are one thread, and the kernel's paths run on its CPU: no figure contains a wake-up.
+//! Relay and user-space switch have the other CPU. Rounds take turns among the paths, so that a slow moment of the machine meets all of them.
+//! Figures are medians over rounds, ratios those of the same round.
 
 #[path = "../tests/common/net.rs"]
 mod net;
@@ -39,7 +39,7 @@ fn main() {
     for _ in 0..rounds() {
         for (path, figures) in PATHS.iter().zip(&mut figures) {
             let to = rack.open(*path, &objects.rack);
-            // Interfaces that get or lose a program stop for a moment.
+            // An interface that gets or loses a program stops for a moment.
             std::thread::sleep(Duration::from_millis(50));
             figures.push(measure(&rack, &to));
         }
@@ -109,7 +109,7 @@ fn ask(rack: &Rack, to: &Open, index: u32) {
     sent.unwrap_or_else(|error| panic!("{}: not sent: {error}", to.path.name()));
 }
 
-/// Answers what servers got, and returns how many responses the client got. None may be lost.
+/// Answers the servers' requests, and returns the client's number of responses. None may be lost.
 fn hear(rack: &Rack, to: &Open, since: Instant) -> usize {
     let ends = rack.ends(to.path);
     ends.serve();

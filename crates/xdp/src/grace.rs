@@ -1,4 +1,4 @@
-//! Waiting until no packet uses what it looked up before.
+//! A wait until every packet under way has finished with its table look-ups.
 #![expect(unsafe_code, reason = "membarrier has no safe wrapper")]
 
 use std::time::Duration;

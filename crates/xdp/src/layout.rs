@@ -18,21 +18,21 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Types of a switch at most, UNKNOWN included.
+    /// The most types of a switch, UNKNOWN included.
     MAX_TYPES = StepTables::MAX_TYPES;
-    /// Groups at most.
+    /// The most groups.
     MAX_GROUPS = StepTables::MAX_GROUPS;
-    /// Turns of all groups together at most: the rack's cores.
+    /// The most turns of all groups together: the rack's cores.
     MAX_TURNS = StepTables::MAX_TURNS;
-    /// Servers at most.
+    /// The most servers.
     MAX_SERVERS = StepTables::MAX_SERVERS;
     /// Buckets of the hash table of servers by address.
     BUCKETS = 1024;
-    /// Buckets that a look-up visits at most.
+    /// The most buckets that a look-up visits.
     MAX_PROBES = 8;
-    /// Requests under way at most, of all CPUs together.
+    /// The most requests under way, of all CPUs together.
     NAT_SLOTS = 65536;
-    /// Reasons that packets are counted by.
+    /// The number of fates by which packets are counted.
     COUNTS = 16;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
@@ -44,7 +44,7 @@ constants! {
     CLONING_CALMEST = 1;
     /// `config.cloning`.
     CLONING_LONGER = 2;
-    /// The index of the control plane's own questions.
+    /// The index of the control plane's own probes.
     QUESTION_INDEX = 0;
     /// Marks an order of clones.
     CLONE_MAGIC = 0x4857_4332;
@@ -54,7 +54,7 @@ constants! {
     FAMILY_IP6 = 6;
 }
 
-/// Declares a struct with the offsets of its fields and its size in C, and how it is written there. Fields left out are 0.
+/// Declares a struct with the offsets of its fields, its size in C and its C spelling. Fields left out are 0.
 macro_rules! mirror {
     ($(#[$doc:meta])* $name:ident as $c_name:literal, $size:expr, $assert:ident {
         $($field:ident: $type:ty as $c_field:literal at $offset:expr,)*
@@ -133,7 +133,7 @@ pub(crate) fn bytes_of<T: Raw, const N: usize>(value: &T) -> [u8; N] {
 }
 
 mirror! {
-    /// What is constant from the load on.
+    /// The configuration, constant from the load on.
     SwitchConfig as "switch_config", 40, assert_config {
         own_ip6: [u8; 16] as "own_ip6" at 0,
         own_ip4: [u8; 4] as "own_ip4" at 16,
@@ -157,7 +157,7 @@ mirror! {
 }
 
 mirror! {
-    /// A server, and the interface that it is reached by.
+    /// A server, and the interface that leads to it.
     ServerEntry as "server_entry", 40, assert_server {
         ip: [u8; 16] as "ip" at 0,
         ifindex: u32 as "ifindex" at 16,
@@ -183,7 +183,7 @@ mirror! {
 }
 
 mirror! {
-    /// What the XDP program tells the one behind it.
+    /// The XDP program's order to the program behind it.
     OrderBytes as "clone_order", 16, assert_order {
         magic: u32 as "magic" at 0,
         copy: u32 as "copy" at 4,
@@ -233,7 +233,7 @@ fn assert_equal(c: &mut String, what: &str, value: usize) {
     );
 }
 
-/// C that does not compile unless this mirror is that of `tables.h`.
+/// C assertions that fail to compile unless this mirror matches `tables.h`.
 pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
     let mut c = String::from("#include \"tables.h\"\n");
     assert_constants(&mut c);

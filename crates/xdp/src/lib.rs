@@ -2,7 +2,7 @@
 //! kernel, before the network stack sees a packet.
 //!
 //! The program is C ([`bpf/rack.bpf.c`](https://github.com/headway/headway/tree/main/crates/xdp/bpf)). [`compile`] builds it with clang
-//! when it is needed; [`XdpSwitch`] loads it, attaches it to interfaces, and exchanges tables and registers with it.
+//! on demand; [`XdpSwitch`] loads it, attaches it to interfaces, and exchanges tables and registers with it.
 //!
 //! | concern | file |
 //! |---|---|
@@ -27,7 +27,7 @@ mod switch;
 mod tables;
 mod ticks;
 
-/// How a driver runs the program.
+/// The driver's way to run the program.
 pub use aya::programs::XdpMode;
 pub use neighbours::{NeighbourError, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};

@@ -1,4 +1,4 @@
-//! How the kernel reaches a server: its route, the Ethernet address of the next hop, and that of the interface. Asked by netlink.
+//! The kernel's path to a server, read by netlink: its route, the Ethernet address of the next hop, and that of the interface.
 
 use crate::Neighbour;
 use nix::errno::Errno;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Why the kernel reaches no server there.
+/// Why a server is unreachable.
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
     /// The kernel did not answer, or knows no route.
@@ -19,7 +19,7 @@ pub enum NeighbourError {
     NoRoute {
         /// The server.
         server: IpAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Errno,
     },
     /// The address is one of this machine.
@@ -30,7 +30,7 @@ pub enum NeighbourError {
         /// The server.
         server: IpAddr,
     },
-    /// Nobody answers at the next hop.
+    /// The next hop does not answer.
     #[error(
         "{hop} on {interface} does not say its Ethernet address in time: is it up, and on this network?"
     )]
@@ -71,10 +71,10 @@ const RTN_LOCAL: u8 = 2;
 /// Reachable, stale, delay, probe, no-ARP, permanent: the entry has an address.
 const STATES_WITH_ADDRESS: u16 = 0xde;
 
-/// How the kernel reaches a server now. Where it does not know the next hop's address yet, it is made to ask for it, for as long as `patience`.
+/// The kernel's current path to a server. If the next hop's address is unknown, this makes the kernel ask for it, and waits at most for `patience`.
 ///
 /// # Errors
-/// [`NeighbourError`] when there is no route, nobody answers, or the interface is no Ethernet one.
+/// [`NeighbourError`] when there is no route, the next hop does not answer, or the interface is not Ethernet.
 pub fn neighbour_of(server: SocketAddr, patience: Duration) -> Result<Neighbour, NeighbourError> {
     let ip = server.ip();
     let no_route = |source| NeighbourError::NoRoute { server: ip, source };
@@ -119,7 +119,7 @@ fn provoke(server: SocketAddr) {
     } else {
         ([0u16; 8], 0).into()
     };
-    // What fails here shows as silence.
+    // A failure here shows as a missing answer.
     let _ = UdpSocket::bind(own).and_then(|socket| socket.send_to(&[], server));
 }
 
@@ -198,7 +198,7 @@ impl Kernel {
         })
     }
 
-    /// Sends one question; the first message of the answer, at least as long as its fixed part.
+    /// Sends one request; returns the first message of the answer, at least as long as its fixed part.
     fn ask(
         &self,
         kind: u16,
@@ -240,7 +240,7 @@ fn attribute(message: &[u8], from: usize, wanted: u16) -> Option<&[u8]> {
     while rest.len() >= 4 {
         let length = usize::from(u16::from_ne_bytes([rest[0], rest[1]]));
         let kind = u16::from_ne_bytes([rest[2], rest[3]]);
-        // A length below that of its own header ends it: no endless loop.
+        // A length below that of its own header ends the search, which would otherwise loop for ever.
         let value = rest.get(4..length)?;
         if kind == wanted {
             return Some(value);

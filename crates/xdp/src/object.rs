@@ -1,4 +1,4 @@
-//! The program's object, built by clang when it is needed.
+//! The program's object, which clang builds on demand.
 
 use headway_bpf::Compiler;
 pub use headway_bpf::ObjectError;
@@ -26,7 +26,7 @@ pub struct XdpObjects {
 /// Compiles the programs, in a second or so, with `HEADWAY_CLANG` or the first clang that is installed.
 ///
 /// # Errors
-/// [`ObjectError`] when the compiler or its headers are missing, and says what to install.
+/// [`ObjectError`] when the compiler or its headers are missing; it names the packages to install.
 pub fn compile() -> Result<XdpObjects, ObjectError> {
     let layout = crate::layout::asserts(&crate::registers::COUNT_NAMES);
     let sources = [&SOURCES[..], &[("layout.h", layout.as_str())]].concat();

@@ -1,4 +1,4 @@
-//! What the program counted and measured, of all CPUs together.
+//! The program's counts and measurements, of all CPUs together.
 
 use crate::layout::{COUNTS, CpuRegisters, MAX_SERVERS};
 use headway_policy::rack::DemandReading;
@@ -6,7 +6,7 @@ use headway_policy::rack::DemandReading;
 /// Declares the counts in the order of `enum packet_count` in `bpf/tables.h`.
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal,)*) => {
-        /// Packets by what became of them, since the program was loaded.
+        /// Counts of packets by fate, since the program was loaded.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct XdpCounts {
             $($(#[$doc])* pub $name: u64,)*
@@ -36,21 +36,21 @@ counts! {
     answered as "COUNT_ANSWERED",
     /// Requests sent to two servers.
     cloned as "COUNT_CLONED",
-    /// Responses that were the slower of two, and went no further.
+    /// The slower responses of cloned requests, which the switch filtered.
     filtered as "COUNT_FILTERED",
-    /// Copies of cloned requests that their server did not begin, while the other copy is awaited or was answered.
+    /// Copies of cloned requests that a server refused to begin, while the other copy is awaited or was answered.
     copies_refused as "COUNT_COPIES_REFUSED",
     /// Requests that servers handed back.
     bounced as "COUNT_BOUNCED",
-    /// Requests for which no server has a turn, or the switch no room. Their clients were told.
+    /// Requests for which no server has a turn, or the switch no room. The switch told their clients.
     shed as "COUNT_SHED",
-    /// Copies of requests that were not answered in time, and forgotten for another request.
+    /// Copies of requests that no server answered in time, and that the switch forgot for another request.
     expired as "COUNT_EXPIRED",
     /// Dropped: shorter than their headers say, or than the wire header.
     truncated as "COUNT_TRUNCATED",
     /// Dropped: more than 2000 bytes of UDP payload.
     too_long as "COUNT_TOO_LONG",
-    /// Dropped: responses, and requests handed back, that the switch awaits from nobody (any more).
+    /// Dropped: responses, and requests handed back, that match no request under way.
     unexpected as "COUNT_UNEXPECTED",
     /// Dropped: responses from another address than the server's that was asked; requests in the name of a server or of the switch.
     spoofed as "COUNT_SPOOFED",
@@ -67,7 +67,7 @@ counts! {
 /// One type's registers, of all CPUs together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TypeRegisters {
-    /// Requests since the load. They go on, they are not reset.
+    /// Requests since the load, cumulative.
     pub count: u64,
     /// Moving average of the execution time, ns; 0 before the first response. Each CPU averages the responses that it sees; this is
     /// their mean, weighted by the number of responses.
@@ -81,12 +81,12 @@ pub struct ServerRegisters {
     pub sent: u64,
     /// Answered by it or handed back.
     pub answered: u64,
-    /// Not answered in time, and forgotten.
+    /// Forgotten for lack of a timely answer.
     pub expired: u64,
 }
 
 impl ServerRegisters {
-    /// Copies that the server has.
+    /// Copies that the server has now.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.sent.saturating_sub(self.answered + self.expired)
@@ -100,9 +100,9 @@ pub struct Registers {
     pub counts: XdpCounts,
     /// By type, UNKNOWN last.
     pub types: Vec<TypeRegisters>,
-    /// By server, those that there is room for. In [direct mode](crate::Mode::Direct) no answer is seen.
+    /// By server, for every server that the tables have room for. In [direct mode](crate::Mode::Direct) the program sees no answers.
     pub servers: Vec<ServerRegisters>,
-    /// Type bytes of requests that were UNKNOWN when they came.
+    /// Type bytes of requests that were UNKNOWN on arrival.
     pub unknown_bytes: Vec<u8>,
 }
 
@@ -143,7 +143,7 @@ impl Registers {
         }
     }
 
-    /// What a control plane measures by: the registers as those of the user-space switch, counted from the beginning.
+    /// The readings for a control plane: the registers in the form of the user-space switch, counted from the beginning.
     #[must_use]
     pub fn readings(&self) -> Vec<DemandReading> {
         self.types

@@ -1,10 +1,10 @@
-//! What this machine lacks for the switch in the kernel.
+//! A check of this machine for the switch in the kernel.
 
 use crate::compile;
 use aya::Ebpf;
 use aya::programs::Xdp;
 
-/// What is missing for an XDP program here, each in a sentence with its remedy; nothing when one compiles and loads.
+/// The missing prerequisites of an XDP program, each in a sentence with its remedy. Empty when a program compiles and loads.
 #[must_use]
 pub fn missing() -> Vec<String> {
     let mut missing = headway_bpf::missing();
@@ -16,7 +16,7 @@ pub fn missing() -> Vec<String> {
     missing
 }
 
-/// What the kernel says against the smallest program.
+/// The kernel's error for the smallest program.
 fn refusal(bare: &[u8]) -> Option<String> {
     let mut loaded = match Ebpf::load(bare) {
         Ok(loaded) => loaded,

@@ -1,4 +1,4 @@
-//! The loaded program: attached to interfaces, given tables, asked for its registers.
+//! The loaded program: its attachment to interfaces, its tables and its registers.
 
 use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
@@ -16,17 +16,17 @@ use headway_policy::rack::Cloning;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-/// How responses reach clients.
+/// The path of responses to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Through the switch: it replaces the client's address and index by its own, and puts them back into the response.
     Nat,
-    /// Past the switch: a request keeps its client's address, the server answers there in its own name. The switch keeps nothing of a
+    /// Past the switch: a request keeps its client's address, the server answers there in its own name. The switch keeps no state of a
     /// request and learns no execution times.
     Direct,
 }
 
-/// What is constant from the load on.
+/// The configuration, constant from the load on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpSwitchConfig {
     /// The switch's IPv4 address.
@@ -37,15 +37,15 @@ pub struct XdpSwitchConfig {
     pub port: u16,
     /// Declared types: the type bytes 0 to `types` − 1. All others are UNKNOWN.
     pub types: u16,
-    /// How responses reach clients.
+    /// The path of responses to clients.
     pub mode: Mode,
-    /// What is cloned.
+    /// The rule for cloning.
     pub cloning: Cloning,
-    /// A request that is not answered for so long makes room for another.
+    /// The time after which an unanswered request makes room for another.
     pub answer: Duration,
 }
 
-/// Why a switch was not loaded or attached, or does not answer.
+/// Why loading, attaching or using a switch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
     /// The kernel refused the program or its maps.
@@ -81,7 +81,7 @@ pub enum SwitchError {
         /// Why.
         source: ProgramError,
     },
-    /// Clones of requests whose responses do not pass the switch.
+    /// Cloning needs responses to pass the switch, which they do not in direct mode.
     #[error(
         "in direct mode nobody filters the second response: turn cloning off, or use full translation"
     )]
@@ -89,15 +89,15 @@ pub enum SwitchError {
     /// A map could not be read or written.
     #[error("cannot {operation}: {source}")]
     Map {
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
-        /// Why it failed.
+        /// The kernel's error.
         source: MapError,
     },
     /// Neither address is given.
     #[error("the switch needs an address: give one of IPv4, of IPv6, or both")]
     NoAddress,
-    /// More types than a byte and UNKNOWN can say.
+    /// More types than a type byte can name.
     #[error("{0} types: at most 255, since 255 is UNKNOWN")]
     TooManyTypes(u16),
 }
@@ -112,16 +112,16 @@ impl From<TickError> for SwitchError {
     }
 }
 
-/// What the program did with one packet.
+/// The program's result for one packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunPacket {
     /// `XDP_DROP` 1, `XDP_PASS` 2, `XDP_TX` 3, `XDP_REDIRECT` 4.
     pub action: u32,
     /// The packet afterwards.
     pub bytes: Vec<u8>,
-    /// The copies that the program behind is to send, of a packet that is passed on to it.
+    /// The order of copies to the program behind, for a packet passed on to it.
     pub order: Option<CloneOrder>,
-    /// The mean time of one run. Of one run alone, mostly the cost of measuring.
+    /// The mean time of a run. For a single run this is mostly the cost of measuring.
     pub duration: Duration,
 }
 
@@ -151,11 +151,11 @@ pub struct XdpSwitch {
 const PROGRAM: &str = "rack";
 
 impl XdpSwitch {
-    /// Loads the program `rack` of an object that [`compile`](crate::compile) made. It sheds every request until tables are published,
-    /// and sees none before it is attached.
+    /// Loads the program `rack` of an object that [`compile`](crate::compile) made. It sees no packet before it is attached, and sheds every
+    /// request until tables are published.
     ///
     /// # Errors
-    /// [`SwitchError`] when the configuration is none, or the kernel refuses it.
+    /// [`SwitchError`] when the configuration is invalid, or the kernel refuses the program.
     pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
         let rate = ticks_a_second(object)?;
         let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config, rate)?);
@@ -202,11 +202,11 @@ impl XdpSwitch {
         })
     }
 
-    /// Makes these the tables. A packet sees either the old ones or the new ones. Takes milliseconds: it waits until no packet uses the copy
+    /// Publishes these tables. A packet sees either the old ones or the new ones. Takes milliseconds: it waits until no packet uses the copy
     /// that it overwrites.
     ///
     /// # Errors
-    /// [`SwitchError::Map`] when the kernel refuses; the old tables stay then.
+    /// [`SwitchError::Map`] when the kernel refuses; then the old tables stay in force.
     pub fn publish(&mut self, tables: &XdpTables) -> Result<(), SwitchError> {
         let next = self.generation + 1;
         grace::wait();
@@ -236,7 +236,7 @@ impl XdpSwitch {
         self.generation
     }
 
-    /// What the program counted and measured so far.
+    /// The program's counts and measurements so far.
     ///
     /// # Errors
     /// [`SwitchError::Map`] when the kernel refuses.
@@ -246,14 +246,14 @@ impl XdpSwitch {
         Ok(Registers::sum(&cpus, self.classes))
     }
 
-    /// Runs the program over one packet `repeat` times without an interface (`BPF_PROG_TEST_RUN`). A further time sees the packet as the one
-    /// before left it.
+    /// Runs the program over one packet `repeat` times without an interface (`BPF_PROG_TEST_RUN`). Each further run sees the packet as the
+    /// previous run left it.
     ///
     /// # Errors
     /// [`SwitchError::Program`] when the kernel refuses, as for packets shorter than an Ethernet header.
     pub fn run(&mut self, packet: &[u8], repeat: u32) -> Result<RunPacket, SwitchError> {
         let mut bytes = vec![0; packet.len() + 256];
-        // An `xdp_md`: the packet begins at its first word, ends at the second. What the program made room for comes before.
+        // An `xdp_md`: the packet begins at its first word, ends at the second. The program's metadata lies before it.
         let mut context = [0; 24];
         context[4..8].copy_from_slice(&(packet.len() as u32).to_ne_bytes());
         let before_run = context;
@@ -280,7 +280,7 @@ impl XdpSwitch {
     }
 }
 
-/// The order in what the program left before the packet.
+/// The order in the metadata that the program left before the packet.
 fn order_of(before: &[u8]) -> Option<CloneOrder> {
     if before.len() < OrderBytes::BYTES {
         return None;

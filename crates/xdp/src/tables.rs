@@ -6,14 +6,14 @@ use crate::layout::{
 use headway_policy::rack::{GroupTurns, Shaper, StepTables, StepTablesError};
 use std::net::{IpAddr, SocketAddr};
 
-/// A server, and how packets reach it.
+/// A server, and the link to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Neighbour {
-    /// Where the server listens.
+    /// The server's address and port.
     pub address: SocketAddr,
     /// The Ethernet address that its packets are sent to: the server's, or a router's.
     pub mac: [u8; 6],
-    /// The interface that it is reached by.
+    /// The interface that leads to it.
     pub ifindex: u32,
     /// That interface's own Ethernet address.
     pub own_mac: [u8; 6],
@@ -23,11 +23,11 @@ pub struct Neighbour {
 #[derive(Clone)]
 pub struct XdpTables(pub(crate) Box<RackTables>);
 
-/// The tables of a policy as it is now, over these servers. It has UNKNOWN and `types` other types; the first of them are those of these type
-/// bytes, by number.
+/// The tables of a policy as it is now, over these servers. The switch has UNKNOWN and `types` other types; the first of them belong to these
+/// type bytes, by number.
 ///
 /// # Errors
-/// [`StepTablesError`] when the program has no room for so much, or a server is missing.
+/// [`StepTablesError`] when the tables exceed the program's limits, or a server is missing.
 pub fn tables_of(
     shaper: &Shaper,
     types: usize,
@@ -60,12 +60,13 @@ pub fn tables_of(
     Ok(XdpTables(tables))
 }
 
-/// No type, no server.
+/// Tables without types and servers.
 pub(crate) fn empty() -> Box<RackTables> {
     Box::new(RackTables::get(&[0; RackTables::BYTES]))
 }
 
-/// The bits by which an arrival knows whether to look at the time: looks are as rare as an eighth of the threshold allows.
+/// The mask for arrival numbers: an arrival reads the clock only if its number has none of these bits. Readings are at most an eighth of the
+/// threshold apart.
 fn between_looks(threshold: u32) -> u32 {
     let most = (threshold / 8).max(1);
     (1 << most.ilog2()) - 1

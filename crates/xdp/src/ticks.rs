@@ -1,4 +1,4 @@
-//! How long a tick of the kernel is, which the program counts in: the kernel does not say.
+//! The measured length of a kernel tick, in which the program counts time, since the kernel does not report it.
 
 use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 /// Ticks a second with which kernels are built.
 const RATES: [u32; 4] = [100, 250, 300, 1000];
-/// For how long ticks are counted: rates differ by a fifth at least.
+/// The time over which ticks are counted. It separates rates, which differ by at least a fifth.
 const MEASURED: Duration = Duration::from_millis(60);
 
-/// Why ticks cannot be counted.
+/// Why counting ticks failed.
 pub(crate) enum TickError {
     Load(EbpfError),
     Missing(&'static str),
     Program(ProgramError),
 }
 
-/// Ticks a second, found out by the program `clock` of the object, once a process.
+/// Ticks a second, measured with the object's program `clock` once per process.
 pub(crate) fn ticks_a_second(object: &[u8]) -> Result<u32, TickError> {
     static RATE: OnceLock<u32> = OnceLock::new();
     if let Some(&rate) = RATE.get() {
@@ -36,7 +36,7 @@ fn clock(loaded: &mut Ebpf) -> Option<&mut Xdp> {
     loaded.program_mut("clock")?.try_into().ok()
 }
 
-/// From one change of the tick to another.
+/// Measures from one change of the tick to another.
 fn measure(clock: &mut Xdp) -> Result<u32, ProgramError> {
     let (first, begin) = next_tick(clock)?;
     loop {
@@ -48,7 +48,7 @@ fn measure(clock: &mut Xdp) -> Result<u32, ProgramError> {
     }
 }
 
-/// Waits for the tick to change; the new one, and when that was.
+/// Waits for the tick to change; returns the new one and the time of the change.
 fn next_tick(clock: &mut Xdp) -> Result<(u32, Instant), ProgramError> {
     let packet = [0; 64];
     let read = || {
@@ -67,7 +67,7 @@ fn next_tick(clock: &mut Xdp) -> Result<(u32, Instant), ProgramError> {
     }
 }
 
-/// The rate at which so many ticks pass in this time.
+/// The standard rate that fits this many ticks in this time.
 fn nearest(ticks: u32, elapsed: Duration) -> u32 {
     let measured = f64::from(ticks) / elapsed.as_secs_f64();
     let off = |rate: &u32| (f64::from(*rate) / measured).ln().abs();

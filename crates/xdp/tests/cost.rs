@@ -1,4 +1,4 @@
-//! What the program costs a packet, beside one that only sends the packet back: nanoseconds of BPF_PROG_TEST_RUN, interleaved.
+//! The program's cost per packet, beside a program that only sends the packet back: nanoseconds of BPF_PROG_TEST_RUN, interleaved.
 //!
 //! `HEADWAY_XDP_ROUNDS=101 cargo test -p headway-xdp --test cost -- --nocapture` measures for longer and prints the table of docs/xdp.md.
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Bytes that the program `again` restores: `TEMPLATE` in bare.bpf.c.
 const TEMPLATE: usize = 104;
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Runs of each program in one round, and rounds: the kernel's own loop, so that the cost of the call is divided away.
+/// Runs of each program in one round, and rounds. The kernel itself loops over the runs, which spreads the cost of the call.
 const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 9;
 
@@ -37,7 +37,8 @@ fn own(is_ip4: bool) -> SocketAddr {
     }
 }
 
-/// A switch over four servers. Bursts that are watched are none: requests are said to take 320 ns, so that a group finishes 1000 in a window of 20 µs.
+/// A switch over four servers. No arrival rate of the test counts as a burst: requests are declared as 320 ns, so a group finishes 1000 in a window of
+/// 20 µs.
 fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitch {
     let config = XdpSwitchConfig {
         own_ip4: Some([10, 0, 0, 1].into()),
@@ -46,7 +47,7 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitc
         types: 2,
         mode,
         cloning,
-        // Where a CPU has fewer slots than the test sends requests, they come around again, and have expired: nobody answers here.
+        // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
     };
     let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
@@ -136,12 +137,12 @@ impl Bench {
         first.set(0, template, 0).expect("written");
     }
 
-    /// Runs of both programs in turn, each packet as it was at first; what the switch takes beyond the bare program.
+    /// Runs both programs in turn, each on a restored packet. Returns the switch's time beyond the bare program's.
     fn measure(&mut self, switch: impl Fn() -> XdpSwitch, packet: &[u8]) -> Cost {
         self.begin_with(packet);
         let (mut bare, mut beyond) = (Vec::new(), Vec::new());
         for _ in 0..rounds() {
-            // A new one has free slots for requests under way, as a switch whose servers answer.
+            // A new switch has free slots for requests under way, like a switch whose servers answer.
             let mut switch = switch();
             bare.push(self.time("bare", packet));
             let fd = switch.program_fd().expect("loaded");

@@ -26,7 +26,7 @@ fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
     XdpSwitch::load(object, &config).expect("the program loads")
 }
 
-/// Two servers of IPv4 in turn.
+/// Two IPv4 servers in turn.
 fn publish(switch: &mut XdpSwitch) {
     let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
     let layout = RackLayout::new(&[1; 2], 1).updated(&[2], &[None]);
@@ -73,7 +73,7 @@ fn request(is_ip4: bool, has_checksum: bool) -> Frame {
     }
 }
 
-/// What the client gets.
+/// The packet that the client gets.
 fn refusal(request: &Frame) -> Frame {
     let asked = Header::parse(&request.payload).expect("a header").0;
     let header = Header {
@@ -167,7 +167,7 @@ fn in_direct_mode_a_request_keeps_its_client() {
     for number in 0..4 {
         for has_checksum in [true, false] {
             let mut request = request(true, has_checksum);
-            // The client's clone bits mean nothing.
+            // The switch ignores the client's clone bits.
             request.payload[1] = 3;
             let ran = switch.run(&request.bytes(), 1).expect("the packet runs");
             let server = u8::from(!has_checksum);
@@ -181,7 +181,7 @@ fn in_direct_mode_a_request_keeps_its_client() {
             assert_eq!((ran.action, ran.bytes), (TX, expected.bytes()), "{number}");
         }
     }
-    // Nobody answers to the switch, nor hands back.
+    // The switch drops a response, or a request handed back, that matches no request.
     for bits in [0b100, 0b100_0000] {
         let mut response = request(true, true);
         response.payload[1] = bits;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const CLIENT: u8 = 2;
 const FIRST_SERVER: u8 = 10;
-/// Cores of the four servers: their turns of a round.
+/// Cores of the four servers, which are their turns in a round.
 const CORES: [usize; 4] = [3, 1, 2, 2];
 const SERVICE_PORT: u16 = 6000;
 
@@ -40,7 +40,7 @@ fn config(mode: Mode) -> XdpSwitchConfig {
     }
 }
 
-/// The four servers, as the switch reaches them.
+/// The switch's links to the four servers.
 fn neighbours() -> Vec<Neighbour> {
     (0..4)
         .map(|server| {
@@ -65,7 +65,7 @@ fn tables(cores: &[usize; 4]) -> XdpTables {
     tables_of(&shaper, 1, &[0], &neighbours()).expect("they fit")
 }
 
-/// Answers requests until the flag is set, and returns how many. The response's body is the server's number.
+/// Answers requests until the flag is set, and returns their number. The response's body is the server's number.
 fn serve(number: u8, stop: &AtomicBool) -> u64 {
     let socket = UdpSocket::bind(at(number, SERVICE_PORT)).expect("the port");
     socket
@@ -85,11 +85,11 @@ fn serve(number: u8, stop: &AtomicBool) -> u64 {
     answered
 }
 
-/// What the client saw.
+/// The client's results.
 struct Seen {
     /// Responses by server.
     of_server: [u64; 4],
-    /// Half of the round trips took at most so long.
+    /// The median round trip.
     median: Duration,
     /// Requests that servers got, clones among them.
     served: u64,
@@ -137,7 +137,7 @@ fn ask(requests: u32) -> Seen {
     seen
 }
 
-/// What a rack is tried with.
+/// The setup of a rack.
 struct Load {
     requests: u32,
     config: XdpSwitchConfig,
@@ -155,7 +155,7 @@ impl Load {
     }
 }
 
-/// A rack under load: what the client saw. `meanwhile` runs in the switch's namespace with the switch, again and again.
+/// A rack under load: returns the client's results. `meanwhile` runs in the switch's namespace with the switch, again and again.
 fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch)) -> Seen {
     let &Load {
         requests,
@@ -221,7 +221,7 @@ fn check(seen: &Seen, mode: Mode, requests: u64) {
     assert_eq!(registers.types[0].execution_ns, of_nat(8_000));
 }
 
-/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+/// Runs a test in a thread, and so in namespaces that end with it; prints the reason where that is impossible.
 fn in_namespaces(test: &str, body: impl FnOnce(Vec<u8>) + Send + 'static) {
     let Some(objects) = objects(test) else {
         return;
@@ -260,7 +260,7 @@ fn tables_change_under_load_and_nothing_is_lost() {
         let mut changes = 0;
         let seen = run_rack(&object, &Load::new(Mode::Nat, 20_000), move |switch| {
             changes += 1;
-            // Now two of the servers, now all, in other proportions.
+            // Alternates between two servers and all four, in other proportions.
             let cores = [[2, 2, 0, 0], [1, 2, 3, 4], [0, 0, 0, 5], CORES];
             let next = tables(&cores[changes % 4]);
             switch.publish(&next).expect("published");
@@ -272,7 +272,7 @@ fn tables_change_under_load_and_nothing_is_lost() {
     });
 }
 
-/// Two groups, a core of each server for either; every request of type 0 beyond the first is a burst, and type 1 has none.
+/// Two groups, a core of each server for either; every request of type 0 beyond the first is a burst, and type 1 has no bursts.
 fn tables_of_bursts() -> XdpTables {
     let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
     let demand = Demand::declared(&[hint(1e18, 0.5), hint(2e18, 0.5)]);

@@ -1,4 +1,4 @@
-/* Which packets of a device go to AF_XDP sockets, and to which of them. The rest is the kernel's. */
+/* The choice of packets that go to AF_XDP sockets, and of the socket. All other packets go to the kernel. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -35,7 +35,7 @@ struct mac_key {
 
 /* The socket of queue q and number n is at q * config.sockets + n. */
 struct { __uint(type, BPF_MAP_TYPE_XSKMAP); __type(key, __u32); __type(value, __u32); __uint(max_entries, 64); } sockets SEC(".maps");
-/* The addresses that the port is served at. IPv4 is mapped. */
+/* The served addresses. IPv4 is mapped. */
 struct { __uint(type, BPF_MAP_TYPE_HASH); __type(key, struct ip_key); __type(value, __u32); __uint(max_entries, 256); } addresses SEC(".maps");
 /* Hosts behind the sockets, by Ethernet address, and by IPv4 address for ARP. */
 struct { __uint(type, BPF_MAP_TYPE_HASH); __type(key, struct mac_key); __type(value, __u32); __uint(max_entries, 256); } host_macs SEC(".maps");
@@ -132,7 +132,7 @@ static __always_inline int of_server(struct xdp_md *ctx, struct ethhdr *eth, voi
 	return XDP_PASS;
 }
 
-/* What is for a host behind the sockets: frames to its Ethernet address, and ARP that asks for its IPv4 address. */
+/* Whether a frame is for a host behind the sockets: sent to its Ethernet address, or an ARP request for its IPv4 address. */
 static __always_inline int is_for_host(struct ethhdr *eth, void *at, __be16 proto, void *end)
 {
 	struct mac_key to = {};

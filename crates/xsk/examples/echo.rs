@@ -1,5 +1,6 @@
-//! Echo over a veth pair by the kernel's UDP, by a server's `AF_XDP` datapath, and by bare `AF_XDP` frames: round trips one after the other, and requests per second of 64 under way. The
-//! client is the same each time, on the kernel's UDP in another namespace. In turn, as root: `cargo run --release -p headway-xsk --example echo`.
+//! Echo over a veth pair by the kernel's UDP, by a server's `AF_XDP` datapath, and by bare `AF_XDP` frames. It measures round trips one after the other, and
+//! requests per second with 64 under way. The client is the same each time, on the kernel's UDP in another namespace. In turn, as root: `cargo run --release -p
+//! headway-xsk --example echo`.
 
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
@@ -133,14 +134,14 @@ fn serve(datapath: impl Datapath, ready: &std::sync::mpsc::Sender<()>, stop: &At
     while !stop.load(Ordering::Relaxed) {
         rxs[0].poll(0, &mut scratch, &pool, &mut free, &mut out, 64);
         for mut slot in out.drain(..) {
-            // What the kernel has no room for is lost.
+            // The kernel drops a response for which it has no room.
             let _ = txs[0].send(&pool, &mut slot, 0);
             free.give(slot);
         }
     }
 }
 
-/// The least that can be done: addresses and ports swapped, a call for a burst.
+/// The cheapest echo: it swaps addresses and ports, with one call per burst.
 fn bare(ready: &std::sync::mpsc::Sender<()>, stop: &AtomicBool) {
     let mut port = XskPort::open("p2").expect("AF_XDP");
     let host = HostAddress {
@@ -210,7 +211,7 @@ fn ask(to: &str) -> EchoResult {
             answered += 1;
             last = Instant::now();
         }
-        // Lost ones make room again.
+        // Lost requests give their place in the window back.
         if last.elapsed() > Duration::from_millis(50) {
             under_way = 0;
             last = Instant::now();

@@ -5,11 +5,11 @@
 pub(crate) struct OnesSum(u64);
 
 impl OnesSum {
-    /// With these bytes, the last one padded with a zero.
+    /// Adds these bytes; an odd last byte is padded with a zero.
     #[inline]
     #[must_use]
     pub(crate) fn with(self, bytes: &[u8]) -> Self {
-        // The sum is the same in either byte order once the result is stored in that order, so words are read as they lie.
+        // The sum is the same in either byte order once the result is stored in that order, so words are read in native order.
         let mut sum = u128::from(self.0);
         let mut eights = bytes.chunks_exact(8);
         for eight in &mut eights {
@@ -26,7 +26,7 @@ impl OnesSum {
         Self((folded & u128::from(u64::MAX)) as u64 + (folded >> 64) as u64)
     }
 
-    /// With a 16-bit number.
+    /// Adds a 16-bit number.
     #[inline]
     #[must_use]
     pub(crate) fn with_number(self, number: u16) -> Self {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// By the definition, word by word.
+    /// The checksum by its definition, word by word.
     fn plain(bytes: &[u8]) -> u16 {
         let words = bytes
             .chunks(2)

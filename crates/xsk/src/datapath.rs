@@ -16,14 +16,14 @@ use crate::reserve::{port_of, reserve};
 use crate::rx::{AttachedProgram, XskRx};
 use crate::tx::XskTx;
 
-/// Where to serve.
+/// The address of service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XskConfig {
     /// The device.
     pub device: String,
     /// The UDP port, on all addresses that the device has at the start; 0 lets the system choose.
     pub port: u16,
-    /// By what a request's receive queue is chosen, where there are several.
+    /// The field that chooses a request's receive queue, when there are several.
     pub steering: Steering,
 }
 
@@ -34,15 +34,15 @@ pub struct XskDatapath {
     config: XskConfig,
     device: NetDevice,
     object: Vec<u8>,
-    /// A socket of the kernel's on the port, so that it is nobody else's.
+    /// A kernel socket on the port, which keeps other programs off it.
     reserved: OwnedFd,
 }
 
 impl XskDatapath {
-    /// Takes the port, and compiles the program that steers. Packets come from the [split](Datapath::split) on.
+    /// Takes the port, and compiles the steering program. Packets arrive after the [split](Datapath::split).
     ///
     /// # Errors
-    /// [`XskError`], which says what to do.
+    /// [`XskError`], which names the remedy.
     pub fn open(config: XskConfig) -> Result<Self, XskError> {
         let device = NetDevice::find_reachable(&config.device)?;
         let object = compile()?;
@@ -62,7 +62,7 @@ impl XskDatapath {
         self.config.port
     }
 
-    /// An address at which the server is asked: the device's first one of IPv4, or its first.
+    /// An address for clients of the server: the device's first IPv4 address, or else its first address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.device.address(), self.config.port)

@@ -15,7 +15,7 @@ use crate::system;
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Whether it is a group's, or everybody's.
+    /// Whether it is a multicast or broadcast address.
     #[inline]
     #[must_use]
     pub fn is_group(self) -> bool {
@@ -94,7 +94,7 @@ impl NetDevice {
         Ok(device)
     }
 
-    /// Looks up a device that is to be asked by UDP: it has an address, and the kernel has such sockets.
+    /// Looks up a device for UDP service. It must have an address, and the kernel must support these sockets.
     pub(crate) fn find_reachable(name: &str) -> Result<Self, XskError> {
         let device = Self::find(name)?;
         if device.addresses.is_empty() {
@@ -102,13 +102,13 @@ impl NetDevice {
                 device: device.name,
             });
         }
-        // Asked first, so that a kernel without these sockets says so before anything is taken.
+        // Checked first, so that a kernel without these sockets fails before the port is taken.
         system::xdp_socket()
             .map_err(|source| XskError::of_call(&device.name, 0, "socket", source))?;
         Ok(device)
     }
 
-    /// The device's first address of IPv4, or its first.
+    /// The device's first IPv4 address, or else its first address.
     pub(crate) fn address(&self) -> IpAddr {
         let mut ip4s = self.addresses.iter();
         let ip4 = ip4s.find_map(|ip| unmapped(*ip)).map(IpAddr::V4);
@@ -117,7 +117,7 @@ impl NetDevice {
         ip4.unwrap_or(IpAddr::V6(any))
     }
 
-    /// The device's first address of that family, not a link-local one.
+    /// The device's first address of that family that is not link-local.
     pub(crate) fn address_towards(&self, host: IpAddr) -> Option<[u8; 16]> {
         let is_link_local = |ip: &[u8; 16]| ip[0] == 0xfe && ip[1] & 0xc0 == 0x80;
         let mut addresses = self.addresses.iter().copied();

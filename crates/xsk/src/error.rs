@@ -1,4 +1,4 @@
-//! What can go wrong with `AF_XDP`, each with its remedy.
+//! The errors of `AF_XDP`, each with its remedy.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use headway_bpf::ObjectError;
 
-/// Why a device's packets cannot be taken.
+/// Why a device's packets are out of reach.
 #[derive(Debug, thiserror::Error)]
 pub enum XskError {
     /// There is no such device.
@@ -16,7 +16,7 @@ pub enum XskError {
         /// The device asked for.
         device: String,
     },
-    /// Nobody can send to it.
+    /// The device has no address.
     #[error(
         "device {device} has no IP address: give it one (`ip address add ADDRESS/24 dev {device}`)"
     )]
@@ -35,17 +35,17 @@ pub enum XskError {
         /// The port asked for.
         port: u16,
     },
-    /// The kernel was built without it.
+    /// The kernel was built without `AF_XDP`.
     #[error(
         "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): boot one that has, or listen on udp://HOST:PORT"
     )]
     NoXdpSockets,
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
         "AF_XDP needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or listen on udp://HOST:PORT"
     )]
     Denied,
-    /// Another program of that kind is attached.
+    /// Another XDP program is attached.
     #[error(
         "device {device} has an XDP program already: `ip link show {device}` names it; stop what uses it, or choose another device"
     )]
@@ -63,7 +63,7 @@ pub enum XskError {
         /// The queue.
         queue: u32,
     },
-    /// No object.
+    /// The program could not be compiled.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// The kernel refused the program or its maps.
@@ -77,31 +77,31 @@ pub enum XskError {
     Attach {
         /// The device.
         device: String,
-        /// Why.
+        /// The kernel's error.
         source: ProgramError,
     },
     /// A map refused an entry.
     #[error("cannot write the XDP program's map of {what}: {source}")]
     Map {
-        /// What was to be written.
+        /// The entry.
         what: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: MapError,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("{operation} for AF_XDP on {device}: {source}")]
     System {
         /// The device.
         device: String,
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl XskError {
-    /// A failed system call on a device's queue; common reasons have an error of their own.
+    /// A failed system call on a device's queue; common causes have an error of their own.
     pub(crate) fn of_call(
         device: &str,
         queue: u32,

@@ -1,4 +1,4 @@
-//! A request's Ethernet frame read, and its response's written: Ethernet with up to two VLAN tags, IPv4 or IPv6, UDP.
+//! Parsing of a request's Ethernet frame and writing of its response's: Ethernet with up to two VLAN tags, IPv4 or IPv6, UDP.
 
 use headway_net::slot::LINK_BYTES;
 
@@ -14,10 +14,10 @@ const TYPE_IP4: [u8; 2] = [0x08, 0x00];
 const TYPE_IP6: [u8; 2] = [0x86, 0xdd];
 const TYPES_VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 const UDP: u8 = 17;
-/// Of responses.
+/// The hop limit of responses.
 const HOPS: u8 = 64;
 
-/// What of a request's frame its response needs, beside IP addresses and ports: the sender's Ethernet address and the VLAN tags.
+/// The fields of a request's frame that its response needs besides IP addresses and ports: the sender's Ethernet address and the VLAN tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReturnLink {
     /// The sender's address, the tags' bytes, the number of tags.
@@ -37,17 +37,17 @@ impl ReturnLink {
         Self { bytes }
     }
 
-    /// As a slot keeps it.
+    /// Encodes the link for a slot.
     pub(crate) fn bytes(self) -> [u8; LINK_BYTES] {
         self.bytes
     }
 
-    /// From a slot; a number of tags that cannot be is 2.
+    /// Decodes a slot's link. A number of tags above 2 becomes 2.
     pub(crate) fn of(bytes: [u8; LINK_BYTES]) -> Self {
         Self { bytes }
     }
 
-    /// Untagged, to this address.
+    /// A link to this address without tags.
     pub(crate) fn to(mac: MacAddress) -> Self {
         Self::new(&mac.0, &[])
     }
@@ -69,7 +69,7 @@ pub(crate) struct UdpEnd {
     pub(crate) port: u16,
 }
 
-/// A datagram that came in a frame.
+/// A received datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReceivedDatagram<'a> {
     pub(crate) from: UdpEnd,
@@ -78,10 +78,10 @@ pub(crate) struct ReceivedDatagram<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Reads a frame; `None` where it is no whole UDP datagram with right checksums, or its sender can get no answer.
+/// Parses a frame; `None` unless it is a whole UDP datagram with right checksums, from a sender that can get an answer.
 ///
-/// A device of the same machine may leave the UDP checksum to hardware that is not there. The field then has the sum of the pseudo-header alone, which is
-/// taken as right: nothing could have changed the packet on its way.
+/// A virtual device of this machine may leave the UDP checksum to offload hardware that does not exist. The field then has the sum of the pseudo-header
+/// alone. That passes as right, since such a packet has crossed no wire that could corrupt it.
 #[inline]
 pub(crate) fn parse(frame: &[u8]) -> Option<ReceivedDatagram<'_>> {
     let (ethernet, rest) = frame.split_at_checked(ETHERNET_BYTES)?;
@@ -96,7 +96,7 @@ pub(crate) fn parse(frame: &[u8]) -> Option<ReceivedDatagram<'_>> {
         kind = [tag[2], tag[3]];
         at += TAG_BYTES;
     }
-    // A tag is its type and its number; the type of what follows stands in the next one.
+    // A tag is its type and its number; the next one holds the type of the payload.
     let tags = &frame[ETHERNET_BYTES - 2..ETHERNET_BYTES - 2 + at];
     let link = ReturnLink::new(sender, tags);
     let packet = &rest[at..];
@@ -118,7 +118,7 @@ fn ip4(packet: &[u8], link: ReturnLink) -> Option<ReceivedDatagram<'_>> {
     }
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let segment = rest.get(..total.checked_sub(IP4_BYTES)?)?;
-    // None of 0.0.0.0/8, of loopback, of groups, or everybody.
+    // Excludes 0.0.0.0/8, loopback, multicast and broadcast.
     if matches!(header[12], 0 | 127 | 224..) {
         return None;
     }
@@ -150,7 +150,7 @@ fn ip6(packet: &[u8], link: ReturnLink) -> Option<ReceivedDatagram<'_>> {
     udp(segment, [from, to], addresses, link)
 }
 
-/// Reads the UDP header. The packet may be longer than its datagram, as frames are padded.
+/// Parses the UDP header. The packet may be longer than its datagram, since short frames are padded.
 fn udp(
     segment: &[u8],
     [from_ip, to_ip]: [[u8; 16]; 2],
@@ -165,7 +165,7 @@ fn udp(
     let pseudo = addresses.with_number(u16::from(UDP)).with_number(length);
     let check = [header[6], header[7]];
     let is_right = match check {
-        // Without one: for IPv4 only.
+        // Only IPv4 allows a datagram without a checksum.
         [0, 0] => unmapped(from_ip).is_some(),
         _ => check == pseudo.bytes() || pseudo.with(datagram).bytes() == [0xff, 0xff],
     };
@@ -197,7 +197,7 @@ pub(crate) struct ResponseFrame<'a> {
 }
 
 impl ResponseFrame<'_> {
-    /// Writes the frame, checksums and all; its length, or `None` where it does not fit.
+    /// Writes the frame with its checksums; returns its length, or `None` when it does not fit.
     #[inline]
     pub(crate) fn write(&self, to: &mut [u8]) -> Option<usize> {
         let tags = self.link.tags();
@@ -329,7 +329,7 @@ mod tests {
             };
             let mut bytes = vec![0; 2048];
             let length = answer.write(&mut bytes).unwrap();
-            // The same but for the swapped addresses, which sum up alike.
+            // The frames are equal except for the swapped addresses, whose sum is the same.
             prop_assert_eq!(length, request.len() - padding);
             prop_assert_eq!(&bytes[..6], &request[6..12]);
             prop_assert_eq!(&bytes[6..12], &request[..6]);
@@ -345,7 +345,7 @@ mod tests {
             let mut bytes = frame(is_ip4, 0, &payload);
             let from = ETHERNET_BYTES + if is_ip4 { 0 } else { 8 };
             let bit = bit.index((bytes.len() - from) * 8);
-            // The length decides what is summed up, and a checksum of 0 is none.
+            // The length decides which bytes are summed, and a checksum of 0 means none.
             let length_at = ETHERNET_BYTES + if is_ip4 { IP4_BYTES } else { IP6_BYTES } + 4;
             prop_assume!(!(length_at..length_at + 2).contains(&(from + bit / 8)));
             bytes[from + bit / 8] ^= 1 << (bit % 8);
@@ -360,7 +360,7 @@ mod tests {
             }
         }
 
-        /// Half-random frames reach further in.
+        /// Half-random frames pass the first checks.
         #[test]
         fn a_frame_cut_or_overwritten_is_read_without_panic(
             is_ip4 in any::<bool>(), tags in 0..3usize, cut in 0..200usize, at in 0..80usize, byte in any::<u8>(),
@@ -398,7 +398,7 @@ mod tests {
         let change = |at: usize, to: &[u8]| {
             let mut bytes = frame(true, 0, b"x");
             bytes[at..at + to.len()].copy_from_slice(to);
-            // Of no checksum, and a right header.
+            // A frame without a checksum, with a right header.
             bytes[40..42].fill(0);
             bytes[24..26].fill(0);
             let check = OnesSum::default().with(&bytes[14..34]).checksum();
@@ -414,7 +414,7 @@ mod tests {
         ] {
             assert!(!change(26, &source), "{source:?}");
         }
-        // From port 0, of a group's Ethernet address, a fragment, with options, no UDP.
+        // From port 0, from a multicast Ethernet address, a fragment, with options, not UDP.
         for (at, to) in [
             (34, &[0, 0][..]),
             (6, &[3]),
@@ -424,7 +424,7 @@ mod tests {
         ] {
             assert!(!change(at, to), "{at}");
         }
-        // Its own destination.
+        // A sender equal to the destination.
         let mut bytes = frame(true, 0, b"x");
         bytes[26..30].copy_from_slice(&[10, 0, 0, 2]);
         bytes[34..36].copy_from_slice(&7000u16.to_be_bytes());

@@ -1,8 +1,8 @@
-//! `AF_XDP`: packets of a device go to this process and come from it without the kernel's network stack.
+//! `AF_XDP`: this process receives and sends packets of a device without the kernel's network stack.
 //!
-//! An [XDP program](https://github.com/headway/headway/tree/main/crates/xsk/bpf/steer.bpf.c) chooses packets in the driver; they are copied
-//! into memory that kernel and process share, and taken from a ring there without a system call. Everything else goes on to the
-//! kernel. Attachment and sockets end with the process, however it ends.
+//! An [XDP program](https://github.com/headway/headway/tree/main/crates/xsk/bpf/steer.bpf.c) chooses packets in the driver. The kernel
+//! copies them into memory that it shares with the process, which takes them from a ring without a system call. All other packets go on to
+//! the kernel. Attachment and sockets end with the process, however it ends.
 //!
 //! | concern | file |
 //! |---|---|

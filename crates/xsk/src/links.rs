@@ -1,4 +1,4 @@
-//! How frames reach those who are sent to: senders by the way that their frame came, named hosts by an address that was looked up.
+//! The links by which frames reach their peers: senders by their own frame's way back, named hosts by an Ethernet address given for them.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::device::{MacAddress, NetDevice, mapped};
 use crate::frame::ReturnLink;
 
-/// A host that is sent to without having asked.
+/// A host to which the port sends first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkedHost {
     /// Its address.
     pub ip: IpAddr,
-    /// The Ethernet address of the host, or of the router before it.
+    /// The Ethernet address of the host, or of the router on the way.
     pub mac: MacAddress,
 }
 
@@ -24,31 +24,31 @@ pub struct HostLinks {
 }
 
 impl HostLinks {
-    /// From the port's next batch on these are its named hosts.
+    /// Replaces the port's named hosts from its next batch on.
     pub fn set(&self, hosts: Vec<LinkedHost>) {
         *self.hosts.lock().unwrap_or_else(PoisonError::into_inner) = hosts;
         self.generation.fetch_add(1, Ordering::Release);
     }
 }
 
-/// The link to a peer, and the address of this machine that frames to it bear.
+/// The link to a peer, and this machine's source address on that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PeerLink {
     pub(crate) link: ReturnLink,
     pub(crate) own_ip: [u8; 16],
 }
 
-/// Numbers of links.
+/// The number of slots for links.
 const LINKS: usize = 4096;
-/// Places at which a link may be.
+/// The number of slots at which a link may be.
 const WAYS: usize = 4;
 
-/// A port's own copy of its named hosts, and the links by which other senders' frames came, each with a number.
+/// A port's own copy of its named hosts, and numbered links back to other senders.
 ///
-/// A link's number is its place and the place's generation, so the number of a link that had to give way names no other one.
+/// A link's number is its slot and the slot's generation, so the number of an evicted link never names another one.
 #[derive(Debug)]
 pub(crate) struct LinkTable {
-    /// By address.
+    /// The hosts, sorted by address.
     hosts: Vec<HostEntry>,
     generation: u64,
     slots: Vec<LinkSlot>,
@@ -62,7 +62,7 @@ struct HostEntry {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct LinkSlot {
-    /// 0 where there is none.
+    /// 0 for an empty slot.
     generation: u16,
     link: PeerLink,
 }
@@ -76,7 +76,7 @@ impl LinkTable {
         }
     }
 
-    /// Takes over what was set since the last look. A host of a family that the device has no address of is left out.
+    /// Copies the named hosts if they changed. It skips hosts of a family in which the device has no address.
     #[inline]
     pub(crate) fn follow(&mut self, named: &HostLinks, device: &NetDevice) {
         let newest = named.generation.load(Ordering::Acquire);
@@ -108,7 +108,7 @@ impl LinkTable {
         Some(&self.hosts[found.ok()?].link)
     }
 
-    /// The number of the link to a sender: 0 for a named host, whose frames change nothing about how it is reached.
+    /// The number of the link to a sender; 0 for a named host, whose own frames leave its link unchanged.
     #[inline]
     pub(crate) fn number(&mut self, ip: [u8; 16], link: PeerLink) -> u32 {
         if self.host(ip).is_some() {
@@ -125,7 +125,7 @@ impl LinkTable {
                 return number(place, slot.generation);
             }
         }
-        // The oldest does not matter: the one in its first place gives way.
+        // Any link may be evicted; the one in the first slot is.
         let place = free.unwrap_or(first % LINKS);
         let slot = &mut self.slots[place];
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
@@ -188,7 +188,7 @@ mod tests {
         let first = table.number(ip, link(1));
         assert_ne!(first, 0);
         assert_eq!(table.number(ip, link(1)), first);
-        // Many more than there is room for.
+        // Many more senders than slots.
         let numbers: Vec<u32> = (2..20_000u32)
             .map(|one| table.number(ip, link(one)))
             .collect();

@@ -1,4 +1,4 @@
-//! Whole frames of a device: to and from hosts that live behind it, in this process or in others.
+//! Whole frames of a device, for hosts behind it that live in this process or in others.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use crate::socket::XskSocket;
 use crate::tx::FrameSender;
 use crate::umem::{FrameToken, RxRing};
 
-/// A host behind a device: frames to this Ethernet address, and ARP that asks for this IPv4 address, come to the [`XskPort`].
+/// A host behind a device. The [`XskPort`] receives frames to this Ethernet address, and ARP requests for this IPv4 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostAddress {
     /// The Ethernet address, another than the device's.
@@ -26,7 +26,7 @@ pub struct HostAddress {
     pub ip: Ipv4Addr,
 }
 
-/// A device of which one thread polls all queues. Frames for hosts [added](Self::add_host) come here, all else goes to the kernel.
+/// A device whose queues one thread polls. It receives frames for hosts [added](Self::add_host); all others go to the kernel.
 pub struct XskPort {
     receivers: Vec<PortReceiver>,
     sender: FrameSender,
@@ -46,7 +46,7 @@ impl XskPort {
     /// Opens the device and attaches the program.
     ///
     /// # Errors
-    /// [`XskError`], which says what to do.
+    /// [`XskError`], which names the remedy.
     pub fn open(device: &str) -> Result<Self, XskError> {
         let device = NetDevice::find(device)?;
         let failed = |source| XskError::System {
@@ -109,15 +109,15 @@ impl XskPort {
         self.mode == XdpMode::Driver
     }
 
-    /// From here on frames for this host come here.
+    /// Receives this host's frames from now on.
     ///
     /// # Errors
-    /// When there are more hosts than the program has room for: 256.
+    /// When the program's 256 places for hosts are taken.
     pub fn add_host(&mut self, host: HostAddress) -> Result<(), XskError> {
         self.program.add_host(host.mac, host.ip.octets())
     }
 
-    /// From here on frames for this host are the kernel's again.
+    /// Leaves this host's frames to the kernel from now on.
     pub fn remove_host(&mut self, host: HostAddress) {
         self.program.remove_host(host.mac, host.ip.octets());
     }
@@ -144,32 +144,32 @@ impl XskPort {
         received
     }
 
-    /// Writes a frame, which leaves with the next [`flush`](Self::flush): `write` fills it and says how long it is.
+    /// Writes a frame, which leaves with the next [`flush`](Self::flush): `write` fills it and returns its length.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where no frame is free; [`io::ErrorKind::InvalidInput`] where `write` gives up.
+    /// [`io::ErrorKind::WouldBlock`] when no frame is free; [`io::ErrorKind::InvalidInput`] when `write` gives up.
     #[inline]
     pub fn send(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> io::Result<()> {
         self.sender.push(write)
     }
 
-    /// Has the kernel send what was written: one system call for some dozens of frames.
+    /// Makes the kernel send the written frames: one system call for some dozens of frames.
     ///
     /// # Errors
-    /// When the device is down, or the kernel has no memory; what it left goes with a later call.
+    /// When the device is down, or the kernel has no memory. A later call sends the frames left.
     #[inline]
     pub fn flush(&mut self) -> io::Result<()> {
         self.sender.flush()
     }
 
-    /// Frames lost since there was no room for them.
+    /// Frames lost for lack of room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let sockets = self.receivers.iter();
         sockets.map(|receiver| receiver.socket.dropped()).sum()
     }
 
-    /// Blocks until a frame waits, `other` is readable, or the time is over.
+    /// Blocks until a frame waits, `other` is readable, or the timeout passed.
     pub fn wait(&self, other: Option<BorrowedFd<'_>>, timeout_ns: u64) {
         let sockets = self.receivers.iter();
         let sockets = sockets.map(|receiver| receiver.socket.fd());
@@ -178,7 +178,7 @@ impl XskPort {
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect();
         let timeout = TimeSpec::from(std::time::Duration::from_nanos(timeout_ns));
-        // An interrupted call is an early return.
+        // An interrupted call counts as an early return.
         let _ = ppoll(&mut fds, Some(timeout), None);
     }
 }

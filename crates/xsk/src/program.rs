@@ -1,4 +1,4 @@
-//! The XDP program that steers, loaded and attached.
+//! The steering XDP program, loaded and attached.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,24 +13,24 @@ use crate::error::XskError;
 
 const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"));
 
-/// The object, in half a second.
+/// Compiles the object, in half a second.
 pub(crate) fn compile() -> Result<Vec<u8>, ObjectError> {
     let [object] = Compiler::find()?.compile(&[SOURCE], ["steer.bpf"])?;
     Ok(object)
 }
 
-/// How the program chooses among sockets.
+/// The program's rule for choosing a socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SteerConfig {
-    /// Of each of the device's queues.
+    /// Sockets per queue of the device.
     pub(crate) sockets: u32,
-    /// The UDP port served, if one is.
+    /// The served UDP port, if there is one.
     pub(crate) port: Option<u16>,
     pub(crate) steering: Steering,
 }
 
 impl SteerConfig {
-    /// `struct steer_config` of the program.
+    /// Mirrors `struct steer_config` of the program.
     fn bytes(self, mac: MacAddress) -> [u8; 16] {
         let (how, byte) = match self.steering {
             Steering::Flow => (0, 0),
@@ -46,7 +46,7 @@ impl SteerConfig {
     }
 }
 
-/// The loaded program. Attachment and maps end with it, and with the process however that ends.
+/// The loaded program. Attachment and maps end when it is dropped, and with the process however that ends.
 pub(crate) struct SteerProgram {
     program: Ebpf,
     sockets: XskMap<MapData>,
@@ -79,7 +79,7 @@ impl SteerProgram {
         })
     }
 
-    /// Gives the packets of a place to a socket.
+    /// Gives the packets of a queue and number to a socket.
     pub(crate) fn set_socket(&mut self, place: u32, fd: BorrowedFd<'_>) -> Result<(), XskError> {
         let set = self.sockets.set(place, fd, 0);
         set.map_err(|source| XskError::Map {
@@ -88,7 +88,7 @@ impl SteerProgram {
         })
     }
 
-    /// Takes the packets of a host behind the device, too.
+    /// Also takes the packets of a host behind the device.
     pub(crate) fn add_host(&mut self, mac: MacAddress, ip: [u8; 4]) -> Result<(), XskError> {
         insert(&mut self.host_macs, mac_key(mac), "hosts")?;
         insert(&mut self.host_ips, ip, "hosts")
@@ -96,12 +96,12 @@ impl SteerProgram {
 
     /// Leaves the packets of that host to the kernel again.
     pub(crate) fn remove_host(&mut self, mac: MacAddress, ip: [u8; 4]) {
-        // It may be gone: then there is nothing to remove.
+        // An error means that the entry is gone already.
         let _ = self.host_macs.remove(&mac_key(mac));
         let _ = self.host_ips.remove(&ip);
     }
 
-    /// Gives the device's packets to the program: in the driver, or where that has no room for it, behind it. Says which.
+    /// Attaches the program in the driver, or behind the driver if that lacks support. Returns which.
     pub(crate) fn attach(&mut self, device: &NetDevice) -> Result<XdpMode, XskError> {
         let mut refused = None;
         for mode in [XdpMode::Driver, XdpMode::Skb] {

@@ -9,7 +9,7 @@ use crate::error::XskError;
 use crate::socket::{FrameRingSizes, RingSizes, SocketRings, XskSocket};
 use crate::umem::{CompletionRing, FrameToken, Umem};
 
-/// Frames for arrivals of all queues together, and the least of one.
+/// Frames for arrivals: of all queues together, and the least of one queue.
 const ARRIVAL_FRAMES: u32 = 4096;
 pub(crate) const MOST_ARRIVALS: usize = ARRIVAL_FRAMES as usize;
 const LEAST_ARRIVAL_FRAMES: u32 = 512;
@@ -18,20 +18,20 @@ const FRAMES_OF_SENDER: u32 = 128;
 /// Frames that a sender takes at once from those of its queue.
 const TAKEN_AT_ONCE: usize = 32;
 
-/// Bytes that the kernel leaves before a packet in its frame.
+/// The headroom that the kernel leaves before a packet in its frame, in bytes.
 const HEADROOM: u32 = 256;
 const SMALL_FRAME: usize = 2048;
-/// Frames are no larger: a page.
+/// The largest frame: a page.
 const LARGE_FRAME: usize = 4096;
 /// Ethernet header and two VLAN tags.
 const LINK_HEADER: u32 = 22;
 
-/// What the sockets of a queue share. The locks are held for some nanoseconds: receivers try theirs, senders take theirs
+/// The shared state of a queue's sockets. The locks are held for some nanoseconds: receivers try theirs, senders take theirs
 /// once in [`TAKEN_AT_ONCE`] packets.
 #[derive(Debug)]
 pub(crate) struct DeviceQueue {
     umem: Arc<Umem>,
-    /// Hands frames to the kernel, for packets to come.
+    /// The ring that hands frames to the kernel, for arrivals.
     fill: Mutex<ProducerRing<1>>,
     sent: Mutex<SentFrames>,
 }
@@ -48,7 +48,7 @@ impl DeviceQueue {
         &self.umem
     }
 
-    /// Hands frames to the kernel, unless another thread is doing so: then they stay for the next time.
+    /// Hands frames to the kernel. While another thread does so, it keeps them for the next call.
     #[inline]
     pub(crate) fn try_refill(&self, frames: &mut Vec<FrameToken>) {
         if frames.is_empty() {
@@ -68,7 +68,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Takes frames for departures, a few at once; none where all are under way.
+    /// Takes a few frames for departures; none when all are under way.
     pub(crate) fn take(&self, to: &mut Vec<FrameToken>) {
         let mut sent = locked(&self.sent);
         let SentFrames { completion, free } = &mut *sent;
@@ -78,8 +78,8 @@ impl DeviceQueue {
     }
 }
 
-/// Entries of the fill ring of a queue with so many frames, twice as many: the kernel hands arrivals over before it says that it took their
-/// entries (`xsk_flush`), so a frame may come back while its old entry still stands.
+/// The entries of a fill ring: two per frame. The kernel hands an arrival over before it frees the fill entry (`xsk_flush`), so a frame may
+/// come back while its old entry is still in the ring.
 fn fill_entries(arrivals: u32) -> u32 {
     2 * arrivals
 }
@@ -116,12 +116,12 @@ pub(crate) struct SendEnd {
 /// All sockets on a device.
 #[derive(Debug)]
 pub(crate) struct DeviceSockets {
-    /// By receiver, then by the device's queue.
+    /// Indexed by receiver, then by the device's queue.
     pub(crate) receivers: Vec<Vec<ReceiveEnd>>,
     pub(crate) senders: Vec<SendEnd>,
 }
 
-/// Opens sockets: for each receiver one on every queue of the device, for each sender one, on the queues in turn.
+/// Opens sockets: each receiver gets one on every queue of the device, each sender one on a queue, round-robin.
 pub(crate) fn open(
     device: &NetDevice,
     receivers: usize,

@@ -1,4 +1,4 @@
-//! A UDP port of a device, kept from everybody else.
+//! The reservation of a device's UDP port.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -12,9 +12,9 @@ use nix::sys::socket::{
 use crate::device::NetDevice;
 use crate::error::XskError;
 
-/// A socket of the kernel's on the device's port.
+/// A kernel socket on the device's port.
 pub(crate) fn reserve(device: &NetDevice, port: u16) -> Result<OwnedFd, XskError> {
-    // Of both families where there are both.
+    // Covers both families if the kernel has both.
     match reserve_of(device, "[::]:0", port) {
         Err(XskError::System { .. }) => reserve_of(device, "0.0.0.0:0", port),
         result => result,
@@ -47,7 +47,7 @@ fn reserve_of(device: &NetDevice, any: &str, port: u16) -> Result<OwnedFd, XskEr
     let fd = socket(family, SockType::Datagram, flags, None).map_err(failed("socket"))?;
     setsockopt(&fd, sockopt::BindToDevice, &device.name.clone().into())
         .map_err(failed("SO_BINDTODEVICE"))?;
-    // What the program leaves to the kernel for this port, such as fragments, is for nobody.
+    // Discards the packets that the program leaves to the kernel for this port, such as fragments.
     setsockopt(&fd, sockopt::RcvBuf, &0).map_err(failed("SO_RCVBUF"))?;
     bind(fd.as_raw_fd(), &SockaddrStorage::from(address)).map_err(failed("bind"))?;
     Ok(fd)

@@ -23,12 +23,12 @@ use crate::umem::{FrameToken, RxRing};
 pub struct XskRx {
     sockets: Vec<RxSocket>,
     waker: Waker,
-    /// Readable while a packet waits at any of the sockets.
+    /// An epoll descriptor that is readable while a packet waits at any of the sockets.
     readable: Epoll,
     clock: Clock,
-    /// Datagrams that cannot be answered, or with a wrong checksum.
+    /// Datagrams with a wrong checksum, or from a sender without a return path.
     rejected: AtomicU64,
-    /// The attachment, which ends with the last receive queue.
+    /// The attachment, which the last receive queue ends.
     _program: Arc<AttachedProgram>,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Debug for AttachedProgram {
 
 #[derive(Debug)]
 struct RxSocket {
-    /// For one thread at a time; the others find nothing then.
+    /// Locked by one thread at a time; a poll by another thread finds nothing meanwhile.
     state: Mutex<RxState>,
     socket: XskSocket,
     queue: Arc<DeviceQueue>,
@@ -106,7 +106,7 @@ impl XskRx {
             socket.queue.try_refill(done);
             return 0;
         }
-        // One reading serves all: what they waited for before shows at the client only.
+        // One clock reading serves the batch; earlier waiting shows only in the client's latency.
         let arrived_ns = self.clock.now_ns();
         let mut received = 0;
         while received < max {
@@ -188,14 +188,14 @@ impl Rx for XskRx {
     fn backlog_hint(&self) -> usize {
         let waiting = self.sockets.iter().map(|socket| match socket.try_state() {
             Some(mut state) => state.ring.waiting(u32::MAX / 2) as usize,
-            // Somebody is taking some.
+            // Another thread is taking packets.
             None => 1,
         });
         waiting.sum()
     }
 
     fn wait(&self, timeout_ns: u64) {
-        // Frames that could not be handed back would be missing while nobody polls.
+        // Hands frames back now, since the kernel would lack them until the next poll.
         for socket in &self.sockets {
             if let Some(mut state) = socket.try_state() {
                 socket.queue.refill(&mut state.done);

@@ -17,27 +17,27 @@ use crate::error::XskError;
 use crate::system;
 use crate::umem::{CompletionRing, RxRing, Umem};
 
-/// How long a queue that was in use a moment ago is asked for again: the kernel lets go of a closed socket's queue a little later.
+/// The time to retry a busy queue, since the kernel frees a closed socket's queue a little later.
 const REBIND_PATIENCE: Duration = Duration::from_secs(2);
 const REBIND_PAUSE: Duration = Duration::from_millis(10);
 
-/// Entries of a socket's rings; a ring of none is not made.
+/// Entries of a socket's rings. A size of 0 makes no ring.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RingSizes {
     pub(crate) rx: u32,
     pub(crate) tx: u32,
-    /// Of the fill ring and of the completion ring: the first socket of a queue has them for all sockets of that queue.
+    /// Entries of the fill ring and of the completion ring, which a queue's first socket holds for all of its sockets.
     pub(crate) frames: Option<FrameRingSizes>,
 }
 
-/// Entries of the rings by which frames are handed to the kernel and come back.
+/// Entries of the rings that hand frames to the kernel and bring them back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameRingSizes {
     pub(crate) fill: u32,
     pub(crate) completion: u32,
 }
 
-/// A bound socket: keep it as long as its rings are used.
+/// A bound socket. It must outlive the use of its rings.
 #[derive(Debug)]
 pub(crate) struct XskSocket {
     fd: OwnedFd,
@@ -53,7 +53,7 @@ pub(crate) struct SocketRings {
 }
 
 impl XskSocket {
-    /// A socket on a queue of the device. The first of a memory registers it; the others name the first.
+    /// Opens a socket on a queue of the device. A memory's first socket registers the memory; later ones name the first.
     pub(crate) fn open(
         device: &NetDevice,
         queue: u32,
@@ -80,8 +80,8 @@ impl XskSocket {
         self.fd.as_fd()
     }
 
-    /// Has the kernel send what waits in the socket's ring, all of it. What it refuses for good is an error; the rest goes with a
-    /// later call.
+    /// Makes the kernel send all frames in the socket's ring. A permanent refusal is an error; after a temporary one a later call
+    /// sends the rest.
     #[inline]
     pub(crate) fn flush(&self, tx: &ProducerRing<2>) -> io::Result<()> {
         /// The kernel sends 32 packets a call, and fewer where it lacks memory for a moment.
@@ -101,7 +101,7 @@ impl XskSocket {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Packets lost since the socket was opened, since there was no room for them.
+    /// Packets lost for lack of room, since the socket was opened.
     pub(crate) fn dropped(&self) -> u64 {
         system::dropped(self.fd()).unwrap_or(0)
     }

@@ -1,9 +1,9 @@
-//! What this machine lacks for `AF_XDP`.
+//! A check of this machine for `AF_XDP`.
 
 use crate::program::compile;
 use crate::system::xdp_socket;
 
-/// What is missing for `AF_XDP` here, each in a sentence with its remedy; nothing when the program compiles and there are such sockets.
+/// The missing prerequisites of `AF_XDP`, each in a sentence with its remedy. Empty when the program compiles and the kernel has such sockets.
 #[must_use]
 pub fn missing() -> Vec<String> {
     let mut missing = headway_bpf::missing();

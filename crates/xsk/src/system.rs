@@ -17,11 +17,11 @@ pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and no other value owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets an option of an `AF_XDP` socket; `T` is what the kernel reads for it.
+/// Sets an option of an `AF_XDP` socket; `T` is the type that the kernel reads for it.
 fn set<T>(fd: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
     let (at, bytes) = (
         (&raw const *value).cast::<c_void>(),
@@ -33,7 +33,7 @@ fn set<T>(fd: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
 
 /// Registers packet memory with the socket.
 pub(crate) fn register_umem(fd: BorrowedFd<'_>, at: u64, len: u64, frame: u32) -> io::Result<()> {
-    // As of Linux 4.18; the fields that came later are 0.
+    // The struct of Linux 4.18; later fields are 0.
     #[repr(C)]
     struct UmemRegistration {
         addr: u64,
@@ -54,12 +54,12 @@ pub(crate) fn register_umem(fd: BorrowedFd<'_>, at: u64, len: u64, frame: u32) -
     set(fd, libc::XDP_UMEM_REG, &registration)
 }
 
-/// Gives the socket a ring of that kind with so many entries.
+/// Gives the socket a ring of that kind with this many entries.
 pub(crate) fn make_ring(fd: BorrowedFd<'_>, option: c_int, entries: u32) -> io::Result<()> {
     set(fd, option, &entries)
 }
 
-/// Where the parts of the socket's rings lie in their mappings.
+/// The offsets of the socket's rings in their mappings.
 pub(crate) fn ring_offsets(fd: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: integers, for which zeros are values.
     let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
@@ -67,12 +67,12 @@ pub(crate) fn ring_offsets(fd: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offs
     Ok(offsets)
 }
 
-/// Packets that the kernel had no room for in the socket's rings, or in packet memory.
+/// Packets lost because the socket's rings or the packet memory were full.
 pub(crate) fn dropped(fd: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: integers, for which zeros are values.
     let mut counts: libc::xdp_statistics = unsafe { std::mem::zeroed() };
     get(fd, libc::XDP_STATISTICS, &mut counts)?;
-    // Those that found no frame are among the first.
+    // The first count includes packets that found no frame.
     Ok(counts.rx_dropped + counts.rx_ring_full)
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn bind(
 ) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
-        // A socket that shares has the flags of the first.
+        // A sharing socket inherits the flags of the first.
         sxdp_flags: match shared_with {
             None => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
             Some(_) => libc::XDP_SHARED_UMEM,
@@ -106,7 +106,7 @@ pub(crate) fn bind(
     checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), bytes) })
 }
 
-/// Has the kernel send what waits in the socket's ring.
+/// Makes the kernel send the frames in the socket's ring.
 #[inline]
 pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no bytes are read.
@@ -126,7 +126,7 @@ pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The most that a device's packets carry, without the Ethernet header.
+/// The device's MTU, which excludes the Ethernet header.
 pub(crate) fn mtu(device: &str) -> io::Result<u32> {
     let mut request = request_of(device);
     control(libc::SIOCGIFMTU, &mut request)?;
@@ -135,7 +135,7 @@ pub(crate) fn mtu(device: &str) -> io::Result<u32> {
     Ok(u32::try_from(mtu).unwrap_or(0))
 }
 
-/// A device's receive queues; 1 where its driver does not tell.
+/// A device's number of receive queues; 1 when its driver does not report it.
 pub(crate) fn receive_queues(device: &str) -> u32 {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
@@ -178,9 +178,9 @@ fn control(number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and no other value owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: the kernel reads and writes a request of this type, and what it points to, which both live through the call.
+    // SAFETY: the kernel reads and writes a request of this type and the value that it points to, which both live through the call.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), number, &raw mut *request) })
 }
 

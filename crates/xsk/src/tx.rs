@@ -17,7 +17,7 @@ use crate::umem::FrameToken;
 /// Calls after which a sender that finds no frame gives up.
 const PATIENCE: usize = 64;
 
-/// One thread's way out: a socket of its own. Sending is one system call, which copies the frame; so is sending a burst.
+/// One thread's sending end: a socket of its own. One system call sends a frame or a burst, and copies them.
 #[derive(Debug)]
 pub struct XskTx {
     sender: FrameSender,
@@ -44,7 +44,7 @@ impl FrameSender {
         })
     }
 
-    /// Writes a frame into the ring; it leaves with the next [`flush`](Self::flush). `write` says how long it is, or that it does not fit.
+    /// Writes a frame into the ring; it leaves with the next [`flush`](Self::flush). `write` returns its length, or `None` when it does not fit.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -68,14 +68,14 @@ impl FrameSender {
         Ok(())
     }
 
-    /// Has the kernel send what was written.
+    /// Makes the kernel send the written frames.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.ring.publish();
         self.socket.flush(&self.ring)
     }
 
-    /// A frame to write to. Those that were sent come back soon after the call that sends.
+    /// A frame to write to. Sent frames come back soon after the sending call.
     #[inline]
     fn frame(&mut self) -> Option<FrameToken> {
         for _ in 0..PATIENCE {
@@ -139,7 +139,7 @@ impl Tx for XskTx {
                 Err(_) => {}
             }
         }
-        // What stays in the ring leaves with the next response.
+        // Frames left in the ring leave with the next response.
         let _ = self.sender.flush();
         sent
     }

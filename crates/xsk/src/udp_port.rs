@@ -1,4 +1,4 @@
-//! UDP to a port of a device and from it, for one thread, which may also send to hosts that have not asked.
+//! UDP on a device's port, for one thread, which may also send first to named hosts.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,13 +22,13 @@ use crate::socket::XskSocket;
 use crate::tx::FrameSender;
 use crate::umem::{FrameToken, ReceivedFrame, RxRing};
 
-/// Packets that are taken from a queue at once.
+/// The most packets taken from a queue at once.
 const BATCH: usize = 64;
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct PortDatagram<'a> {
-    /// Its sender. The scope is the link by which it is reached: 0 for a host of [`HostLinks`].
+    /// Its sender. The scope is the number of the link back to it: 0 for a host of [`HostLinks`].
     pub from: Peer,
     /// Its payload.
     pub bytes: &'a [u8],
@@ -41,10 +41,10 @@ pub struct XskUdpPort {
     named: Arc<HostLinks>,
     readable: Epoll,
     waker: Arc<Waker>,
-    /// Datagrams that cannot be answered, or with a wrong checksum.
+    /// Datagrams with a wrong checksum, or from a sender without a return path.
     rejected: u64,
     address: SocketAddr,
-    /// The attachment ends with the port.
+    /// The attachment, which the port's drop ends.
     _program: AttachedProgram,
 }
 
@@ -71,7 +71,7 @@ impl XskUdpPort {
     /// Takes the port, opens the sockets and attaches the program; port 0 lets the system choose.
     ///
     /// # Errors
-    /// [`XskError`], which says what to do.
+    /// [`XskError`], which names the remedy.
     pub fn open(device: &str, port: u16) -> Result<Self, XskError> {
         let device = NetDevice::find_reachable(device)?;
         let failed = |source| XskError::System {
@@ -130,31 +130,31 @@ impl XskUdpPort {
         })
     }
 
-    /// An address at which the port is asked: the device's first one of IPv4, or its first.
+    /// An address for the port's clients: the device's first IPv4 address, or else its first address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The number by which the kernel knows the device.
+    /// The kernel's number of the device.
     #[must_use]
     pub fn ifindex(&self) -> u32 {
         self.sender.device.ifindex
     }
 
-    /// Whether the device has an address that packets to this one can bear.
+    /// Whether the device has a source address for packets to this one.
     #[must_use]
     pub fn has_address_towards(&self, host: IpAddr) -> bool {
         self.sender.device.address_towards(host).is_some()
     }
 
-    /// The hosts that the port sends to unasked, none at first. Any thread may set them.
+    /// The hosts to which the port sends first, none at the start. Any thread may set them.
     #[must_use]
     pub fn named_hosts(&self) -> Arc<HostLinks> {
         Arc::clone(&self.named)
     }
 
-    /// Takes a batch of the packets that wait, in place of the last one; how many. No system call.
+    /// Receives a batch of waiting packets in place of the last batch; returns their number. No system call.
     #[inline]
     pub fn receive(&mut self) -> usize {
         self.sender.links.follow(&self.named, &self.sender.device);
@@ -173,7 +173,7 @@ impl XskUdpPort {
         received
     }
 
-    /// Hands each datagram of the batch to `take`, with the way out; then the kernel gets the batch's memory back.
+    /// Hands each datagram of the batch to `take`, with the sending end; then the kernel gets the batch's memory back.
     #[inline]
     pub fn each(&mut self, mut take: impl FnMut(PortDatagram<'_>, &mut XskUdpSender)) {
         for receiver in &mut self.receivers {
@@ -203,29 +203,29 @@ impl XskUdpPort {
         }
     }
 
-    /// The way out.
+    /// The sending end.
     pub fn sender(&mut self) -> &mut XskUdpSender {
         &mut self.sender
     }
 
-    /// Blocks until a packet waits, the waker is used, or the time is over; may return early.
+    /// Blocks until a packet waits, the waker is used, or the timeout passed; may return early.
     pub fn wait(&self, timeout_ns: u64) {
         self.waker.wait(Some(self.readable.0.as_fd()), timeout_ns);
     }
 
-    /// What ends [`wait`](Self::wait) from another thread.
+    /// The waker with which another thread ends [`wait`](Self::wait).
     #[must_use]
     pub fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
     }
 
-    /// Datagrams that were not sent: the link to the peer is not known any more, or there was no room.
+    /// Datagrams not sent: the link to the peer was evicted, or there was no room.
     #[must_use]
     pub fn unsent(&self) -> u64 {
         self.sender.unsent
     }
 
-    /// Datagrams lost: there was no room for them, they cannot be answered, or their checksum is wrong.
+    /// Datagrams lost: no room, no return path to the sender, or a wrong checksum.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let sockets = self.receivers.iter();
@@ -235,7 +235,7 @@ impl XskUdpPort {
 }
 
 impl XskUdpSender {
-    /// Writes a datagram of two parts to a peer that sent something, or to a named host. It leaves with the next [`flush`](Self::flush).
+    /// Writes a datagram of two parts to an earlier sender or a named host. It leaves with the next [`flush`](Self::flush).
     #[inline]
     pub fn send(&mut self, to: Peer, payload: [&[u8]; 2]) {
         let Some(link) = self.links.link(to.ip(), to.scope()) else {
@@ -261,13 +261,13 @@ impl XskUdpSender {
         }
     }
 
-    /// Has the kernel send what was written: one system call for some dozens of frames.
+    /// Makes the kernel send the written datagrams: one system call for some dozens of frames.
     #[inline]
     pub fn flush(&mut self) {
         if self.written == 0 {
             return;
         }
-        // What the kernel leaves in the ring goes with a later call.
+        // A later call sends the frames that the kernel leaves in the ring.
         if self.sender.flush().is_ok() {
             self.written = 0;
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use headway_rings::mapping::SharedMapping;
 use headway_rings::ring::{ConsumerRing, PacketDescriptor};
 
-/// The right to one frame: neither copied nor cloned. Dropping it loses the frame.
+/// The right to one frame, which cannot be copied or cloned. Dropping it loses the frame.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a dropped token loses its frame"]
 pub(crate) struct FrameToken {
@@ -103,7 +103,7 @@ impl Umem {
     }
 }
 
-/// A packet that came: its frame, and where in the frame it lies.
+/// A received packet: its frame, and its range within the frame.
 #[derive(Debug)]
 pub(crate) struct ReceivedFrame {
     pub(crate) token: FrameToken,
@@ -130,7 +130,7 @@ pub(crate) struct RxRing {
 }
 
 impl RxRing {
-    /// The ring, with the memory that its packets lie in.
+    /// The ring, with the memory of its packets.
     ///
     /// # Safety
     /// The kernel writes the ring, for a socket of this memory, of which there is one such ring.
@@ -138,7 +138,7 @@ impl RxRing {
         Self { ring, umem }
     }
 
-    /// Packets that wait; 0 only if none does.
+    /// The number of waiting packets; 0 only if there are none.
     #[inline]
     pub(crate) fn waiting(&mut self, wanted: u32) -> u32 {
         self.ring.waiting(wanted).unwrap_or(0)
@@ -165,7 +165,7 @@ impl RxRing {
     }
 }
 
-/// The ring by which frames come back that were sent.
+/// The ring that brings sent frames back.
 #[derive(Debug)]
 pub(crate) struct CompletionRing {
     ring: ConsumerRing<1>,
@@ -173,7 +173,7 @@ pub(crate) struct CompletionRing {
 }
 
 impl CompletionRing {
-    /// The ring, with the memory that its frames are of.
+    /// The ring, with the memory of its frames.
     ///
     /// # Safety
     /// The kernel writes the ring, for sockets of this memory, of which there is one such ring.
@@ -181,7 +181,7 @@ impl CompletionRing {
         Self { ring, umem }
     }
 
-    /// Appends the frames that were sent.
+    /// Appends the sent frames.
     #[inline]
     pub(crate) fn drain(&mut self, to: &mut Vec<FrameToken>) {
         while let Some([address]) = self.ring.pop() {

@@ -1,4 +1,4 @@
-//! `AF_XDP` on real devices: two network namespaces tied by a veth pair. As root; elsewhere the tests say why they are skipped.
+//! `AF_XDP` on real devices: two network namespaces tied by a veth pair. They need root; otherwise the tests print why they are skipped.
 
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 const PORT: u16 = 7000;
 
-/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
-/// Tests take turns: each spins, and beside others a datagram may wait longer than its sender.
+/// Runs a test in a thread, and so in namespaces that end with it; prints the reason where that is
+/// impossible. Tests run one at a time: each spins, and beside others a datagram may wait longer than
+/// its sender's timeout.
 fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,8 +44,8 @@ fn cannot() -> Option<String> {
     needs.or_else(|| (!lacking.is_empty()).then(|| lacking.join("; ")))
 }
 
-/// This thread's side: device `p2` with addresses of both families; the client, host 2, has `e0`. Its checksums are left to hardware
-/// that is not there, unless `offload` is off.
+/// This thread's side: device `p2` with addresses of both families; the client, host 2, has `e0`. Its checksums are left to missing
+/// offload hardware, unless `offload` is off.
 fn wire(client: &Host<impl Send + 'static>) {
     let device = client.wire();
     assert_eq!(device, "p2");
@@ -90,7 +91,7 @@ impl Served {
         }
     }
 
-    /// Takes what waits at one queue and sends it back, with the queue's number as its last byte.
+    /// Echoes the packets of one queue, with the queue's number as the last byte.
     fn echo(&mut self, queue: usize, out: &mut Vec<SlotId>) -> usize {
         let received = self.rxs[queue].poll(0, &mut (), &self.pool, &mut self.free, out, 64);
         for mut slot in out.drain(..) {
@@ -107,7 +108,7 @@ impl Served {
         received
     }
 
-    /// Echoes until told to stop; how many came to each queue.
+    /// Echoes until stopped; returns each queue's number of requests.
     fn echo_until(&mut self, stop: &AtomicBool) -> Vec<usize> {
         let mut out = Vec::with_capacity(64);
         let mut counts = vec![0; self.rxs.len()];
@@ -126,12 +127,12 @@ impl Served {
     }
 }
 
-/// Echoes while this runs; how many came to each queue, and what the run returned.
+/// Echoes while the closure runs; returns each queue's number of requests, and the closure's result.
 fn echo_while<T>(served: &mut Served, run: impl FnOnce() -> T) -> (Vec<usize>, T) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let echoing = scope.spawn(|| served.echo_until(&stop));
-        // Whoever echoes is told to stop however the run ends.
+        // Stops the echoing threads however the closure ends.
         let ended = catch_unwind(AssertUnwindSafe(run));
         stop.store(true, Ordering::Relaxed);
         let counts = echoing.join().expect("the server");
@@ -142,7 +143,7 @@ fn echo_while<T>(served: &mut Served, run: impl FnOnce() -> T) -> (Vec<usize>, T
     })
 }
 
-/// The next datagram, also where the system interrupted the wait.
+/// Receives the next datagram, and repeats a wait that the system interrupted.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
     loop {
         match socket.recv_from(buffer) {
@@ -177,7 +178,7 @@ fn ask(to: SocketAddr, sockets: usize, requests: usize, length: usize) -> Vec<Ha
         .collect()
 }
 
-/// The kernel answers for itself that nobody listens there.
+/// The kernel itself answers that no socket listens there.
 fn assert_refused(to: &str) {
     let to = to.parse().expect("an address");
     let refused = TcpStream::connect_timeout(&to, Duration::from_secs(5));
@@ -197,7 +198,7 @@ fn datagrams_of_both_families_come_and_go_and_the_rest_is_the_kernels() {
                     ask(to, 2, 20, length);
                 }
             }
-            // The kernel's own: ARP, TCP, another port.
+            // Packets of the kernel: ARP, TCP, another port.
             assert_refused("10.77.0.1:7000");
             let to: SocketAddr = "10.77.0.1:7001".parse().expect("an address");
             let other = UdpSocket::bind("0.0.0.0:0").expect("a socket");
@@ -251,7 +252,7 @@ fn a_byte_of_the_request_or_chance_chooses_the_socket() {
         enter_namespace();
         let client = Host::start(2, || {
             let to = "10.77.0.1:7000".parse().expect("an address");
-            // The first byte counts up, so it goes round.
+            // The first byte counts up, so the choice goes round.
             ask(to, 1, 90, 32)
         });
         wire(&client);
@@ -294,7 +295,7 @@ fn a_burst_beyond_the_frames_is_counted_and_the_server_goes_on() {
         wire(&client);
         let mut served = Served::open(1, Steering::Flow);
         client.begin();
-        // Nobody polls while the burst comes.
+        // No thread polls during the burst.
         std::thread::sleep(Duration::from_millis(200));
         let (counts, ()) = echo_while(&mut served, || client.end());
         let received = counts[0];
@@ -376,7 +377,7 @@ fn what_is_refused_says_what_to_do_and_leaves_nothing_behind() {
             assert!(begun.elapsed() < Duration::from_secs(10));
             std::thread::sleep(Duration::from_millis(5));
         }
-        // At once: the kernel may still hold the queue for a moment.
+        // Reopened at once, since the kernel may still hold the queue for a moment.
         let again = XskDatapath::open(config(PORT, Steering::Flow)).expect("AF_XDP");
         drop(again.split(2, 3).expect("sockets"));
         client.begin();
@@ -393,12 +394,12 @@ fn frames_for_hosts_behind_the_device_come_to_its_port() {
             ip: [10, 77, 0, 9].into(),
         };
         let client = Host::start(2, || {
-            // Answered by whoever is behind the device; the other by the kernel.
+            // The host behind the device answers this one; the kernel answers the other.
             assert_refused("10.77.0.1:7000");
             shell("ip neigh add 10.77.0.8 lladdr 02:00:00:00:09:09 dev e0");
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             socket.send_to(b"to the host", "10.77.0.8:9").expect("sent");
-            // Its sender asks by ARP first, and is told.
+            // The sender asks by ARP first, and gets an answer.
             let begun = Instant::now();
             while !shell("ip neigh show 10.77.0.9").contains("02:00:00:00:09:09") {
                 socket.send_to(b"who are you", "10.77.0.9:9").expect("sent");

@@ -1,8 +1,8 @@
 //! The words that probes touch: version 1 of the contract with the compiler pass and with C code.
 //!
 //! Two thread-local objects of 64 bytes, each on a cache line of its own, and the functions that probes call. Probes find the objects by
-//! `symbol@gottpoff(%rip)`, in an executable by `symbol@tpoff`; nothing may keep an address in them over a call that can yield, since a
-//! fiber may go on in another thread.
+//! `symbol@gottpoff(%rip)`, in an executable by `symbol@tpoff`; no code may keep an address in them over a call that can yield, since a
+//! fiber may resume in another thread.
 
 pub(crate) mod words;
 

@@ -29,11 +29,12 @@ pub(crate) const MET_OFFSET: usize = 56;
 
 /// In [`__headway_self`]: `u64`, the TSC reading from which a self-timed thread yields.
 pub const DEADLINE_OFFSET: usize = 0;
-/// In [`__headway_self`]: `u32`, how many no-preempt sections are open.
+/// In [`__headway_self`]: `u32`, the number of open no-preempt sections.
 pub const NO_PREEMPT_OFFSET: usize = 8;
 /// In [`__headway_self`]: `u32`, not 0 when the fiber must yield at the end of its section.
 pub const DEFERRED_OFFSET: usize = 12;
-/// In [`__headway_self`]: `i64`, from which TSC probes subtract their weight; below 0 they call [`__headway_tick`](crate::abi::__headway_tick).
+/// In [`__headway_self`]: `i64`, the countdown from which TSC probes subtract their weight; below 0 they call
+/// [`__headway_tick`](crate::abi::__headway_tick).
 pub const COUNTDOWN_OFFSET: usize = 16;
 /// In [`__headway_self`]: pointer to the running fiber, null for none.
 pub const FIBER_OFFSET: usize = 24;

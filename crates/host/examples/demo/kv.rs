@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Kthreads look for work so long before they give their core back (Shenango § 5).
+/// The time that kthreads look for work before they give their core back (Shenango § 5).
 const PATIENCE: Duration = Duration::from_micros(2);
 const KEYS: u64 = 1 << 18;
 /// Values of a range: tens of microseconds.
@@ -55,7 +55,7 @@ pub(crate) fn serve(daemon: &Path, kthreads: usize) -> Result<(), Box<dyn std::e
 }
 
 impl Server {
-    /// Takes datagrams in. The thread mostly sleeps, and runs as soon as one comes.
+    /// Receives datagrams. The thread mostly sleeps, and runs as soon as one arrives.
     fn take_in(&self) -> Result<(), Box<dyn std::error::Error>> {
         own_thread::stay_responsive();
         let mut bytes = [0; 16];
@@ -112,7 +112,7 @@ impl Server {
         let mut response = [0; 16];
         response[..8].copy_from_slice(number);
         response[8..].copy_from_slice(&sum.to_le_bytes());
-        // A client that is gone wants no answer.
+        // The client may be gone.
         let _ = self.socket.send_to(&response, request.from);
     }
 }

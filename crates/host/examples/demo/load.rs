@@ -1,4 +1,4 @@
-//! The open-loop client: Poisson arrivals at a rate that changes in steps. Latency counts from when a request was to be sent.
+//! The open-loop client: Poisson arrivals at a rate that changes in steps. Latency counts from a request's intended send time.
 
 use headway_machine::{Clock, thread as own_thread};
 use headway_policy::Rng;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A rate, and for how long.
+/// A rate and its duration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) rate_rps: f64,
@@ -24,12 +24,12 @@ impl Step {
 /// A request that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
-    /// When it was to be sent, from the start of the run, ns.
+    /// The intended send time, from the start of the run, ns.
     pub(crate) at_ns: u64,
     pub(crate) latency_ns: u64,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// The start, by the clock of this machine, ns.
@@ -38,7 +38,7 @@ pub(crate) struct Load {
     pub(crate) answered: Vec<Answered>,
 }
 
-/// Late answers are waited for so long.
+/// The time to wait for late answers.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Offers the load to a server on a port of this machine. `mark` is called at the start and after each step.
@@ -79,7 +79,7 @@ pub(crate) fn offer(port: u16, steps: &[Step], mut mark: impl FnMut()) -> std::i
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&at_ns.to_le_bytes());
         bytes[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
-        // What the kernel drops is not answered, and counted so.
+        // Datagrams that the kernel drops count as unanswered.
         let _ = socket.send(&bytes);
     }
     ends.iter().for_each(|_| mark());
@@ -93,7 +93,7 @@ pub(crate) fn offer(port: u16, steps: &[Step], mut mark: impl FnMut()) -> std::i
     })
 }
 
-/// When requests are to be sent, ns from the start.
+/// The intended send times, ns from the start.
 fn schedule(steps: &[Step]) -> Vec<u64> {
     let mut rng = Rng::new(1);
     let (mut from_s, mut times) = (0.0, Vec::new());

@@ -1,8 +1,8 @@
 //! A key-value server and a batch program share two cores, under a load that steps up and down: by a static split, an allocator that looks every
 //! 50 ms, and Shenango's.
 //!
-//! `make demo-host` runs it in less than a minute. It prints a table, and writes a page to the file that its argument names: the tail in each
-//! 10 ms, and who had which core.
+//! `make demo-host` runs it in less than a minute. It prints a table, and writes a page to the file that its argument names: the tail in each 10
+//! ms, and each core's tenants.
 
 mod kv;
 mod load;
@@ -13,7 +13,7 @@ use load::{Answered, Step};
 use stage::{Outcome, Stage};
 use std::time::Duration;
 
-/// Two rounds of each, in turn, so that a disturbance of the machine does not meet one alone.
+/// Two rounds of each in turn spread a disturbance of the machine over all of them.
 const POLICIES: [&str; 3] = ["static", "interval", "shenango"];
 const ROUNDS: usize = 2;
 const STEPS: [Step; 3] = [
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The latencies of one part of a run, at this quantile, µs; none where nothing was answered.
+/// The latencies of one part of a run, at this quantile, µs; `None` without answers.
 fn quantile_us(answered: &[Answered], part: f64) -> Option<f64> {
     let mut latencies: Vec<u64> = answered.iter().map(|one| one.latency_ns).collect();
     latencies.sort_unstable();

@@ -8,9 +8,9 @@ use headway_report::Table;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::schedule::{Runner, Schedule, Slice};
 
-/// A tail is of so long, ns.
+/// The span of a tail, ns.
 const WINDOW_NS: u64 = 10_000_000;
-/// The picture of cores begins so long before the load steps up, and is so long.
+/// The picture of cores: its start before the load steps up, and its length.
 const BEFORE_NS: u64 = 10_000_000;
 const SHOWN_NS: u64 = 40_000_000;
 const APPS: [&str; 2] = ["kv", "pricer"];
@@ -87,7 +87,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// p99.9 of each 10 ms: when, in ms, and how much, µs.
+/// p99.9 of each 10 ms, as pairs of time in ms and latency in µs.
 fn tails(outcome: &Outcome) -> Vec<(f64, f64)> {
     let mut answered = outcome.load.answered.clone();
     answered.sort_unstable_by_key(|one| one.at_ns);
@@ -125,7 +125,7 @@ pub(crate) fn write(path: &str, outcomes: &[Outcome], steps: &[Step]) -> std::io
     page.write(path)
 }
 
-/// A slice for each time that an application had a core, in a window of the run.
+/// A slice for each tenancy of a core, in a window of the run.
 fn schedule(outcome: &Outcome, from_ns: u64) -> Schedule {
     let start_ns = outcome.load.start_ns;
     let window = from_ns - start_ns..from_ns - start_ns + SHOWN_NS;

@@ -1,5 +1,5 @@
-/* The price of an Asian option by Monte Carlo, in POSIX threads, for ever: a batch program that knows nothing of the daemon.
- * pricer FILE THREADS counts the paths that it has priced in the first word of FILE. */
+/* The price of an Asian option by Monte Carlo, in POSIX threads, for ever: a batch program without support for the
+ * daemon. pricer FILE THREADS counts the paths that it has priced in the first word of FILE. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 enum { STEPS = 64, PATHS = 50, THREADS_MAX = 64 };
 
 static _Atomic uint64_t *priced;
-/* The threads' last estimates, so that none of the work is left out by the compiler. */
+/* The threads' last estimates, which keep the compiler from dropping the work. */
 static volatile double estimates[THREADS_MAX];
 
 static double uniform(uint64_t *state) {

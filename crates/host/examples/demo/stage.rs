@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const ROLE: &str = "HEADWAY_DEMO_ROLE";
-/// The cores that are shared.
+/// The cores that server and batch program share.
 pub(crate) const CORES: usize = 2;
 
-/// What a process of the demonstration is.
+/// The role of a process of the demonstration.
 pub(crate) struct Role {
     what: String,
     socket: PathBuf,
@@ -40,7 +40,7 @@ impl Role {
         if self.what == "kv" {
             return kv::serve(&self.socket, CORES);
         }
-        // As `headway run` does.
+        // Registers and runs as `headway run` does.
         program::register(&self.socket, "pricer", None)?;
         let command: Vec<String> = std::env::args().skip(1).collect();
         Err(program::run(&command).into())
@@ -63,7 +63,7 @@ pub(crate) fn missing() -> Option<String> {
 pub(crate) struct Outcome {
     pub(crate) policy: &'static str,
     pub(crate) load: Load,
-    /// Paths that were priced in each step.
+    /// Paths priced in each step.
     pub(crate) priced: Vec<u64>,
     pub(crate) report: HostReport,
     pub(crate) changes: Vec<TenancyChange>,
@@ -80,7 +80,7 @@ struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Why an application has no place.
+//! The reasons to refuse an application.
 
 use headway_policy::host::ShapeError;
 
@@ -11,10 +11,10 @@ pub enum AdmissionError {
     /// There are as many applications as the daemon has room for.
     #[error("there are {0} applications already, the most that this daemon takes")]
     Full(usize),
-    /// Its lines say what cannot be.
+    /// Its memory claims an impossible number of grants.
     #[error("its memory says that it was granted a core {0} times")]
     Grants(u64),
-    /// It cannot have packets.
+    /// It cannot get packets.
     #[error("{0}")]
     Network(String),
 }

@@ -1,4 +1,4 @@
-//! The engine itself.
+//! The engine: the state of an arbiter, and its pass.
 
 use super::admission::AdmissionError;
 use super::journal::{Durations, TenancyJournal};
@@ -14,23 +14,23 @@ use headway_policy::host::{Allocator, AppId, CoreId, HeldCore, KthreadId, Move, 
 use nix::sched::CpuSet;
 use std::sync::atomic::{Ordering, fence};
 
-/// Between two looks for the threads of a program that was just moved, ns.
+/// The interval between two looks for threads of a program that was just moved, ns.
 const LOOK_AFTER_MOVE_NS: u64 = 5_000_000;
-/// Between two looks for the threads of one that was not.
+/// The interval for other programs, ns.
 const LOOK_NS: u64 = 50_000_000;
-/// No application is granted a core so often.
+/// A number of grants above every real one.
 const GRANTS_MAX: u64 = 1 << 62;
 
-/// The engine: it owns what an allocator decides about.
+/// The engine: it owns the allocator, the cores and the applications.
 pub struct Arbiter<A, P> {
     pub(super) allocator: A,
     pub(super) cores: HostCores,
-    /// What the applications are told in their memory: see [`ArbiterLine`](crate::memory::ArbiterLine).
+    /// Whether applications ring, as their memory tells them: see [`ArbiterLine`](crate::memory::ArbiterLine).
     doorbell: bool,
     pub(super) members: Vec<Option<Member<P>>>,
     /// Kthreads that are confined to each core, some of them asleep.
     confined: Vec<Vec<Tenant>>,
-    /// Since when each core's tenant has it, and since when it is told to leave, ns.
+    /// When each core got its tenant, ns; `revoked_ns` is when that tenant was ordered to leave.
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
     used_ns: u64,
@@ -56,7 +56,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// Whether an application of this shape would find a place.
+    /// Checks that an application of this shape would be admitted.
     ///
     /// # Errors
     /// [`AdmissionError`].
@@ -77,7 +77,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         Ok(app)
     }
 
-    /// Takes an application in.
+    /// Admits an application.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -149,7 +149,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         Ok(app)
     }
 
-    /// The cores that kthreads hold by their lines: they can lie only about themselves.
+    /// The cores that kthreads claim in their lines. A false claim harms only its own application.
     fn held_by(&self, book: &mut KthreadsBook, most: usize) -> Vec<HeldCore> {
         let mut holding = Vec::new();
         for kthread in 0..book.kthreads.len() {
@@ -169,7 +169,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         holding
     }
 
-    /// A kthread says that it has this core: it goes on there, or leaves where another was first.
+    /// Handles a kthread's claim to this core: it stays there, or leaves when another claimed it first.
     fn take_over(&mut self, app: AppId, held: HeldCore, now_ns: u64) {
         let tenant = Tenant {
             app,
@@ -206,7 +206,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// The application of this registration is gone, or goes: its cores are free, and its threads run where they did before.
+    /// Retires the application of this registration: frees its cores, and returns its threads to the cores that they ran on before.
     pub fn retire(&mut self, id: u64, now: &impl Fn() -> u64) -> bool {
         let is_it =
             |member: &Option<Member<P>>| member.as_ref().is_some_and(|member| member.id == id);
@@ -228,7 +228,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         true
     }
 
-    /// Every application goes: the daemon ends.
+    /// Retires every application, at the daemon's end.
     pub fn retire_all(&mut self, now: &impl Fn() -> u64) {
         let ids: Vec<u64> = self.members.iter().flatten().map(|one| one.id).collect();
         for id in ids {
@@ -281,7 +281,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         self.look_after_programs(now_ns);
     }
 
-    /// How long the next pass can wait unless somebody rings, where `tick_ns` is the least, ns.
+    /// The time until the next pass unless a doorbell rings, at least `tick_ns`, ns.
     pub fn patience_ns(&self, tick_ns: u64, now_ns: u64) -> u64 {
         const IDLE_NS: u64 = 100_000_000;
         let cores = self.allocator.cores();
@@ -312,7 +312,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         })
     }
 
-    /// Who has left its core, and who has none and wants one.
+    /// Reads which kthreads have left their core, and which applications without a core want one.
     fn hear(&mut self, now_ns: u64) {
         for core in (0..self.cores.count()).map(|core| CoreId(core as u16)) {
             let Some(tenant) = self.allocator.cores().tenant(core) else {
@@ -331,7 +331,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             } else if book.kthreads[tenant.kthread.index()].pinned.is_none()
                 && let Some(tid) = book.thread(tenant.kthread, peer, self.cores.shared)
             {
-                // It was granted a core before its thread ran.
+                // The kthread was granted a core before its thread ran.
                 let number = self.cores.number(core);
                 peer.pin(tid, &self.cores.only(number));
                 book.kthreads[tenant.kthread.index()].pinned = Some(number);
@@ -402,7 +402,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         let peer = &mut member.peer;
         match &mut member.work {
             MemberWork::Kthreads(book) => {
-                // Work that came before is seen by the kthread that wakes now.
+                // The kthread that wakes now sees all earlier work.
                 book.wants = book.lines.app().wants.load(Ordering::Acquire);
                 let tid = book.thread(to.kthread, peer, self.cores.shared);
                 let kept = &mut book.kthreads[to.kthread.index()];
@@ -429,7 +429,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         self.confine_others(core, to);
     }
 
-    /// Kthreads that say they sleep are kept from the core of another application, whether they do or not.
+    /// Moves kthreads that claim to sleep off the core of another application, whether they sleep or not.
     fn confine_others(&mut self, core: CoreId, to: Tenant) {
         let (number, shared) = (self.cores.number(core), self.cores.shared);
         let mut confined = std::mem::take(&mut self.confined[core.index()]);
@@ -472,7 +472,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             MemberWork::Kthreads(book) => {
                 let orders = book.lines.orders(from.kthread.index());
                 orders.revoke_to(book.kthreads[from.kthread.index()].grant);
-                // Against a thread that enters now: it shows its number before it looks at its orders.
+                // Pairs with the fence of a thread that enters now: it stores its number before it reads its orders.
                 fence(Ordering::SeqCst);
                 let signals = !book.probes;
                 if !A::PARKS {
@@ -527,7 +527,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         self.allocator.released(now_ns, core);
     }
 
-    /// Threads that were made while others were moved, and new ones.
+    /// Confines threads created during a move, and later ones.
     fn look_after_programs(&mut self, now_ns: u64) {
         for member in self.members.iter_mut().flatten() {
             let MemberWork::Program(book) = &mut member.work else {
@@ -547,13 +547,13 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// The allocator, for those who look at its books.
+    /// The allocator, for readers of its books.
     pub fn allocator(&self) -> &A {
         &self.allocator
     }
 }
 
-/// Where the threads of a program may run: on its cores, or with what is left of the shared one.
+/// The cores for a program's threads: its own, or the shared one.
 fn cores_of(cores: &HostCores, book: &ProgramBook) -> CpuSet {
     if book.cores.is_empty() {
         return cores.only(cores.shared);
@@ -572,7 +572,7 @@ impl<P: HostPeer> Member<P> {
     }
 }
 
-/// Threads that are still there run where they did before.
+/// Returns the remaining threads to the cores that they ran on before.
 fn go_home(book: &mut KthreadsBook, peer: &impl HostPeer, home: &CpuSet) {
     for kthread in 0..book.kthreads.len() {
         if let Some(tid) = book.kthreads[kthread].tid {

@@ -1,13 +1,13 @@
-//! What happened: who had which core, and how long things took.
+//! The journal of core changes, and the durations of the arbiter's steps.
 
 use crate::times::Times;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Changes that are kept.
+/// The number of changes kept.
 const KEPT: usize = 1 << 17;
 
-/// A core that got a tenant, or lost it.
+/// A core that got or lost a tenant.
 #[derive(Clone, Debug)]
 pub(super) struct NotedChange {
     pub(super) at_ns: u64,
@@ -47,14 +47,14 @@ impl TenancyJournal {
     }
 }
 
-/// How long things took.
+/// Durations of the arbiter's steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Durations {
     /// The allocator's part of a pass with a look.
     pub(super) look: Times,
-    /// To carry a grant out.
+    /// Carrying a grant out.
     pub(super) grant: Times,
-    /// To send a revocation.
+    /// Sending a revocation.
     pub(super) revoke: Times,
     /// From a revocation until the core was free.
     pub(super) leave: Times,

@@ -1,4 +1,4 @@
-//! What the daemon knows of an application. It believes none of it because the application says so.
+//! The daemon's record of an application. It relies on no unchecked claim of the application.
 
 use crate::memory::SharedLines;
 use crate::peer::HostPeer;
@@ -17,28 +17,28 @@ pub struct Newcomer<P> {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// What it is entitled to.
+    /// Its entitlement to cores.
     pub shape: AppShape,
-    /// How its cores reach it.
+    /// The way in which its cores reach it.
     pub work: NewcomerWork,
     /// Its process.
     pub peer: P,
-    /// The cores on which its threads ran before, and will when it goes.
+    /// The cores on which its threads ran before, and to which they return when it goes.
     pub home: CpuSet,
 }
 
 /// How an application uses cores.
 pub enum NewcomerWork {
-    /// Kthreads that show their queues and heed orders.
+    /// It has kthreads, which show their queues and obey orders.
     Kthreads {
         /// Their lines.
         lines: SharedLines,
         /// Whether they look at their orders by themselves, so that no signal is needed.
         probes: bool,
-        /// Whether they may hold cores already: the daemon is new, and they are not.
+        /// Whether they may hold cores already, granted by an earlier daemon.
         resumed: bool,
     },
-    /// A program that knows nothing: all its threads are confined to its cores.
+    /// A program without support for the daemon, which confines all its threads to its cores.
     Program,
 }
 
@@ -55,14 +55,14 @@ pub(super) struct Member<P> {
     pub(super) counts: MemberCounts,
 }
 
-/// What happened to an application.
+/// An application's counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemberCounts {
     pub(super) grants: u64,
     pub(super) revocations: u64,
     pub(super) evictions: u64,
     pub(super) wants: u64,
-    /// Time of cores that it had and gave back, ns.
+    /// Core time of finished grants, ns.
     pub(super) core_ns: u64,
 }
 
@@ -75,11 +75,11 @@ pub(super) struct KthreadsBook {
     pub(super) lines: SharedLines,
     pub(super) probes: bool,
     pub(super) kthreads: Vec<KthreadBook>,
-    /// How many of its wants were heard.
+    /// The number of its requests for a core that the daemon has read.
     pub(super) wants: u64,
 }
 
-/// What the daemon keeps of a kthread, since its lines may say anything.
+/// The daemon's own record of a kthread, since the kthread's lines may hold any value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KthreadBook {
     /// The last grant.
@@ -88,9 +88,9 @@ pub(super) struct KthreadBook {
     pub(super) tid: Option<u32>,
     /// The core to which the thread is confined.
     pub(super) pinned: Option<usize>,
-    /// It was moved to the shared core, with what nobody else wants of it.
+    /// Whether it was moved to the shared core, to run on the idle time there.
     pub(super) demoted: bool,
-    /// Packets before it, as the data plane counts them, where it has one.
+    /// Its waiting packets by the data plane's count; `None` without a data plane.
     pub(super) packets: Option<Counters>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct KthreadBook {
 pub(super) struct ProgramBook {
     pub(super) cores: BitSet,
     pub(super) threads: usize,
-    /// Threads may have been made while the others were moved.
+    /// Whether threads may have been created during a move.
     pub(super) moved: bool,
     pub(super) looked_ns: u64,
 }
@@ -114,8 +114,8 @@ impl KthreadsBook {
         }
     }
 
-    /// The kthread's thread, if what its line says is a thread of the process. One that it was before, and that has another's core, is
-    /// confined to the `shared` one.
+    /// The kthread's thread, if its line names a thread of the process. When the line names a new thread, the earlier one is confined
+    /// to the `shared` core.
     pub(super) fn thread(
         &mut self,
         kthread: KthreadId,
@@ -165,7 +165,7 @@ impl KthreadsBook {
         }
     }
 
-    /// What waits in all queues together, as far as it can be believed.
+    /// The entries of all queues together, capped at a plausible number.
     pub(super) fn waiting(&self) -> u64 {
         /// More than any queue holds.
         const MOST: u64 = 1 << 20;
@@ -183,7 +183,7 @@ impl<P: HostPeer> Member<P> {
         self.shape.kind == AppKind::Batch
     }
 
-    /// Threads, or entries, that could run and wait for a core.
+    /// The number of threads or entries that wait for a core.
     pub(super) fn waiting(&self) -> u64 {
         match &self.work {
             MemberWork::Kthreads(book) => book.waiting(),
@@ -191,7 +191,7 @@ impl<P: HostPeer> Member<P> {
         }
     }
 
-    /// Adds what the application did for `span_ns` with so much waiting.
+    /// Adds `span_ns` of waiting and the CPU time since the last call to the usage.
     pub(super) fn use_up(&mut self, span_ns: u64) {
         let waited_ns = self.waiting().saturating_mul(span_ns);
         let cpu_ns = self.peer.cpu_ns().saturating_sub(self.cpu_at_start_ns);
@@ -202,7 +202,7 @@ impl<P: HostPeer> Member<P> {
     }
 }
 
-/// The applications as the allocator sees them.
+/// The allocator's view of the applications.
 pub(super) struct MembersView<'a, P> {
     pub(super) members: &'a [Option<Member<P>>],
 }
@@ -214,7 +214,7 @@ impl<P: HostPeer> HostView for MembersView<'_, P> {
             .map(|member| &member.work)
         {
             Some(MemberWork::Kthreads(book)) => book.look_at(kthread),
-            // A program shows no queue: something waits at any two looks while it has more threads than cores.
+            // A program shows no queue. It counts as waiting at every look while it has more threads than cores.
             Some(MemberWork::Program(book)) => {
                 let waits = book.threads > book.cores.len();
                 let run = Counters {

@@ -1,4 +1,4 @@
-//! One pass of the daemon: it hears what kthreads show, asks the allocator, and tells the kernel. It decides nothing.
+//! One pass of the daemon: it reads the kthreads' lines, asks the allocator, and carries its decisions out through the kernel.
 
 mod admission;
 mod engine;

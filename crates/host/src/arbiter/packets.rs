@@ -1,4 +1,4 @@
-//! What a data plane tells the arbiter and asks it, and timers of kthreads without a core.
+//! The interface between data plane and arbiter, and timers of kthreads without a core.
 
 use super::engine::Arbiter;
 use super::member::{KthreadsBook, Member, MemberWork};
@@ -15,7 +15,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         bits.fold(0, |bits, kthread| bits | 1 << kthread.index())
     }
 
-    /// Packets that a data plane ever put before a kthread, and those that were taken: they are believed instead of what the kthread's line says.
+    /// Records the data plane's counts of packets delivered to a kthread and taken by it. The arbiter uses them in place of the kthread's line.
     pub fn show_packets(&mut self, app: AppId, kthread: KthreadId, packets: Counters) {
         let Some(book) = self.kthreads_of(app) else {
             return;
@@ -27,13 +27,13 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             .packets
             .replace(packets)
             .is_none_or(|before| before.tail != packets.tail);
-        // Where kthreads keep their cores they sleep on them, and look when they are woken.
+        // Kthreads that keep their cores sleep on them, so the packets' arrival has to wake them.
         if !A::PARKS && has_come {
             futex::wake(book.lines.orders(kthread.index()).wakes());
         }
     }
 
-    /// An application without a core whose packets wait wants one.
+    /// Requests a core for an application that has none and whose packets wait.
     pub fn wake_for_packets(&mut self, app: AppId, now_ns: u64) {
         if self.allocator.cores().held(app) > 0 {
             return;
@@ -47,7 +47,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// So does one with a timer that is due.
+    /// Requests a core for each application that has none and whose timer is due.
     pub(super) fn wake_for_timers(&mut self, now_ns: u64) {
         for index in 0..self.members.len() {
             let app = AppId(index as u16);
@@ -78,7 +78,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
 }
 
 impl KthreadsBook {
-    /// In how many ns the first timer of its kthreads is due, if any is set.
+    /// The time until its kthreads' first timer is due, ns, if any is set.
     pub(super) fn next_timer_ns(&self) -> Option<u64> {
         let kthreads = 0..self.kthreads.len();
         let set = kthreads.filter_map(|kthread| self.lines.line(kthread).wake_at_ns());

@@ -1,4 +1,4 @@
-//! What the engine says of itself.
+//! The engine's report.
 
 use super::engine::Arbiter;
 use super::journal::{Durations, NotedChange};
@@ -8,29 +8,29 @@ use crate::times::Times;
 use headway_policy::host::{Allocator, AppId, CoreId};
 use serde::Serialize;
 
-/// A core that got a tenant, or lost it.
+/// A core that got or lost a tenant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TenancyChange {
-    /// When, ns.
+    /// The time of the change, ns.
     pub at_ns: u64,
     /// The core, by the kernel's number.
     pub core: usize,
-    /// Who has it from then on.
+    /// The new tenant's name.
     pub app: Option<String>,
 }
 
-/// A core now.
+/// A core's current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct CoreReport {
-    /// By the kernel's number.
+    /// The kernel's number of the core.
     pub core: usize,
-    /// Who has it.
+    /// The application that has it.
     pub app: Option<String>,
-    /// Whether it was told to leave.
+    /// Whether the tenant was ordered to leave.
     pub leaving: bool,
 }
 
-/// An application now.
+/// An application's current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct AppReport {
     /// Its name.
@@ -39,44 +39,44 @@ pub struct AppReport {
     pub class: &'static str,
     /// `kthreads` or `program`.
     pub kind: &'static str,
-    /// Cores that nobody takes from it.
+    /// Its guaranteed cores.
     pub guaranteed: usize,
-    /// The most that it may have.
+    /// The most cores that it may have.
     pub most: usize,
-    /// Those that it has.
+    /// The cores that it has.
     pub cores: Vec<usize>,
-    /// Entries of its queues that wait, or threads without a core.
+    /// Entries in its queues, or threads without a core.
     pub waiting: u64,
-    /// Cores that it was granted so far.
+    /// Grants of cores so far.
     pub grants: u64,
-    /// How often it was told to leave one.
+    /// Orders to leave a core.
     pub revocations: u64,
-    /// How often it did not, and was moved away.
+    /// Orders that it ignored until its thread was moved away.
     pub evictions: u64,
-    /// How often it asked for a core when it had none.
+    /// Requests for a core while it had none.
     pub wants: u64,
-    /// Time of cores that it had, ns.
+    /// Its core time, ns.
     pub core_ns: u64,
 }
 
 /// Durations of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimesReport {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Half of them took no longer, ns.
+    /// The median, ns.
     pub p50_ns: u64,
-    /// 99 of 100.
+    /// The 99th percentile, ns.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest, ns.
     pub max_ns: u64,
-    /// All of them together.
+    /// Their sum, ns.
     pub sum_ns: u64,
-    /// How many were no longer than each bound, ns.
+    /// The cumulative count for each bound, ns.
     pub cumulative: Vec<(u64, u64)>,
 }
 
-/// The data plane.
+/// The data plane's state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NetworkReport {
     /// The device.
@@ -85,26 +85,26 @@ pub struct NetworkReport {
     pub delivered: u64,
     /// Frames of applications given to the device.
     pub sent: u64,
-    /// Lost: for no application here.
+    /// Lost: addressed to no application here.
     pub unknown: u64,
     /// Lost: the application did not take its packets.
     pub lane_full: u64,
     /// Lost: the device had no room.
     pub device_full: u64,
-    /// Lost: an application sent in another's name.
+    /// Lost: an application sent with another's address.
     pub spoofed: u64,
     /// Lost: an application wrote an impossible length.
     pub invalid: u64,
     /// Lost: the daemon did not take them from the device in time.
     pub missed: u64,
-    /// Applications that wrote an impossible index, and get no packet any more.
+    /// Applications that wrote an impossible index, and get no more packets.
     pub broken: Vec<String>,
 }
 
-/// All of it.
+/// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostReport {
-    /// When this was said, by the daemon's clock, ns.
+    /// The time of the report by the daemon's clock, ns.
     pub at_ns: u64,
     /// The cores.
     pub cores: Vec<CoreReport>,
@@ -112,20 +112,20 @@ pub struct HostReport {
     pub apps: Vec<AppReport>,
     /// The allocator's part of a look.
     pub look: TimesReport,
-    /// To carry a grant out.
+    /// Carrying a grant out.
     pub grant: TimesReport,
-    /// To send a revocation.
+    /// Sending a revocation.
     pub revoke: TimesReport,
     /// From a revocation until the core was free.
     pub leave: TimesReport,
-    /// Who got and lost cores since the moment that was asked for.
+    /// Core changes since the requested moment.
     pub changes: Vec<TenancyChange>,
     /// The data plane, where there is one.
     pub network: Option<NetworkReport>,
 }
 
 impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
-    /// What there is, with the changes since a moment, at most so many, the newest.
+    /// The report, with the newest `most` changes since a moment.
     pub fn report(&self, now_ns: u64, since_ns: u64, most: usize) -> HostReport {
         let cores = self.allocator.cores();
         let name = |app: AppId| {

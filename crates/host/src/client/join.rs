@@ -1,4 +1,4 @@
-//! To come to a daemon, and to come again to the one that takes its place.
+//! Registration with a daemon, and again with its successor.
 
 use super::links::{ClientOptions, Links};
 use super::network::ClientNetwork;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Between two tries to reach a daemon.
+/// The pause between two attempts to reach a daemon.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Why an application has no place at a daemon.
+/// Why an application's registration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No daemon listens there.
+    /// No daemon listens at the socket.
     #[error("no daemon listens at {}: {source}; start one by 'headway host', or name its socket", path.display())]
     NoDaemon {
         /// The socket.
@@ -31,26 +31,26 @@ pub enum ClientError {
         /// The system's error.
         source: io::Error,
     },
-    /// The daemon says no.
+    /// The daemon refused the application.
     #[error("the daemon at {} refuses: {why}", path.display())]
     Refused {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The daemon's reason.
         why: String,
     },
-    /// What it said makes no sense.
+    /// The daemon's answer is malformed.
     #[error("the daemon at {}: {why}", path.display())]
     Protocol {
         /// The socket.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in it.
         why: String,
     },
-    /// The memory that it sent cannot be used.
+    /// The memory that the daemon sent is unusable.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The system refuses something.
+    /// A system call failed.
     #[error("cannot {what}: {source}")]
     System {
         /// The call.
@@ -68,7 +68,7 @@ pub(crate) struct Welcome {
     pub(crate) fds: Vec<OwnedFd>,
 }
 
-/// Says who comes, and waits for the answer.
+/// Sends a registration, and waits for the answer.
 pub(crate) fn ask(
     path: &Path,
     message: &ClientMessage,
@@ -155,7 +155,7 @@ fn registration(options: &ClientOptions, kthreads: usize) -> Registration {
     }
 }
 
-/// Watches the daemon from a thread of its own: when it dies, its kthreads keep their cores, and the next daemon takes them over.
+/// Watches the daemon from a thread of its own: when the daemon dies, the kthreads keep their cores, and the next daemon takes them over.
 pub(super) fn watch(links: Arc<Links>, path: PathBuf, socket: OwnedFd) -> Result<(), ClientError> {
     let watching = thread::Builder::new().name("hw-host".into());
     let watching = watching.spawn(move || {
@@ -168,7 +168,7 @@ pub(super) fn watch(links: Arc<Links>, path: PathBuf, socket: OwnedFd) -> Result
             links.set_alone(true);
             socket = come_again(&links, &path);
         }
-        // Closed, or the next daemon does not want it.
+        // The application closed, or the next daemon refused it.
         run_free(&links);
     });
     watching.map(drop).map_err(|source| ClientError::System {
@@ -177,7 +177,7 @@ pub(super) fn watch(links: Arc<Links>, path: PathBuf, socket: OwnedFd) -> Result
     })
 }
 
-/// Waits until the daemon says something, or is gone; whether it ends in order.
+/// Waits for a message or the end of the daemon; returns whether it ends in order.
 fn says_farewell(socket: &OwnedFd) -> bool {
     loop {
         match packet::receive(socket, true) {
@@ -190,7 +190,7 @@ fn says_farewell(socket: &OwnedFd) -> bool {
     }
 }
 
-/// Tries until a daemon is there. None: it refuses, or nobody wants it any more.
+/// Retries until a daemon answers. `None` when it refuses, or the application has closed.
 fn come_again(links: &Links, path: &Path) -> Option<OwnedFd> {
     let message = ClientMessage::Resume(registration(&links.options, links.lines.kthreads()));
     while !links.is_closed() {
@@ -211,7 +211,7 @@ fn come_again(links: &Links, path: &Path) -> Option<OwnedFd> {
     None
 }
 
-/// Every kthread runs where the process did before.
+/// Returns every kthread to the cores on which the process ran before.
 fn run_free(links: &Links) {
     for kthread in 0..links.lines.kthreads() {
         if let Some(tid) = links.lines.line(kthread).tid() {

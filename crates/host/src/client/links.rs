@@ -1,4 +1,4 @@
-//! What the threads of an application share about its daemon.
+//! The state that an application's threads share about its daemon.
 
 use super::network::ClientNetwork;
 use super::thread;
@@ -10,28 +10,29 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
-/// How long a sleeping kthread sleeps at most before it looks again whether its application goes on.
+/// The longest sleep of a kthread before it checks again whether its application has closed.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// How an application presents itself.
+/// An application's registration options.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// Its name in the daemon's settings.
     pub name: String,
     /// The most cores that it uses at once.
     pub kthreads: usize,
-    /// Cores that it asks to be guaranteed; as many as the settings have unless said.
+    /// Cores that it asks to be guaranteed; the settings' number by default.
     pub guaranteed: Option<usize>,
     /// Whether its kthreads look at their orders every few microseconds, and need no signal.
     pub probes: bool,
-    /// Whether a kthread may stop where a signal found it. Called in the signal handler: it reads a thread-local word, or says a constant.
+    /// Whether a kthread may stop at the point that a signal interrupted. The signal handler calls it, so it only reads a thread-local
+    /// word or returns a constant.
     pub may_stop: fn() -> bool,
     /// Whether it wants packets of the daemon's device.
     pub network: bool,
 }
 
 impl ClientOptions {
-    /// An application whose kthreads are told to leave by signals, and may stop anywhere.
+    /// Options of an application whose kthreads leave on signals, and may stop anywhere.
     pub fn new(name: &str, kthreads: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -44,15 +45,15 @@ impl ClientOptions {
     }
 }
 
-/// What a kthread does, as its own application sees it.
+/// A kthread's state in its own application's books.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum KthreadState {
-    /// Its thread has not come yet.
+    /// Its thread has not started yet.
     Absent = 0,
-    /// It has a core and looks for work, or works.
+    /// It has a core, and works or looks for work.
     Awake = 1,
-    /// It has a core and sleeps on it, where cores are not given back.
+    /// It has a core and sleeps on it, under a daemon that keeps cores assigned.
     Idle = 2,
     /// It has no core.
     Parked = 3,
@@ -96,13 +97,13 @@ pub(super) struct Links {
     pub(super) doorbell: OwnedFd,
     /// Kthreads that work or look for work.
     awake: AtomicUsize,
-    /// Kthreads that sleep on a core of theirs.
+    /// Kthreads that sleep on their own core.
     idle: AtomicUsize,
     barrier: SleeperBarrier,
     closed: AtomicBool,
-    /// No daemon: kthreads keep the cores that they have, and one is woken here if all sleep.
+    /// Whether the daemon is gone: kthreads keep their cores, and this application wakes one if all sleep.
     alone: AtomicBool,
-    /// The daemon ended in order: every kthread runs wherever it likes.
+    /// Whether the daemon ended in order: every kthread runs on any core.
     free: AtomicBool,
     /// The cores on which the process ran before it registered.
     pub(super) home: CpuSet,
@@ -142,18 +143,18 @@ impl Links {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The thread of a kthread has come. Returns once it has a core.
+    /// Enters a kthread's thread. Returns once the kthread has a core.
     pub(super) fn come(&self, kthread: usize) -> Grant {
         let link = &self.links[kthread];
         link.set(KthreadState::Parked);
         self.lines.line(kthread).set_tid(thread::own_tid());
-        // Against an arbiter that takes back a grant that nobody has used yet.
+        // Pairs with the fence of an arbiter that revokes a grant before this thread has used it.
         fence(Ordering::SeqCst);
         self.want();
         self.sleep_until_granted(kthread)
     }
 
-    /// Gives the core back, unless there is work after all. Returns the grant under which the kthread goes on.
+    /// Gives the core back, unless there is work after all. Returns the grant under which the kthread continues.
     pub(super) fn leave(
         &self,
         kthread: usize,
@@ -163,11 +164,11 @@ impl Links {
         let link = &self.links[kthread];
         let orders = self.lines.orders(kthread);
         let own = Grant(link.grant.load(Ordering::Relaxed));
-        // A signal took it off its core, and it has another grant since.
+        // A signal stopped it meanwhile, and it has a newer grant since.
         if self.is_closed() || own != grant && !orders.is_revoked(own) {
             return own;
         }
-        // From here on a signal changes nothing: orders are looked at below.
+        // From here on a signal has no effect: the code below reads the orders.
         link.set(KthreadState::Leaving);
         if !orders.is_revoked(own) {
             if !self.parks() || self.is_free() {
@@ -190,7 +191,7 @@ impl Links {
         self.park(kthread, own)
     }
 
-    /// A signal found the kthread at work: it stops where it is, and goes on there. Safe in a signal handler.
+    /// Stops a kthread that a signal found at work, until it has a core again. Safe in a signal handler.
     pub(super) fn stop_here(&self, kthread: usize) {
         let link = &self.links[kthread];
         let own = Grant(link.grant.load(Ordering::Relaxed));
@@ -206,13 +207,13 @@ impl Links {
         line.set_interrupted(false);
     }
 
-    /// Gives the core back, and sleeps until there is one.
+    /// Gives the core back, and sleeps until the next grant.
     fn park(&self, kthread: usize, own: Grant) -> Grant {
         self.links[kthread].set(KthreadState::Parked);
         self.lines.line(kthread).leave(own);
-        // Against a daemon that ends just now: see `set_alone`.
+        // Pairs with the fence in `set_alone`, for a daemon that ends just now.
         fence(Ordering::SeqCst);
-        // The order may be the last word of a daemon that is gone.
+        // The order may come from a daemon that is gone and grants no other core.
         if self.alone.load(Ordering::Acquire) && self.lines.orders(kthread).is_revoked(own) {
             if self.lines.line(kthread).is_interrupted() {
                 self.grant_to(kthread);
@@ -223,7 +224,7 @@ impl Links {
         self.sleep_until_granted(kthread)
     }
 
-    /// Sleeps until the kthread has a grant that was not taken back.
+    /// Sleeps until the kthread has a grant that is in force.
     fn sleep_until_granted(&self, kthread: usize) -> Grant {
         let (link, line) = (&self.links[kthread], self.lines.line(kthread));
         let orders = self.lines.orders(kthread);
@@ -240,7 +241,7 @@ impl Links {
                 if self.is_closed() || !orders.is_revoked(granted) {
                     return granted;
                 }
-                // It was taken back before a signal could have stopped anything.
+                // The daemon revoked the grant before its signal could stop this thread.
                 link.set(KthreadState::Leaving);
                 self.awake.fetch_sub(1, Ordering::AcqRel);
                 link.set(KthreadState::Parked);
@@ -281,7 +282,7 @@ impl Links {
         own
     }
 
-    /// Wakes a kthread that sleeps on its core; whether it did.
+    /// Wakes a kthread that sleeps on its core; returns whether it did.
     fn wake_idle(&self, kthread: usize) -> bool {
         let wakes = self.links[kthread].becomes(KthreadState::Idle, KthreadState::Awake);
         if wakes {
@@ -292,7 +293,7 @@ impl Links {
         wakes
     }
 
-    /// Work came: somebody sees it.
+    /// Makes sure that a kthread sees new work.
     #[inline]
     pub(super) fn notify(&self) {
         self.barrier.after_work();
@@ -318,7 +319,7 @@ impl Links {
         }
     }
 
-    /// Packets were written into a lane: a daemon that sleeps sends them.
+    /// Wakes a sleeping daemon to send packets that were written into a lane.
     #[inline]
     pub(super) fn packets_sent(&self) {
         if self.lines.arbiter().doorbell.load(Ordering::Relaxed) != 0 {
@@ -334,7 +335,7 @@ impl Links {
         }
     }
 
-    /// Without a daemon nobody else grants a core: the first kthread has the one that it had last.
+    /// Without a daemon, grants the first parked kthread the core that it had last.
     fn grant_alone(&self) {
         let parked = |link: &KthreadPlace| link.is(KthreadState::Parked);
         let Some(kthread) = self.links.iter().position(parked) else {
@@ -343,7 +344,7 @@ impl Links {
         self.grant_to(kthread);
     }
 
-    /// The kthread has the core that it had last.
+    /// Grants a kthread the core that it had last.
     fn grant_to(&self, kthread: usize) {
         let orders = self.lines.orders(kthread);
         orders.grant_as(orders.core(), Grant(orders.granted().0 + 1));
@@ -358,13 +359,13 @@ impl Links {
         self.free.load(Ordering::Acquire)
     }
 
-    /// The daemon is gone, or a new one has taken over.
+    /// Records that the daemon is gone, or that a new one has taken over.
     pub(super) fn set_alone(&self, alone: bool) {
         self.alone.store(alone, Ordering::Release);
-        // Work may have come for which the last one had not granted a core yet.
+        // Work may have come for which the last daemon had granted no core yet.
         fence(Ordering::SeqCst);
         if alone {
-            // Nobody else can go on with what these are in the middle of.
+            // A signal stopped these in the middle of a task, which only they can continue.
             let stranded = |&kthread: &usize| {
                 self.links[kthread].is(KthreadState::Parked)
                     && self.lines.line(kthread).is_interrupted()
@@ -382,7 +383,7 @@ impl Links {
         }
     }
 
-    /// The daemon ended in order: every kthread runs.
+    /// Wakes every kthread after the daemon ended in order.
     pub(super) fn set_free(&self) {
         self.free.store(true, Ordering::Release);
         for kthread in 0..self.links.len() {

@@ -6,12 +6,12 @@ use headway_rings::lane::LaneEnds;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where an application is in the network, and the lanes of its packets.
+/// An application's place in the network, and the lanes of its packets.
 #[derive(Debug)]
 pub struct ClientNetwork {
     place: NetworkPlace,
     lanes: SharedLanes,
-    /// The memory of the lanes, for the daemon that takes this one's place.
+    /// The memory of the lanes, for this daemon's successor.
     pub(super) memory: OwnedFd,
     is_taken: AtomicBool,
 }
@@ -26,7 +26,7 @@ impl ClientNetwork {
         }
     }
 
-    /// Where it is.
+    /// The application's place in the network.
     pub fn place(&self) -> NetworkPlace {
         self.place
     }

@@ -1,4 +1,4 @@
-//! The signal by which the daemon tells a kthread to look at its orders.
+//! The signal with which the daemon makes a kthread read its orders.
 #![expect(unsafe_code, reason = "a signal handler, and a thread's word for it")]
 
 use super::links::Links;
@@ -7,7 +7,7 @@ use std::io;
 use std::ptr;
 use std::sync::{Arc, Once};
 
-/// The kthread that the calling thread is.
+/// The calling thread's kthread.
 #[derive(Clone, Copy)]
 struct OwnKthread {
     links: *const Links,
@@ -23,18 +23,18 @@ thread_local! {
     static OWN: Cell<OwnKthread> = const { Cell::new(NOBODY) };
 }
 
-/// The calling thread is this kthread from now on: it keeps the links alive until [`go`].
+/// Makes the calling thread this kthread, and keeps the links alive until [`go`].
 pub(super) fn come(links: &Arc<Links>, kthread: usize) {
     go();
     let links = Arc::into_raw(Arc::clone(links));
     OWN.set(OwnKthread { links, kthread });
 }
 
-/// The calling thread is no kthread any more.
+/// Ends the calling thread's role as a kthread.
 pub(super) fn go() {
     let OwnKthread { links, .. } = OWN.replace(NOBODY);
     if !links.is_null() {
-        // SAFETY: `come` made the pointer of an Arc, and nobody else takes it back: it is not in the thread's word any more.
+        // SAFETY: `come` made the pointer of an Arc, and only this call takes it back, since it has left the thread's word.
         drop(unsafe { Arc::from_raw(links) });
     }
 }
@@ -59,7 +59,7 @@ fn install_handler() -> io::Result<()> {
     }
 }
 
-/// Stops the kthread where it is, if it must leave its core. It loads and stores atomic words and sleeps on a futex, and nothing else.
+/// Stops the kthread at this point, if it must leave its core. It only loads and stores atomic words and sleeps on a futex.
 extern "C" fn heed(_signal: libc::c_int) {
     let OwnKthread { links, kthread } = OWN.get();
     if links.is_null() {

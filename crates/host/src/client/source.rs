@@ -22,7 +22,7 @@ pub struct HostClient {
 impl HostClient {
     /// Registers with the daemon at this socket.
     ///
-    /// The daemon sends SIGUSR1 to kthreads that must leave, unless they say that they look by themselves. The handler is installed for the process.
+    /// The daemon sends SIGUSR1 to kthreads that must leave, unless they registered with `probes`. The handler is installed for the whole process.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -56,7 +56,7 @@ impl HostClient {
         self.links.network.as_ref()
     }
 
-    /// Says that packets were written into a lane: a daemon without a core of its own is woken, and sends them.
+    /// Announces packets in a lane: it wakes a daemon without a core of its own, which sends them.
     #[inline]
     pub fn packets_sent(&self) {
         self.links.packets_sent();
@@ -119,7 +119,7 @@ impl CoreSource for HostClient {
 impl Drop for HostClient {
     fn drop(&mut self) {
         self.links.close();
-        // The daemon hears of it, and so does the thread that watches it.
+        // The daemon and the thread that watches it both notice the shutdown.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn own_tid() -> u32 {
     tid as u32
 }
 
-/// Counts a doorbell up. Where it is full it was rung already.
+/// Rings a doorbell. A full counter means that it has rung already.
 pub(super) fn ring(doorbell: BorrowedFd<'_>) {
     let one = 1_u64;
     // SAFETY: the kernel reads the eight bytes of `one`.
@@ -19,7 +19,7 @@ pub(super) fn ring(doorbell: BorrowedFd<'_>) {
     }
 }
 
-/// The new doorbell under the old one's number: whoever rings meanwhile rings one of them.
+/// Puts the new doorbell under the old one's number, so that a concurrent ring reaches one of them.
 pub(super) fn replace(old: &OwnedFd, new: &OwnedFd) {
     // SAFETY: both are open and owned, and stay so.
     unsafe {

@@ -1,4 +1,4 @@
-//! The thread that goes through passes.
+//! The pass thread: it runs the arbiter's passes.
 
 use super::doors::{Doors, PACKET_RINGS_MAX, RINGS_MAX};
 use super::inbox::{DaemonInbox, DaemonOrder};
@@ -15,16 +15,16 @@ use nix::sys::time::TimeSpec;
 use std::io;
 use std::time::Duration;
 
-/// Applications at once.
+/// The most applications at once.
 pub(super) const SLOTS: usize = 64;
 
-/// What the thread needs.
+/// The inputs of the thread.
 pub(super) struct Cycle {
     pub(super) cores: HostCores,
     pub(super) tick_ns: u64,
     pub(super) inbox: DaemonInbox,
     pub(super) clock: Clock,
-    /// Until then nobody is granted a core: applications of the last daemon come with those that they have.
+    /// The thread grants no core before this moment, since applications of the last daemon return with the cores that they have.
     pub(super) grace_ns: u64,
     network: Option<HostNetwork>,
     doors: Doors,
@@ -63,11 +63,11 @@ impl Cycle {
         })
     }
 
-    /// Passes until the daemon is stopped.
+    /// Runs passes until the daemon stops.
     pub(super) fn run(mut self, mut policy: Spec) {
         thread::name_current("hw-arbiter");
         match self.cores.own {
-            // It runs elsewhere where it may not be pinned: slower, not wrong.
+            // Without the right to pin itself the thread runs on any core, which is slower but correct.
             Some(core) => drop(thread::pin_current(core)),
             None => drop(thread::stay_responsive()),
         }
@@ -86,13 +86,13 @@ impl Cycle {
                     policy = next;
                     members = kept;
                 }
-                // Specs are checked before they come here.
+                // The caller has checked the specs.
                 Ok(CycleEnd::Stopped) | Err(_) => return,
             }
         }
     }
 
-    /// Waits for so long, or until somebody rings.
+    /// Waits until a doorbell rings, at most for the timeout.
     fn wait(&mut self, patience_ns: u64) {
         let now_ns = self.clock.now_ns();
         let again_ns = self.doors.listen_again(now_ns);

@@ -1,19 +1,19 @@
-//! The doorbells of applications, and how often each is heard.
+//! The doorbells of applications, with a limit on each application's rings.
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// An application's rings are heard so often in a window: twice as often as cores change hands on a busy host.
+/// The most rings of an application in a window: twice the rate of core moves on a busy host.
 pub(super) const RINGS_MAX: u32 = 32;
-/// One that has packets of a device also rings for those that it sends.
+/// The limit for an application with packets, which also rings for packets that it sends.
 pub(super) const PACKET_RINGS_MAX: u32 = 128;
-/// Such a window, ns.
+/// The length of a window, ns.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// How often an application rang in this window. One that rings without end is not listened to until the window is over; what waits in its
-/// queues is seen at every look.
+/// The rings of an application in this window. The daemon mutes one that exceeds its limit until the window ends; every look still reads
+/// its queues.
 #[derive(Clone, Copy, Debug, Default)]
 struct RingWindow {
     begin_ns: u64,
@@ -21,7 +21,7 @@ struct RingWindow {
 }
 
 impl RingWindow {
-    /// One more ring; whether the application is still heard.
+    /// Counts a ring; returns whether the application stays below its limit.
     fn rang(&mut self, now_ns: u64, most: u32) -> bool {
         if now_ns >= self.end_ns() {
             *self = Self {
@@ -41,12 +41,12 @@ impl RingWindow {
 struct Doorbell {
     bell: OwnedFd,
     window: RingWindow,
-    /// How often it is heard in a window.
+    /// The most rings in a window.
     most: u32,
     muted: bool,
 }
 
-/// What a thread that sleeps is woken by.
+/// The descriptors that wake the pass thread from its sleep.
 pub(super) struct Doors {
     epoll: Epoll,
     doorbells: HashMap<u64, Doorbell>,
@@ -54,7 +54,7 @@ pub(super) struct Doors {
 }
 
 impl Doors {
-    /// With the descriptor that brings orders. It has no number of an application, and no limit.
+    /// Watches the descriptor of the order queue, which has no application's number and no limit.
     pub(super) fn new(orders: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
@@ -69,16 +69,16 @@ impl Doors {
         AsFd::as_fd(&self.epoll.0)
     }
 
-    /// Is woken while this can be read, however often: the device's packets.
+    /// Wakes the thread without limit while this descriptor is readable, as for the device's packets.
     pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         Ok(self
             .epoll
             .add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
     }
 
-    /// An application's doorbell, which is heard `most` times in a window.
+    /// Adds an application's doorbell with a limit of `most` rings in a window.
     pub(super) fn add(&mut self, id: u64, bell: OwnedFd, most: u32) {
-        // An application that cannot ring is heard at the next look.
+        // An application whose doorbell fails here is seen at the next look.
         let _ = self.epoll.add(&bell, heard(id));
         let window = RingWindow::default();
         let muted = false;
@@ -100,9 +100,9 @@ impl Doors {
         }
     }
 
-    /// Somebody rang: takes the events, and mutes who rings without end.
+    /// Takes the events of doorbells, and mutes applications over their limit.
     pub(super) fn rang(&mut self, now_ns: u64) {
-        // Doorbells are edges: nothing of theirs is read, so none can make this thread wait.
+        // Doorbells are edge-triggered: the thread never reads one, so none can block it.
         let mut events = [EpollEvent::empty(); 16];
         let count = self
             .epoll
@@ -120,7 +120,7 @@ impl Doors {
         }
     }
 
-    /// Listens again to those whose window is over; when the next one's is.
+    /// Unmutes applications whose window is over. Returns when the next window ends.
     pub(super) fn listen_again(&mut self, now_ns: u64) -> Option<u64> {
         if self.muted == 0 {
             return None;
@@ -132,7 +132,7 @@ impl Doors {
                 continue;
             }
             if now_ns >= end_ns {
-                // A ring of meanwhile is an edge then.
+                // A ring during the mute becomes an edge now.
                 let _ = self.epoll.modify(&doorbell.bell, &mut heard(id));
                 doorbell.muted = false;
                 self.muted -= 1;

@@ -1,4 +1,4 @@
-//! What the thread that goes through passes is asked between two of them.
+//! The order queue of the pass thread, which it reads between two passes.
 
 use super::network::NewNetwork;
 use crate::arbiter::{AdmissionError, HostReport, Newcomer};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
-/// An order, with where its answer goes.
+/// An order, with the channel for its answer.
 pub(super) enum DaemonOrder {
     Admit {
         newcomer: Box<Newcomer<PeerProcess>>,
@@ -25,13 +25,13 @@ pub(super) enum DaemonOrder {
         most: usize,
         answer: SyncSender<HostReport>,
     },
-    /// Another allocator decides from now on.
+    /// Replaces the allocator.
     Policy(Spec),
-    /// Everybody goes.
+    /// Retires every application.
     Stop(SyncSender<()>),
 }
 
-/// The sending end: any number of them.
+/// A sending end; there may be several.
 #[derive(Clone)]
 pub(super) struct DaemonOutbox {
     orders: Sender<DaemonOrder>,
@@ -65,18 +65,18 @@ pub(super) fn pair() -> io::Result<(DaemonOutbox, DaemonInbox)> {
 }
 
 impl DaemonOutbox {
-    /// Sends an order; whether anybody is there to take it.
+    /// Sends an order; returns whether the receiving end exists.
     pub(super) fn send(&self, order: DaemonOrder) -> bool {
         let sent = self.orders.send(order).is_ok();
         self.pending.fetch_add(1, Ordering::Release);
-        // It is full only if it was rung already.
+        // The counter is full only if the bell has rung already.
         let _ = self.wakes.write(1);
         sent
     }
 }
 
 impl DaemonInbox {
-    /// The next order. A load where there is none.
+    /// The next order. An empty queue costs one load.
     #[inline]
     pub(super) fn next(&self) -> Option<DaemonOrder> {
         if self.pending.load(Ordering::Acquire) == 0 {

@@ -1,4 +1,4 @@
-//! The place at which applications register: one daemon has it.
+//! The socket at which applications register; one daemon owns it.
 
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
@@ -9,13 +9,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A socket that listens, and the lock by which a second daemon sees that there is one.
+/// A listening socket, and the lock that keeps a second daemon out.
 #[derive(Debug)]
 pub(super) struct HostListener {
     pub(super) socket: OwnedFd,
     path: PathBuf,
     _lock: File,
-    /// The last daemon did not end in order.
+    /// Whether the last daemon crashed.
     pub(super) was_stale: bool,
 }
 
@@ -23,7 +23,7 @@ impl HostListener {
     /// Listens at a path. `all`: users other than the daemon's may connect.
     ///
     /// # Errors
-    /// In a sentence with what to do.
+    /// A sentence with the remedy.
     pub(super) fn bind(path: &Path, all: bool) -> Result<Self, String> {
         let place = path.display();
         let lock_path = path.with_added_extension("lock");
@@ -40,7 +40,7 @@ impl HostListener {
             }
             Err(TryLockError::Error(error)) => return Err(cannot("lock", error)),
         }
-        // With the lock in hand, a socket there belongs to nobody who lives.
+        // The lock proves that an existing socket belongs to a dead daemon.
         let was_stale = match fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => {
                 fs::remove_file(path).map_err(|error| cannot("remove the old socket", error))?;
@@ -71,9 +71,9 @@ impl HostListener {
         })
     }
 
-    /// The daemon ends in order.
+    /// Removes the socket when the daemon ends in order.
     pub(super) fn remove(&self) {
-        // Where it is gone already, somebody was quicker.
+        // An error means that the file is gone already.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,7 +1,7 @@
-//! The daemon: it takes applications in at a Unix socket, and moves cores between them.
+//! The daemon: it registers applications at a Unix socket, and moves cores between them.
 //!
-//! Two threads. One registers applications and hears when they end. The other goes through passes: it spins on a core of its own, or wakes at
-//! intervals and when an application rings.
+//! Two threads. The registrar registers applications and notices their end. The pass thread runs the arbiter's passes: it spins on a core of
+//! its own, or wakes at intervals and when an application rings.
 
 mod cycle;
 mod doors;

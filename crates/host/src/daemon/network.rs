@@ -1,4 +1,4 @@
-//! The data plane beside the arbiter: which kthreads have a core goes one way, which packets wait the other.
+//! The data plane beside the arbiter: the arbiter tells it which kthreads have a core, and it tells the arbiter which packets wait.
 
 use crate::arbiter::{AdmissionError, Arbiter, NetworkReport};
 use crate::lanes::SharedLanes;
@@ -8,7 +8,7 @@ use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
 use headway_xsk::{HostAddress, XskError};
 use std::os::fd::BorrowedFd;
 
-/// What an application that asks for packets brings.
+/// The address and lanes of an application that asks for packets.
 pub(super) struct NewNetwork {
     pub(super) address: HostAddress,
     pub(super) lanes: SharedLanes,
@@ -22,13 +22,13 @@ pub(super) struct HostNetwork {
     turns: u32,
 }
 
-/// Lanes of kthreads without a core are looked at once in so many turns.
+/// The number of turns between two looks at lanes of kthreads without a core.
 const TURNS: u32 = 256;
 
 struct AppPackets {
-    /// The number of its registration.
+    /// The registration's number.
     id: u64,
-    /// The data plane's number of it.
+    /// The application's number in the data plane.
     number: usize,
     app: AppId,
     kthreads: usize,
@@ -50,12 +50,12 @@ impl HostNetwork {
         self.plane.mtu()
     }
 
-    /// What becomes readable when packets come.
+    /// The descriptors that become readable when packets arrive.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.plane.descriptors()
     }
 
-    /// From here on packets for this address go to these lanes. [`place`](Self::place) says whose they are.
+    /// Delivers packets for this address to these lanes from now on. [`place`](Self::place) names their application.
     pub(super) fn attach(&mut self, id: u64, new: &NewNetwork) -> Result<(), AdmissionError> {
         let NewNetwork { address, lanes } = new;
         let kthreads = lanes.kthreads();
@@ -79,26 +79,26 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Says which application of the arbiter's this registration is.
+    /// Records the arbiter's number of this registration's application.
     pub(super) fn place(&mut self, id: u64, app: AppId) {
         if let Some(one) = self.apps.iter_mut().find(|one| one.id == id) {
             one.app = app;
         }
     }
 
-    /// The application is gone: its memory is not touched any more.
+    /// Forgets an application that is gone, and its memory.
     pub(super) fn detach(&mut self, id: u64) {
         if let Some(place) = self.apps.iter().position(|one| one.id == id) {
             self.plane.detach(self.apps.remove(place).number);
         }
     }
 
-    /// The next turn looks at all lanes: the daemon slept.
+    /// Makes the next turn look at all lanes, since the daemon slept.
     pub(super) fn woke(&mut self) {
         self.plane.look_everywhere();
     }
 
-    /// Moves packets, and shows the arbiter which wait. Whether any moved.
+    /// Moves packets, and tells the arbiter which wait. Returns whether any moved.
     pub(super) fn turn<A: Allocator, P: HostPeer>(
         &mut self,
         arbiter: &mut Arbiter<A, P>,

@@ -1,11 +1,11 @@
-//! What the service manager is told: the daemon is ready, and alive (sd_notify(3)).
+//! Notifications to the service manager: the daemon is ready, and alive (sd_notify(3)).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The way to the service manager.
+/// The connection to the service manager.
 #[derive(Debug)]
 pub struct Notifier {
     socket: UnixDatagram,
@@ -14,7 +14,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// As the environment says; none where nobody asked.
+    /// Opens the socket that the environment names; `None` if it names none.
     ///
     /// # Errors
     /// As the system.
@@ -45,12 +45,12 @@ impl Notifier {
         })
     }
 
-    /// How often the manager wants to hear that the daemon is alive: half of its patience.
+    /// The interval of the daemon's signs of life: half of the manager's timeout.
     pub fn every(&self) -> Option<Duration> {
         self.watchdog.map(|patience| patience / 2)
     }
 
-    /// Says something: `READY=1`, `WATCHDOG=1`, `STOPPING=1`.
+    /// Sends a notification: `READY=1`, `WATCHDOG=1`, `STOPPING=1`.
     ///
     /// # Errors
     /// As the system.

@@ -1,4 +1,4 @@
-//! The thread that takes applications in, and hears when they end. No call of it waits for an application.
+//! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
 use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
@@ -28,16 +28,16 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-/// A connection that has not said who it is after so long is closed.
+/// The time after which a connection without a registration is closed.
 const SILENT: Duration = Duration::from_secs(5);
-/// Connections at once, registered or not.
+/// The most connections at once, registered or not.
 const CONNECTIONS_MAX: usize = 256;
-/// How long the thread of passes may take to answer.
+/// The timeout for an answer of the pass thread.
 const ANSWER: Duration = Duration::from_secs(2);
 
 const LISTENER: u64 = 0;
 const WAKES: u64 = 1;
-/// Connections have even numbers, ends of processes the odd ones after them.
+/// Connections have even tokens; the end of a connection's process has the odd token after it.
 const FIRST: u64 = 2;
 
 struct Connection {
@@ -53,7 +53,7 @@ struct Registered {
     program: Option<KnownProgram>,
 }
 
-/// What the thread owns.
+/// The state of the thread.
 pub(super) struct Registrar {
     listener: HostListener,
     epoll: Epoll,
@@ -70,14 +70,14 @@ pub(super) struct Registrar {
     state: PathBuf,
 }
 
-/// Who speaks.
+/// The sender of a message.
 struct Speaker {
     id: u64,
     peer: PeerProcess,
     home: CpuSet,
 }
 
-/// What an application is sent when it has a place.
+/// The descriptors and answer for a registered application.
 struct Given {
     kthreads: usize,
     memory: Option<OwnedFd>,
@@ -90,7 +90,7 @@ struct GivenNetwork {
     memory: OwnedFd,
 }
 
-/// The memory that an application of the last daemon brings.
+/// The memory that an application of an earlier daemon brings.
 struct BroughtMemory {
     lines: OwnedFd,
     lanes: Option<OwnedFd>,
@@ -220,14 +220,14 @@ impl Registrar {
         match packet::receive(&connection.socket, false) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(Some(packet)) if !connection.registered => self.hear(id, packet),
-            // Nobody says anything after the registration: whoever does, hung up or broke the rules.
+            // A registered application sends nothing more, so any event means a hang-up or a breach of the protocol.
             _ => self.hang_up(id),
         }
     }
 
     fn hang_up(&mut self, id: u64) {
         self.connections.remove(&id);
-        // A program's connection ends when it is run; its process goes on.
+        // A program's connection ends when the program starts; its process continues.
         let is_program = |one: &Registered| one.program.is_some();
         if !self.registered.get(&id).is_some_and(is_program) {
             self.retire(id);
@@ -278,7 +278,7 @@ impl Registrar {
                 let lanes = network.iter().map(|network| &network.memory);
                 let fds = memory.iter().chain([&doorbell]).chain(lanes);
                 let fds: Vec<&OwnedFd> = fds.collect();
-                // Whoever cannot take the answer is gone.
+                // An application that takes no answer is gone.
                 if packet::send(&connection.socket, &message, &fds).is_err() {
                     self.retire(id);
                 }
@@ -335,7 +335,7 @@ impl Registrar {
         }
     }
 
-    /// One process has a name. One that is dead and was not heard of yet makes way.
+    /// A name belongs to one process. A dead process whose end has not been noticed yet gives it up.
     fn check_name(&mut self, name: &str) -> Result<(), String> {
         let found = self.registered.iter().find(|(_, one)| one.name == name);
         let Some((&id, one)) = found else {
@@ -403,7 +403,7 @@ impl Registrar {
         })
     }
 
-    /// The lanes of an application that asks for packets: new ones, or those that it has.
+    /// The lanes of an application that asks for packets: new ones, or the ones that it brings.
     fn network_of(
         &self,
         rule: &AppRule,
@@ -474,7 +474,7 @@ impl Registrar {
         })
     }
 
-    /// A program of the last daemon, if it is still the same.
+    /// Takes over a program of the last daemon, if its process is still the same.
     fn resume_program(&mut self, known: &KnownProgram) {
         let rule = match self.settings.read() {
             Ok(settings) => settings.rule(&known.name).cloned(),
@@ -509,7 +509,7 @@ impl Registrar {
         }
     }
 
-    /// Hands the newcomer to the thread of passes. Returns the application's doorbell.
+    /// Hands the newcomer to the pass thread. Returns the application's doorbell.
     fn admit(
         &mut self,
         name: &str,
@@ -573,11 +573,11 @@ fn refuse(socket: &OwnedFd, why: &str) {
 
 #[expect(unsafe_code, reason = "a descriptor that the kernel just made")]
 fn own(raw: i32) -> OwnedFd {
-    // SAFETY: `accept4` made it, and nobody else knows it.
+    // SAFETY: `accept4` made it, and no other value owns it.
     unsafe { OwnedFd::from_raw_fd(raw) }
 }
 
-/// Says it where somebody listens: a daemon whose standard error is closed goes on.
+/// Prints a line, and ignores a closed standard error.
 fn say(what: std::fmt::Arguments<'_>) {
     use std::io::Write as _;
     let _ = writeln!(io::stderr(), "{what}");

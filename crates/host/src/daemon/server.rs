@@ -1,4 +1,4 @@
-//! A daemon in this process.
+//! A daemon that runs in this process.
 
 use super::cycle::Cycle;
 use super::inbox::{self, DaemonOrder, DaemonOutbox};
@@ -23,30 +23,30 @@ use std::sync::{Arc, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long a daemon that takes over waits for the applications of the last one.
+/// The time that a daemon waits for the applications of a crashed predecessor.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long the thread of passes may take to answer.
+/// The timeout for an answer of the pass thread.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Why there is no daemon.
+/// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The place to register.
+    /// The registration socket failed.
     #[error("{0}")]
     Socket(String),
-    /// The cores.
+    /// The machine's cores are unreadable.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// Their division.
+    /// The cores cannot be divided this way.
     #[error(transparent)]
     Cores(#[from] CoresError),
-    /// The policy.
+    /// The policy is invalid.
     #[error(transparent)]
     Policy(#[from] SpecError),
-    /// The applications.
+    /// The applications do not fit.
     #[error("{0}")]
     Apps(String),
-    /// The device.
+    /// The device failed to open.
     #[error("no application can have packets of a device: {0}")]
     Device(#[from] XskError),
     /// Threads cannot be moved.
@@ -54,7 +54,7 @@ pub enum DaemonError {
         "the system forbids sched_setaffinity ({0}): allow it in the sandbox's seccomp profile, or run the daemon outside"
     )]
     Pin(io::Error),
-    /// Anything else.
+    /// Another system call failed.
     #[error("cannot {what}: {source}")]
     System {
         /// The call.
@@ -75,7 +75,7 @@ pub struct HostDaemon {
     took_over: bool,
 }
 
-/// The way to the thread of passes.
+/// The order queue of the pass thread.
 #[derive(Clone)]
 struct Asked(DaemonOutbox);
 
@@ -85,12 +85,12 @@ impl std::fmt::Debug for Asked {
     }
 }
 
-/// A way to ask a running daemon how things are, from any thread.
+/// A handle with which any thread asks a running daemon for its report.
 #[derive(Clone, Debug)]
 pub struct HostObserver(Asked);
 
 impl HostObserver {
-    /// What there is, with at most so many of the changes since a moment; none where the daemon does not answer.
+    /// The daemon's report, with at most `most` of the changes since a moment; `None` when the daemon does not answer.
     pub fn report(&self, since_ns: u64, most: usize) -> Option<HostReport> {
         let (answer, answered) = sync_channel(1);
         let order = DaemonOrder::Report {
@@ -106,7 +106,7 @@ impl HostObserver {
 }
 
 impl HostDaemon {
-    /// Whether a daemon could be started with these settings, but for what the system says.
+    /// Checks settings for a daemon, without the checks that need the system.
     ///
     /// # Errors
     /// [`DaemonError`].
@@ -118,7 +118,7 @@ impl HostDaemon {
         Ok(cores)
     }
 
-    /// Starts one.
+    /// Starts a daemon.
     ///
     /// # Errors
     /// [`DaemonError`].
@@ -181,22 +181,22 @@ impl HostDaemon {
         })
     }
 
-    /// The cores, as they were divided.
+    /// The division of the cores.
     pub fn cores(&self) -> &HostCores {
         &self.cores
     }
 
-    /// Whether the last daemon at this socket did not end in order.
+    /// Whether the last daemon at this socket crashed.
     pub fn took_over(&self) -> bool {
         self.took_over
     }
 
-    /// A way to look at it.
+    /// A handle for reports.
     pub fn observer(&self) -> HostObserver {
         HostObserver(self.outbox.clone())
     }
 
-    /// Other applications and another policy from now on. Who is registered stays; the socket and the cores stay as they are.
+    /// Replaces the applications' rules and the policy. Registered applications stay; so do the socket and the cores.
     ///
     /// # Errors
     /// [`DaemonError`]: nothing changed.
@@ -215,9 +215,9 @@ impl HostDaemon {
         Ok(())
     }
 
-    /// Ends it in order: every application gets its threads back to where they ran before.
+    /// Ends it in order: every application's threads return to the cores that they ran on before.
     pub fn stop(self) {
-        // It is full only if it was rung already.
+        // The counter is full only if the bell has rung already.
         let _ = self.wakes.write(1);
         for thread in self.threads {
             let _ = thread.join();
@@ -225,7 +225,7 @@ impl HostDaemon {
     }
 }
 
-/// Whether all applications could be there at once.
+/// Checks that all applications could be registered at once.
 fn check_apps(settings: &DaemonSettings, cores: usize) -> Result<(), DaemonError> {
     let refuse = |why: String| Err(DaemonError::Apps(why));
     let mut guaranteed = 0;

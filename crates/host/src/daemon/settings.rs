@@ -1,4 +1,4 @@
-//! What a daemon is told.
+//! A daemon's settings.
 
 use headway_policy::host::{AppKind, AppShape};
 use headway_policy::spec::Spec;
@@ -11,30 +11,30 @@ use std::path::PathBuf;
 pub struct AppRule {
     /// Its name.
     pub name: String,
-    /// Cores that nobody takes from it.
+    /// Its guaranteed cores.
     pub guaranteed: usize,
-    /// The most that it may have; all that are dealt out unless said.
+    /// The most cores that it may have; by default all that are dealt out.
     pub most: Option<usize>,
-    /// What it is there for.
+    /// Its priority class.
     pub kind: AppKind,
-    /// Users that may register it, beside the daemon's own and root.
+    /// Users that may register it, besides the daemon's own and root.
     pub users: Vec<u32>,
     /// Groups whose processes may register it.
     pub groups: Vec<u32>,
-    /// Where it is in the network of the daemon's device, if it may ask for packets.
+    /// Its place in the network of the daemon's device, if it may ask for packets.
     pub network: Option<AppNetwork>,
 }
 
-/// Where an application is in the network of the daemon's device.
+/// An application's place in the network of the daemon's device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AppNetwork {
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Bits of the network's part of the address.
+    /// The length of the network prefix in bits.
     pub prefix: u8,
-    /// The router to other networks, if there is one.
+    /// The gateway to other networks, if there is one.
     pub gateway: Option<Ipv4Addr>,
-    /// Its Ethernet address; 02:00 and the IPv4 address unless said.
+    /// Its Ethernet address; by default 02:00 and the IPv4 address.
     pub mac: Option<MacAddress>,
 }
 
@@ -52,21 +52,21 @@ impl AppNetwork {
 /// All settings.
 #[derive(Clone, Debug)]
 pub struct DaemonSettings {
-    /// Where applications register.
+    /// The socket at which applications register.
     pub socket: PathBuf,
     /// The allocator.
     pub policy: Spec,
     /// The applications.
     pub apps: Vec<AppRule>,
-    /// The cores to deal out; all but the daemon's unless said.
+    /// The cores to deal out; by default all but the daemon's.
     pub cores: Option<Vec<usize>>,
-    /// Whether the daemon has no core of its own; by the number of cores unless said.
+    /// Whether the daemon does without a core of its own; the number of cores decides by default.
     pub shares: Option<bool>,
-    /// How often a daemon without a core looks at busy applications, ns.
+    /// The interval at which a daemon without a core looks at busy applications, ns.
     pub tick_ns: u64,
     /// The network device whose packets applications get, if any.
     pub device: Option<String>,
-    /// Where the kernel tells of its cores: `/sys`.
+    /// The directory in which the kernel lists its cores: `/sys`.
     pub sysfs: PathBuf,
 }
 
@@ -74,7 +74,7 @@ impl DaemonSettings {
     /// The rule for a name.
     ///
     /// # Errors
-    /// In a sentence: there is none.
+    /// A sentence when no rule has the name.
     pub(super) fn rule(&self, name: &str) -> Result<&AppRule, String> {
         self.apps
             .iter()
@@ -90,10 +90,10 @@ impl DaemonSettings {
 }
 
 impl AppRule {
-    /// The shape of an application that asks for so much.
+    /// The shape of an application that asks for these cores.
     ///
     /// # Errors
-    /// In a sentence: it is more than it may have.
+    /// A sentence when it asks for more than it may have.
     pub(super) fn shape(
         &self,
         most: Option<usize>,
@@ -126,7 +126,7 @@ impl AppRule {
     /// Whether a process of this user and group may register it.
     ///
     /// # Errors
-    /// In a sentence.
+    /// A sentence with the reason.
     pub(super) fn check_user(&self, uid: u32, gid: u32, own: u32) -> Result<(), String> {
         if uid == own || uid == 0 || self.users.contains(&uid) || self.groups.contains(&gid) {
             return Ok(());

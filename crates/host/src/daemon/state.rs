@@ -1,16 +1,16 @@
-//! Which programs the daemon confines, in a file: a program that knows nothing of the daemon cannot present itself to the next one.
+//! A file of the programs that the daemon confines. Programs without support for the daemon cannot register with the next daemon themselves.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A program, so that the next daemon finds it, and it alone.
+/// A program, with enough to identify its process for the next daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KnownProgram {
     pub(super) name: String,
     pub(super) pid: i32,
-    /// When it was started: another process of this number was started later.
+    /// The start time of the process, which separates it from later processes of the same number.
     pub(super) started: u64,
     /// The cores on which it ran before.
     pub(super) home: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) fn path_for(socket: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The programs of the last daemon; none where there is no file, or what is in it makes no sense.
+/// The programs of the last daemon; none when the file is missing or unreadable.
 pub(super) fn read(path: &Path) -> Vec<KnownProgram> {
     let text = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

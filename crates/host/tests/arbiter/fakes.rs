@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 /// The shared core: it is not dealt out.
 pub(crate) const SHARED: usize = 900;
 
-/// What the kernel would know of a process.
+/// The kernel's side of a process.
 #[derive(Debug, Default)]
 pub(crate) struct FakeProcess {
     /// Its threads, and the cores to which each is confined.
@@ -111,7 +111,7 @@ pub(crate) fn shape(guaranteed: usize, most: usize, kind: AppKind) -> AppShape {
     }
 }
 
-/// An application with a thread for each kthread, and what the daemon is given of it.
+/// An application with a thread for each kthread, and the newcomer for the daemon.
 pub(crate) fn kthreads(id: u64, shape: AppShape) -> (FakeApp, Newcomer<FakePeer>) {
     let (memory, lines) = SharedLines::create(shape.most).unwrap();
     let process = Arc::new(Mutex::new(FakeProcess::default()));
@@ -161,7 +161,7 @@ impl FakeApp {
         (granted > self.lines.line(kthread).left()).then_some(granted)
     }
 
-    /// Kthreads that were told to leave do.
+    /// Makes kthreads with an order to leave obey it.
     pub(crate) fn heed(&self) {
         for kthread in 0..self.most {
             if let Some(grant) = self.running(kthread)

@@ -1,4 +1,4 @@
-//! Single lies, and what becomes of them.
+//! Single lies, and the arbiter's reaction.
 
 use crate::fakes::{SHARED, Turned, host_cores, kthreads, shape};
 use headway_host::arbiter::{AdmissionError, Arbiter};
@@ -15,7 +15,7 @@ fn engine(cores: usize) -> (Arbiter<Shenango, crate::fakes::FakePeer>, Turned) {
     )
 }
 
-/// It says that it left its core and runs on: it is confined elsewhere as soon as the core is somebody's.
+/// A kthread claims to have left its core and runs on: the arbiter confines it elsewhere as soon as the core has another tenant.
 #[test]
 fn who_says_that_it_left_and_did_not_loses_the_core_all_the_same() {
     let (mut arbiter, clock) = engine(1);
@@ -34,7 +34,7 @@ fn who_says_that_it_left_and_did_not_loses_the_core_all_the_same() {
     assert_eq!((liar.mask(0), honest.mask(0)), (vec![SHARED], vec![10]));
 }
 
-/// It names a thread of another process: nobody is moved, and nobody gets its signal.
+/// A kthread names a thread of another process: no thread is moved or signalled.
 #[test]
 fn a_thread_of_another_process_is_left_alone() {
     let (mut arbiter, clock) = engine(2);
@@ -52,7 +52,7 @@ fn a_thread_of_another_process_is_left_alone() {
     assert!(victim.process.lock().unwrap().signals.is_empty());
 }
 
-/// Two claim the same core of the last daemon: the first has it, and the other is told to leave, off that core.
+/// Two claim the same core of the last daemon: the first gets it, and the other is ordered to leave and moved off that core.
 #[test]
 fn a_core_that_two_claim_is_the_firsts() {
     let (mut arbiter, clock) = engine(2);
@@ -82,7 +82,7 @@ fn memory_that_says_what_cannot_be_is_refused() {
     assert_eq!(refused, AdmissionError::Grants(u64::MAX));
 }
 
-/// A core that no longer exists, or never did, is nobody's.
+/// A claim to a core that does not exist has no effect.
 #[test]
 fn a_claim_of_a_core_that_is_not_dealt_out_is_ignored() {
     let (mut arbiter, _) = engine(1);

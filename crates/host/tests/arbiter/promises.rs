@@ -1,4 +1,4 @@
-//! What holds whatever applications do.
+//! Properties that hold for any behaviour of applications.
 
 use crate::fakes::{FakeApp, FakePeer, SHARED, Turned, host_cores, kthreads, shape};
 use headway_host::arbiter::{Arbiter, Newcomer};
@@ -10,7 +10,7 @@ use headway_policy::host::{
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// What an application does when it is told to leave, and what it writes.
+/// An application's reaction to an order to leave, and the words that it writes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Manners {
     Honest,
@@ -55,7 +55,7 @@ impl HostVisit for Storm {
                 1 if !apps.is_empty() => {
                     let (app, manners) = apps.swap_remove(rng.below(apps.len()));
                     if rng.below(2) == 0 {
-                        // It is killed: its threads are gone before anybody hears of it.
+                        // It is killed: its threads are gone before the daemon notices.
                         app.process.lock().unwrap().threads.clear();
                     }
                     assert!(arbiter.retire(app.id, &now));
@@ -80,7 +80,7 @@ impl HostVisit for Storm {
     }
 }
 
-/// Something that an application may do between two passes.
+/// An application's action between two passes.
 fn act(app: &FakeApp, manners: Manners, rng: &mut Rng) {
     let kthread = rng.below(app.most);
     let line = app.lines.line(kthread);
@@ -138,7 +138,7 @@ fn check<A: Allocator>(arbiter: &Arbiter<A, FakePeer>, apps: &[(FakeApp, Manners
             if core.app.is_none() || core.app == Some(of(app)) {
                 continue;
             }
-            // Nobody runs on the core of another, asleep or not.
+            // No thread, asleep or not, is on another application's core.
             for (tid, mask) in &app.process.lock().unwrap().threads {
                 assert_ne!(
                     mask,
@@ -170,7 +170,8 @@ fn check<A: Allocator>(arbiter: &Arbiter<A, FakePeer>, apps: &[(FakeApp, Manners
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Nobody is confined to a core of another, whoever lies, refuses or dies; no thread of a stranger is touched; what is given back is all there is.
+    /// Whichever application lies, refuses or dies, no thread is confined to another's core, no stranger's thread is touched, and all cores come back
+    /// in the end.
     #[test]
     fn a_core_has_one_tenant_whatever_applications_do(cores in 1usize..6, seed: u64) {
         for name in NAMES {
@@ -179,7 +180,7 @@ proptest! {
         }
     }
 
-    /// Who has work and is guaranteed cores has them, though all others refuse to leave.
+    /// An application with work has its guaranteed cores, even if all others refuse to leave.
     #[test]
     fn a_guarantee_is_kept_against_those_who_refuse(cores in 1usize..6, guaranteed in 1usize..6) {
         let guaranteed = guaranteed.min(cores);
@@ -202,7 +203,7 @@ proptest! {
         let kept = report.apps[1].cores.len();
         prop_assert!(kept >= guaranteed, "{} of {}", kept, guaranteed);
         prop_assert!(report.apps[0].evictions >= guaranteed as u64);
-        // Who was moved away has what nobody else wants of the shared core.
+        // A kthread that was moved away gets the idle time of the shared core.
         prop_assert!(!greedy.process.lock().unwrap().demoted.is_empty());
     }
 }
@@ -246,7 +247,7 @@ fn nobody_starves() {
     assert!(turns.iter().all(|&turns| turns > 50), "{turns:?}");
 }
 
-/// The next engine finds every kthread on the core that it has, and goes on with its grants.
+/// The next engine finds every kthread on its core, and continues with its grants.
 #[test]
 fn a_new_engine_takes_over_who_has_which_core() {
     let (mut arbiter, clock) = shenango(2);
@@ -262,7 +263,7 @@ fn a_new_engine_takes_over_who_has_which_core() {
     clock.pass(&mut arbiter, 1_000);
     let before: Vec<_> = arbiter.report(0, 0, 0).cores;
     assert!(before.iter().all(|core| core.app.is_some()));
-    // The daemon dies without a word.
+    // The daemon crashes.
     drop(arbiter);
     let (mut next, _) = shenango(2);
     let resumed = |app: &FakeApp, shape| -> Newcomer<FakePeer> { app.newcomer(shape, true) };

@@ -1,9 +1,9 @@
-//! What must hold for anything that an application sends to the daemon. Checked on the corpus by `cargo test`, and by the fuzz target, which
-//! includes this file.
+//! A property of everything that an application sends to the daemon. `cargo test` checks it on the corpus, and the fuzz target includes this
+//! file.
 
 use headway_host::message::{ClientMessage, DaemonMessage, NAME_BYTES_MAX};
 
-/// Any bytes are a registration that reads back as written, under a name that can stand in a path and in a line, or an error that says something.
+/// Any bytes are either a registration that reads back as written, with a name fit for a path and a line, or an error with a text.
 pub(crate) fn host_registration(data: &[u8]) {
     match ClientMessage::parse(data) {
         Ok(message) => {

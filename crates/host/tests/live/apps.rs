@@ -1,4 +1,4 @@
-//! What the processes of the tests do.
+//! The roles of the tests' processes.
 
 use crate::stage::{ROLE, settings};
 use headway_host::client::{ClientOptions, HostClient};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Not a test: a process of one. Ends when it is killed.
+/// The entry of a test's process, not a test. It ends when it is killed.
 #[test]
 #[ignore = "it is a process of other tests"]
 fn role() {
@@ -123,7 +123,7 @@ fn app(name: &str, socket: &Path) {
     }
 }
 
-/// Has a core, and heeds nothing.
+/// Keeps its core, and ignores all orders.
 fn hangs(socket: &Path) {
     let work = Work::register("web", 2, socket);
     block_signal();
@@ -142,7 +142,7 @@ fn hangs(socket: &Path) {
     }
 }
 
-/// Threads that are made from here on do not hear the daemon's signal.
+/// Threads created from here on block the daemon's signal.
 pub(crate) fn block_signal() {
     use nix::sys::signal::{SigSet, Signal};
     let mut set = SigSet::empty();
@@ -150,7 +150,7 @@ pub(crate) fn block_signal() {
     set.thread_block().unwrap();
 }
 
-/// Writes nonsense everywhere, as fast as it can.
+/// Writes nonsense into every shared word, as fast as it can.
 fn liar(socket: &Path) {
     let work = Work::register("web", 2, socket);
     let mut seed = u64::from(std::process::id());

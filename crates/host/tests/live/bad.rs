@@ -1,4 +1,4 @@
-//! Registrations and daemons that cannot be.
+//! Registrations and daemons that are refused.
 
 use crate::stage::{Stage, may, report, settings, turn};
 use headway_host::client::{ClientError, ClientOptions, HostClient};
@@ -54,7 +54,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_the_rest_goes_on() {
     assert_eq!(report(&daemon).apps.len(), 1, "only kv has a place");
     drop(kv);
     daemon.stop();
-    // What is there and is no socket of a daemon.
+    // A path with a file that is no daemon's socket.
     let other = UnixDatagram::bind(stage.socket()).unwrap();
     drop(other);
     assert!(stage.try_daemon().unwrap().took_over());

@@ -49,7 +49,7 @@ fn work_gets_a_core_and_none_is_kept_without_work() {
     daemon.stop();
 }
 
-/// Two applications in one process, one of them batch: both get on, and the one that serves does so first.
+/// Two applications in one process, one of them batch: both make progress, and the latency-critical one comes first.
 #[test]
 fn a_batch_application_gives_its_cores_away_and_gets_them_back() {
     let _turn = turn();
@@ -77,7 +77,7 @@ fn a_batch_application_gives_its_cores_away_and_gets_them_back() {
     daemon.stop();
 }
 
-/// A program that knows nothing: its threads go where its cores are, and home when the daemon ends.
+/// A program without support for the daemon: its threads move to its cores, and return when the daemon ends.
 #[test]
 fn a_program_runs_on_the_cores_that_are_left() {
     let _turn = turn();
@@ -118,7 +118,7 @@ fn a_program_runs_on_the_cores_that_are_left() {
     child.kill();
 }
 
-/// As `headway run` does: registers in the place of the program, then runs it.
+/// Registers in place of the program and then runs it, as `headway run` does.
 fn spawn_program(mut command: Command, stage: &Stage, name: &'static str) -> TestProcess {
     use std::os::unix::process::CommandExt;
     let socket = stage.socket();
@@ -135,7 +135,8 @@ fn spawn_program(mut command: Command, stage: &Stage, name: &'static str) -> Tes
     stage.start(&mut command)
 }
 
-/// Whether kthreads wait for their first core, have given it back, or sleep on it: when the application ends, each of them goes on, and none waits again.
+/// Whether kthreads wait for their first core, have given it back, or sleep on it: when the application ends, each of them continues, and none waits
+/// again.
 #[test]
 fn an_application_that_ends_lets_every_kthread_go() {
     let _turn = turn();
@@ -162,7 +163,7 @@ fn an_application_that_ends_lets_every_kthread_go() {
                 until("they have come", || {
                     (0..2).all(|kthread| work.client.line(kthread).tid().is_some())
                 });
-                // So that those that have cores find nothing and sleep.
+                // Lets kthreads that have cores find no work and sleep.
                 thread::sleep(Duration::from_millis(5));
                 ended.store(true, Ordering::Release);
                 work.client.close();

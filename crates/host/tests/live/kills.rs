@@ -1,4 +1,4 @@
-//! Either side is killed at any moment, hangs, or writes nonsense. Nothing leaks, and the rest goes on.
+//! Either side is killed at any moment, hangs, or writes nonsense. Nothing leaks, and the others continue.
 
 use crate::apps::Work;
 use crate::stage::{Stage, cores_of, descriptors, mappings, masks, may, report, turn, until};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often either side is killed: together 200 times.
+/// The kills of each side: together 200.
 const APPS_KILLED: usize = 150;
 const DAEMONS_KILLED: usize = 50;
 
@@ -31,7 +31,7 @@ fn an_application_that_is_killed_gives_everything_back() {
     }
     let stage = Stage::new();
     let daemon = stage.daemon();
-    // The first round opens what stays open.
+    // The first round opens the descriptors that stay open.
     kill_after(&stage, &daemon, "kv", Duration::from_millis(20));
     settle(&daemon);
     let before = (descriptors(), mappings());
@@ -50,7 +50,7 @@ fn an_application_that_is_killed_gives_everything_back() {
 
 fn kill_after(stage: &Stage, daemon: &HostDaemon, name: &str, after: Duration) {
     let mut child = stage.spawn(name);
-    // Half of the time before it is even there.
+    // Half of the kills come before it has started.
     if after.as_micros().is_multiple_of(2) {
         until("it registered", || !report(daemon).apps.is_empty());
     }
@@ -58,7 +58,7 @@ fn kill_after(stage: &Stage, daemon: &HostDaemon, name: &str, after: Duration) {
     child.kill();
 }
 
-/// The application goes on with the cores that it has, and the next daemon takes it over.
+/// The application keeps its cores, and the next daemon takes it over.
 #[test]
 fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
     let _turn = turn();
@@ -98,7 +98,7 @@ fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
     assert!(descriptors() <= before, "descriptors leak");
 }
 
-/// It has a core, and never leaves it; the daemon moves it away, and others get on.
+/// A kthread never leaves its core; the daemon moves it away, and others make progress.
 #[test]
 fn an_application_that_hangs_stalls_nobody() {
     let _turn = turn();
@@ -126,7 +126,7 @@ fn an_application_that_hangs_stalls_nobody() {
     daemon.stop();
 }
 
-/// It writes nonsense into every word that it shares: others get on, and no thread of theirs is moved or signalled.
+/// An application writes nonsense into every shared word: others make progress, and no thread of theirs is moved or signalled.
 #[test]
 fn an_application_that_lies_hurts_only_itself() {
     let _turn = turn();
@@ -153,7 +153,7 @@ fn an_application_that_lies_hurts_only_itself() {
     daemon.stop();
 }
 
-/// Connections that say nothing, read nothing or end in the middle do not keep others out.
+/// Connections that send nothing, read nothing or end half-way leave room for others.
 #[test]
 fn connections_that_do_nothing_keep_nobody_out() {
     let _turn = turn();
@@ -198,7 +198,7 @@ fn connect(stage: &Stage) -> std::os::fd::OwnedFd {
     fd
 }
 
-/// An application that comes, works and goes.
+/// An application that registers, works and ends.
 fn serve(stage: &Stage) {
     let work = Work::register("kv", 2, &stage.socket());
     let ended = AtomicBool::new(false);

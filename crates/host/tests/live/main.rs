@@ -1,6 +1,6 @@
 //! A real daemon and real applications, in processes of their own that are killed, stopped and lied to.
 //!
-//! They need two cores and the right to pin threads. Where they are not permitted they say why, and pass.
+//! They need two cores and the right to pin threads. Without them they print the reason, and pass.
 
 mod apps;
 mod bad;

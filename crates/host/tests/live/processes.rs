@@ -1,4 +1,4 @@
-//! Processes that end with the test, however it ends, and with those that they started.
+//! Processes that end with the test, however it ends, together with their descendants.
 
 #![expect(unsafe_code, reason = "runs between fork and exec")]
 
@@ -34,13 +34,13 @@ impl TestProcess {
         self.child.id()
     }
 
-    /// Ends it and its descendants at once, and its place in the table of processes.
+    /// Kills and reaps it and its descendants.
     pub(crate) fn kill(&mut self) {
         if self.ended {
             return;
         }
         self.ended = true;
-        // It keeps its number until it is waited for, so no other group has it.
+        // The process keeps its number until it is reaped, so no other group has it.
         let group = Pid::from_raw(-(self.child.id() as i32));
         let _ = kill(group, Signal::SIGKILL);
         self.child.wait().unwrap();

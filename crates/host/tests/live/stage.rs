@@ -1,4 +1,4 @@
-//! A daemon in this process or in another, and what it says.
+//! A daemon in this process or in another, and its reports.
 
 use crate::processes::{TestProcess, marked};
 use headway_host::arbiter::HostReport;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What a process of a test is, and where its daemon is.
+/// The role of a test's process, and its daemon's socket.
 pub(crate) const ROLE: &str = "HEADWAY_HOST_ROLE";
 
 /// Tests that move threads about take turns.
@@ -22,7 +22,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why the tests cannot run here, if they cannot.
+/// The reason why the tests cannot run here, if there is one.
 pub(crate) fn missing() -> Option<&'static str> {
     let own = Pid::from_raw(0);
     let mask = sched_getaffinity(own).ok()?;
@@ -35,7 +35,7 @@ pub(crate) fn missing() -> Option<&'static str> {
         .then_some("sched_setaffinity is forbidden")
 }
 
-/// Whether a test runs here; else it says why not.
+/// Whether a test can run here; prints the reason if not.
 pub(crate) fn may(test: &str) -> bool {
     let why = missing();
     if let Some(why) = why {
@@ -73,7 +73,7 @@ pub(crate) fn settings(socket: &Path, policy: &str) -> DaemonSettings {
     }
 }
 
-/// A place of a test.
+/// A test's directory.
 pub(crate) struct Stage {
     folder: TempDir,
 }
@@ -123,7 +123,7 @@ impl Stage {
     }
 }
 
-/// Nothing that the test started is left, and nothing that those started.
+/// Checks that no process of the test and no descendant is left.
 impl Drop for Stage {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -134,7 +134,7 @@ impl Drop for Stage {
     }
 }
 
-/// Waits until something holds; a test fails where it does not within ten seconds.
+/// Waits until a condition holds, and fails the test after ten seconds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -157,7 +157,7 @@ pub(crate) fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Mappings of memory that is shared with applications.
+/// Mappings of memory shared with applications.
 pub(crate) fn mappings() -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines()

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How soon a stop is noticed.
+/// The time within which the hub notices a stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where agents report to, and get their orders from.
+/// The rack's end to which agents report, and from which they get their orders.
 pub struct AgentHub {
     socket: UdpSocket,
     state: Mutex<HubState>,
@@ -24,13 +24,13 @@ pub struct AgentHub {
 
 /// The rack that a hub is part of.
 pub struct HubRack {
-    /// Those whose agents are heard.
+    /// The servers whose agents may report.
     pub servers: ServerAddresses,
     /// The port of the switch, at the hub's address.
     pub switch_port: u16,
-    /// Which requests servers are to hand back.
+    /// The requests that servers hand back.
     pub bouncing: Bouncing,
-    /// Those of the switch that hears what agents report.
+    /// The tables shared with the switch, which reads the agents' reports there.
     pub tables: Arc<SwitchTables>,
 }
 
@@ -62,22 +62,22 @@ impl AgentHub {
         })
     }
 
-    /// Where it listens.
+    /// The bound address.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Answers agents until `stopped`, noticed within 50 ms.
+    /// Answers agents until `stopped`, which it notices within 50 ms.
     pub fn run(&self, stopped: &AtomicBool) {
         let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
         while !stopped.load(Ordering::Acquire) {
             match self.socket.recv_from(&mut buffer) {
                 Ok((length, from)) => self.take(from, &buffer[..length]),
                 Err(error) if is_timeout(&error) => {}
-                // An earlier answer found nobody.
+                // An earlier answer reached a closed port.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(_) => std::thread::sleep(LOOK),
             }
@@ -99,24 +99,24 @@ impl AgentHub {
             self.tables.agent_said(news.server, cores);
         }
         if let Some(answer) = answer {
-            // An answer that is lost is asked for again by the next report.
+            // The agent's next report makes up for a lost answer.
             let _ = self.socket.send_to(&answer, from);
         }
     }
 
-    /// The control plane has looked: servers whose duty changed are told when they report next.
+    /// Takes the duties of the control plane after a look. Servers whose duty changed get the new one with the answer to their next report.
     pub fn follow(&self, control: &ControlPlane) {
         let bytes = self.tables.with_report(|report| report.type_bytes.clone());
         self.lock().orders.follow(control, &bytes);
     }
 
-    /// Packets of agents so far.
+    /// Counts of agents' packets so far.
     #[must_use]
     pub fn counts(&self) -> AgentCounts {
         *self.lock().registry.counts()
     }
 
-    /// What a server's agent last said.
+    /// The last report of a server's agent.
     ///
     /// # Panics
     /// When there is no such server.
@@ -137,7 +137,7 @@ fn is_timeout(error: &io::Error) -> bool {
 /// A number from the system's source of randomness.
 ///
 /// # Panics
-/// When the system has none: without it no session is safe.
+/// When the system fails to deliver one: no session is safe without it.
 pub(super) fn random() -> u64 {
     getrandom::u64().expect("the system gives random numbers")
 }

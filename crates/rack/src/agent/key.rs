@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 /// Bytes of the code at the end of each packet.
 pub(crate) const MAC_BYTES: usize = 32;
 
-/// Why a file holds no key. Displays with what to do.
+/// Why a file is refused as a key. Its display names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It cannot be read.
+    /// The file is unreadable.
     #[error("cannot read the key {}: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others than its owner may read it.
+    /// Users other than its owner may read the file.
     #[error(
         "others may read the key {} (its mode is {mode:o}): run 'chmod 600 {}', and make a new key if others use this machine",
         path.display(),
@@ -33,7 +33,7 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is too short to be secret, or too long to be a key.
+    /// The key is too short to be secret, or longer than the limit.
     #[error(
         "the key {} has {bytes} bytes: it takes {} to {}, such as those of 'openssl rand -hex 32'",
         path.display(),
@@ -43,7 +43,7 @@ pub enum KeyError {
     Length {
         /// The file.
         path: PathBuf,
-        /// Its bytes, spaces at either end not counted.
+        /// The key's length in bytes, without the spaces at either end.
         bytes: usize,
     },
 }
@@ -58,10 +58,10 @@ impl AgentKey {
     /// The most.
     pub const BYTES_MAX: usize = 4096;
 
-    /// Reads a key from a file of which nobody but its owner may read anything. Spaces and line ends around it do not count.
+    /// Reads a key from a file that only its owner may read. It strips spaces and line ends around the key.
     ///
     /// # Errors
-    /// [`KeyError`], which says what to do.
+    /// [`KeyError`], which names the remedy.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |source| KeyError::Unreadable {
             path: path.into(),
@@ -91,7 +91,7 @@ impl AgentKey {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let is_long_enough = (Self::BYTES_MIN..=Self::BYTES_MAX).contains(&bytes.len());
-        // HMAC takes keys of any length.
+        // Cannot fail: HMAC takes keys of any length.
         let keyed = Hmac::new_from_slice(bytes).ok()?;
         is_long_enough.then_some(Self(keyed))
     }
@@ -104,7 +104,7 @@ impl AgentKey {
         message
     }
 
-    /// The message of a packet, where its code is the right one. The comparison takes the same time whatever the bytes are.
+    /// The message of a packet whose code is right. The comparison takes the same time whatever the bytes are.
     pub(crate) fn open<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
         let (message, code) = packet.split_at_checked(packet.len().checked_sub(MAC_BYTES)?)?;
         let keyed = self.0.clone().chain_update(message);

@@ -11,7 +11,7 @@
 //! | 30 … | the report, or the answer |
 //! | the last 32 | HMAC-SHA-256 of all before |
 //!
-//! A message has one encoding: whatever is read reads back to the same bytes.
+//! A message has one encoding: encoding a decoded message gives the same bytes.
 
 use super::key::{AgentKey, MAC_BYTES};
 use headway_policy::rack::Bouncing;
@@ -20,20 +20,20 @@ const MAGIC: [u8; 4] = *b"HWRA";
 const VERSION: u8 = 1;
 const REPORT: u8 = 1;
 const ANSWER: u8 = 2;
-/// Groups of one server in an order.
+/// The most groups of one server in an order.
 const PARTS_MAX: usize = 256;
 
-/// The longest packet: an order of as many groups as there can be.
+/// The longest packet: an order of the most groups.
 pub const AGENT_PACKET_BYTES_MAX: usize =
     30 + 2 + 1 + 8 + 1 + 2 + PARTS_MAX * 34 + 2 + 256 + MAC_BYTES;
 
 /// Why a packet is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MessageError {
-    /// It is none of this protocol, of another version, or cut off.
+    /// The packet is cut off, or of another protocol or version.
     #[error("not a packet of an agent or a rack, or of another version")]
     Malformed,
-    /// Its code is not that of this key.
+    /// The packet's code belongs to another key.
     #[error("the packet was made with another key")]
     WrongKey,
 }
@@ -63,10 +63,10 @@ impl FromIterator<u8> for TypeBytes {
     }
 }
 
-/// What an agent says of its server.
+/// An agent's report about its server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AgentReport {
-    /// The agent: drawn at random when it began.
+    /// The agent's number, drawn at random when it began.
     pub agent: u64,
     /// The session; 0 while the agent knows none.
     pub session: u64,
@@ -76,9 +76,9 @@ pub struct AgentReport {
     pub port: u16,
     /// Workers in use.
     pub workers: u16,
-    /// It takes no more requests: it is about to stop.
+    /// Whether the server takes no more requests because it is about to stop.
     pub draining: bool,
-    /// The order that the server goes by; 0 before the first.
+    /// The number of the order in force; 0 before the first.
     pub in_force: u64,
     /// Clones dropped so far.
     pub clones_dropped: u64,
@@ -95,20 +95,20 @@ pub struct OrderedPart {
     pub workers: u16,
 }
 
-/// What the control plane wants of a server, in type bytes.
+/// A server's duty as the control plane decided it, in type bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderedDuty {
-    /// Tells orders of a session apart; above 0.
+    /// The order's number within its session; above 0.
     pub number: u64,
-    /// Which requests go back to the switch.
+    /// The requests that the server hands back to the switch.
     pub bouncing: Bouncing,
     /// The server's groups, shortest first; at most 256.
     pub parts: Vec<OrderedPart>,
-    /// The known types by execution time.
+    /// The known types in ascending order of execution time.
     pub ascending: Vec<u8>,
 }
 
-/// What the rack says to a report.
+/// The rack's answer to a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RackAnswer {
     /// The agent that it is for.
@@ -119,7 +119,7 @@ pub struct RackAnswer {
     pub answers: u64,
     /// The switch's port, at the address that the answer comes from.
     pub switch_port: u16,
-    /// What the server is to do; `None` when that is in force, or the session has not begun.
+    /// The server's new duty; `None` when it is in force already, or the session has not begun.
     pub order: Option<OrderedDuty>,
 }
 
@@ -206,11 +206,11 @@ fn head(kind: u8, words: [u64; 3]) -> Vec<u8> {
     bytes
 }
 
-/// What is left to be read of a message.
+/// The unread rest of a message.
 struct PacketFields<'a>(&'a [u8]);
 
 impl<'a> PacketFields<'a> {
-    /// Those behind the kind, of an authentic packet.
+    /// The fields behind the kind, in an authentic packet.
     fn of(key: &AgentKey, packet: &'a [u8], kind: u8) -> Result<Self, MessageError> {
         let rest = packet.strip_prefix(&MAGIC[..]);
         let rest = rest.and_then(|rest| rest.strip_prefix(&[VERSION, kind]));

@@ -2,8 +2,7 @@
 //!
 //! Agents speak, the rack answers. A report without a session is answered with the session that the rack would accept next; the first report
 //! that names it begins the session and ends the one before. Within a session counters only grow, and every answer names the report that it
-//! answers. A recorded packet is therefore never accepted again, at either end, and the rack keeps nothing for packets that it does not
-//! accept.
+//! answers. Neither end therefore accepts a recorded packet again, and the rack keeps no state for packets that it refuses.
 //!
 //! | concern | file |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Which duty each server has, as numbered orders in type bytes; and back into a server's own classes.
+//! Duties of servers as numbered orders in type bytes, and their translation into a server's own classes.
 
 use super::message::{OrderedDuty, OrderedPart};
 use headway_policy::rack::{Bouncing, ControlPlane, Duty, Part, ServerId};
@@ -12,13 +12,14 @@ const UNKNOWN: u8 = 255;
 pub struct DutyOrders {
     bouncing: Bouncing,
     servers: Vec<OrderedDuty>,
-    /// Of the layout that they are made of.
+    /// The revision of the layout behind the orders.
     revisions: u64,
     last_number: u64,
 }
 
 impl DutyOrders {
-    /// First come first served at each of so many servers, until a control plane says otherwise. Numbers begin behind `first`: a control plane that comes back does not repeat its old ones.
+    /// Orders each of `servers` servers to serve first come first served, until a control plane decides. Numbers begin behind `first`, so that a restarted
+    /// control plane never repeats its old ones.
     #[must_use]
     pub fn new(servers: usize, bouncing: Bouncing, first: u64) -> Self {
         let initial = OrderedDuty {
@@ -35,7 +36,7 @@ impl DutyOrders {
         }
     }
 
-    /// Follows the control plane. `type_bytes` are the known types' bytes, by class.
+    /// Takes the control plane's duties. `type_bytes` are the known types' bytes, by class.
     pub fn follow(&mut self, control: &ControlPlane, type_bytes: &[u8]) {
         let is_new_layout = control.revisions() != self.revisions;
         self.revisions = control.revisions();
@@ -43,7 +44,7 @@ impl DutyOrders {
             let duty = control.duty(ServerId(number as u16));
             let next = in_type_bytes(&duty, type_bytes, self.bouncing);
             let same = (&order.parts, &order.ascending) == (&next.parts, &next.ascending);
-            // Where a new layout hands everything back, also a server of the same duty is told.
+            // A new layout under [`Bouncing::All`] reissues unchanged duties too, since their servers hand requests back as well.
             if same && !(is_new_layout && self.bouncing == Bouncing::All) {
                 continue;
             }
@@ -53,7 +54,7 @@ impl DutyOrders {
         }
     }
 
-    /// A server's order, unless it has this number.
+    /// A server's order, unless the server has already this one in force.
     ///
     /// # Panics
     /// When there is no such server.
@@ -64,7 +65,7 @@ impl DutyOrders {
     }
 }
 
-/// A duty by type bytes. Types that did not show up are left out; UNKNOWN, the class behind all of them, is 255.
+/// A duty in type bytes. Types that never appeared are left out; UNKNOWN, the class behind all of them, is 255.
 fn in_type_bytes(duty: &Duty, type_bytes: &[u8], bouncing: Bouncing) -> OrderedDuty {
     let unknown = duty.ascending.last().map(|class| class.index());
     let byte = |class: usize| match type_bytes.get(class) {
@@ -85,8 +86,8 @@ fn in_type_bytes(duty: &Duty, type_bytes: &[u8], bouncing: Bouncing) -> OrderedD
 }
 
 impl OrderedDuty {
-    /// The duty of a server that has declared so many classes, which the first type bytes name. All other bytes are one class to it, UNKNOWN:
-    /// that belongs to the longest group that has one of them.
+    /// The duty of a server that has declared `declared` classes, named by the first type bytes. The server sees all other bytes as UNKNOWN, which
+    /// belongs to the longest group that has one of them.
     #[must_use]
     pub fn for_classes(&self, declared: usize) -> Duty {
         let is_unknown = |byte: u8| usize::from(byte) >= declared;
@@ -99,7 +100,7 @@ impl OrderedDuty {
             .iter()
             .rposition(|part| bytes_of(part).any(is_unknown));
         let mut parts: Vec<Part> = Vec::new();
-        // Workers of groups that this server has no class of.
+        // Workers of groups that have no class of this server.
         let mut spare = 0;
         for (number, part) in self.parts.iter().enumerate() {
             let known = bytes_of(part).filter(|&byte| !is_unknown(byte));

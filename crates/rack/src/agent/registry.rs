@@ -7,38 +7,38 @@ use headway_net::slot::Peer;
 use headway_policy::rack::ServerId;
 use std::net::SocketAddr;
 
-/// Packets of agents by what became of them.
+/// Counts of agents' packets by fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AgentCounts {
-    /// Reports that count.
+    /// Accepted reports.
     pub reports: u64,
     /// Sessions begun.
     pub sessions: u64,
-    /// Reports of no session that counts: they were told the next one.
+    /// Reports outside a valid session; the answer named the next session.
     pub greeted: u64,
     /// Dropped: made with another key.
     pub wrong_key: u64,
     /// Dropped: not newer than the session's last report.
     pub replayed: u64,
-    /// Dropped: no packets of this protocol.
+    /// Dropped: packets of another protocol.
     pub malformed: u64,
-    /// Dropped: of a server that is none of this rack.
+    /// Dropped: packets about a server outside this rack.
     pub strangers: u64,
 }
 
-/// What the rack knows of a server's agent.
+/// The state of a server's agent at the rack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AgentState {
     /// Its last report.
     pub report: AgentReport,
 }
 
-/// A report that counts.
+/// An accepted report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AgentNews {
-    /// Whose it is.
+    /// The server that it describes.
     pub server: ServerId,
-    /// What it says.
+    /// The report.
     pub report: AgentReport,
 }
 
@@ -59,7 +59,7 @@ pub struct AgentRegistry {
 }
 
 impl AgentRegistry {
-    /// For these servers. `draw` draws numbers at random that nobody can guess.
+    /// A registry for these servers. `draw` returns unpredictable random numbers.
     #[must_use]
     pub fn new(
         key: AgentKey,
@@ -81,8 +81,8 @@ impl AgentRegistry {
         }
     }
 
-    /// Takes a packet and says what to answer, if anything, and what the report is, if it counts. `order` is what a server is to do
-    /// that goes by the order of this number, if it is to do anything else.
+    /// Takes a packet and returns the answer, if any, and the report, if it is accepted. `order` maps a server and the order in
+    /// force there to a newer order, if there is one.
     pub fn handle(
         &mut self,
         from: SocketAddr,
@@ -139,13 +139,13 @@ impl AgentRegistry {
         (Some(answer.seal(&self.key)), Some(news))
     }
 
-    /// Packets so far.
+    /// Counts of packets so far.
     #[must_use]
     pub fn counts(&self) -> &AgentCounts {
         &self.counts
     }
 
-    /// What a server's agent last said; `None` before its first report.
+    /// The state of a server's agent; `None` before its first report.
     ///
     /// # Panics
     /// When there is no such server.

@@ -1,4 +1,4 @@
-//! The server's end on a UDP port: what an agent's thread runs.
+//! The server's end on a UDP port: the loop of an agent's thread.
 
 use super::hub::random;
 use super::key::AgentKey;
@@ -9,40 +9,40 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// From one report to the next: a fifth of the silence after which a server leaves the turns.
+/// The interval between reports: a fifth of the silence after which the switch takes a server out of service.
 const BEAT: Duration = Duration::from_millis(10);
-/// How long an agent waits before it says that nobody answers.
+/// The time without an accepted report after which an agent announces that the rack does not answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an agent that leaves waits for the rack to say so.
+/// The time that a leaving agent waits for the rack's confirmation.
 const LEAVE: Duration = Duration::from_millis(200);
-/// The switch looks every millisecond who left. What it sent before that arrives meanwhile.
+/// The switch checks every millisecond for servers that left. Requests that it sent before the check arrive during this time.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// Why an agent did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It got no socket that reaches the rack.
+    /// The system gave no socket that reaches the rack.
     #[error("cannot reach the rack at {rack}: {source}")]
     Socket {
-        /// Where the rack listens for agents.
+        /// The rack's address for agents.
         rack: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What an agent asks its server, and tells it.
+/// The callbacks of an agent into its server.
 pub trait AgentEvents {
-    /// What the server says of itself.
+    /// Asks the server for its current status.
     fn status(&mut self) -> ServerStatus;
 
-    /// What the server is to do. Requests come from `switch`.
+    /// Gives the server its duty. Requests come from `switch`.
     fn ordered(&mut self, order: &OrderedDuty, switch: SocketAddr);
 
-    /// The rack accepted this agent, after it began or came back.
+    /// The rack accepted this agent, at first or again.
     fn joined(&mut self);
 
-    /// The rack has accepted no report for a second: it does not run, or has another key. Said once until the rack accepts the agent.
+    /// The rack has accepted no report for a second: it does not run, or has another key. Called once until the rack accepts the agent.
     fn unanswered(&mut self);
 }
 
@@ -76,8 +76,8 @@ pub fn run_agent(
     agent.leave(events);
 }
 
-/// A socket that reaches the rack from the server's own address, by which the rack knows the server; from one of the system's choice where it
-/// serves at any.
+/// A socket that reaches the rack from the server's own address, by which the rack knows the server. For a server on all addresses the system
+/// chooses.
 ///
 /// # Errors
 /// [`AgentError`]
@@ -95,30 +95,30 @@ struct RunningAgent<'a> {
     socket: &'a UdpSocket,
     rack: SocketAddr,
     joined: bool,
-    /// When a report was last accepted, or the agent began; none once it was said that nobody answers.
+    /// When the rack last accepted a report, or the agent began. `None` once the agent has announced that the rack does not answer.
     accepted_at: Option<Instant>,
 }
 
 impl RunningAgent<'_> {
-    /// A report that is lost is followed by the next.
+    /// Sends a report. The next report makes up for a lost one.
     fn report(&mut self, status: &ServerStatus) {
         let packet = self.session.report(status);
         let _ = self.socket.send(&packet);
     }
 
-    /// Takes answers until then.
+    /// Takes answers until `until`.
     fn listen_until(&mut self, until: Instant, events: &mut impl AgentEvents) {
         let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            // Zero would wait for ever.
+            // A timeout of zero would block for ever.
             if left.is_zero() || self.socket.set_read_timeout(Some(left)).is_err() {
                 return;
             }
             match self.socket.recv(&mut buffer) {
                 Ok(length) => self.take(&buffer[..length], events),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Nobody listens there yet, or any more.
+                // The rack's port is closed: it has not started, or it ended.
                 Err(_) => {
                     std::thread::sleep(until.saturating_duration_since(Instant::now()));
                     return;
@@ -128,13 +128,13 @@ impl RunningAgent<'_> {
     }
 
     fn take(&mut self, packet: &[u8], events: &mut impl AgentEvents) {
-        // Anybody may send packets of another key.
+        // Strangers may send packets of another key; they are ignored.
         let Ok(Some(answer)) = self.session.answer(packet) else {
             return;
         };
         if !self.session.is_joined() {
             self.joined = false;
-            // Without waiting for the next beat.
+            // Reports at once, since waiting for the next beat would delay the session.
             let status = events.status();
             return self.report(&status);
         }
@@ -149,7 +149,7 @@ impl RunningAgent<'_> {
         }
     }
 
-    /// Says that the server leaves, until the rack has heard it.
+    /// Reports that the server leaves, until the rack has confirmed it.
     fn leave(&mut self, events: &mut impl AgentEvents) {
         if !self.joined {
             return;

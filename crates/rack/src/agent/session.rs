@@ -3,16 +3,16 @@
 use super::key::AgentKey;
 use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer};
 
-/// What a server says of itself.
+/// A server's status in a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServerStatus {
-    /// The port that it serves.
+    /// The port that the server listens on.
     pub port: u16,
     /// Workers in use.
     pub workers: u16,
-    /// It is about to stop.
+    /// Whether the server is about to stop.
     pub draining: bool,
-    /// The order in force; 0 before the first.
+    /// The number of the order in force; 0 before the first.
     pub in_force: u64,
     /// Clones dropped so far.
     pub clones_dropped: u64,
@@ -24,7 +24,7 @@ pub struct ServerStatus {
 pub struct AgentSession {
     key: AgentKey,
     agent: u64,
-    /// 0: none yet.
+    /// The session's number; 0 before the first.
     session: u64,
     sent: u64,
     answered: u64,
@@ -33,7 +33,7 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
-    /// Of an agent with this number, which it drew at random.
+    /// A session of the agent with this number, which it drew at random.
     #[must_use]
     pub fn new(key: AgentKey, agent: u64) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl AgentSession {
         report.seal(&self.key)
     }
 
-    /// Takes a packet that came from the rack: the answer, if it is a new one to a report of this agent.
+    /// Takes a packet from the rack and returns the answer, if it is a new answer to a report of this agent.
     ///
     /// # Errors
     /// [`MessageError`]
@@ -101,11 +101,11 @@ impl AgentSession {
     }
 }
 
-/// An answer that the agent goes by.
+/// An answer that the agent accepts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AcceptedAnswer {
     /// The switch's port.
     pub switch_port: u16,
-    /// What the server is to do, where that is not in force.
+    /// The server's new duty, where it is not in force yet.
     pub order: Option<OrderedDuty>,
 }

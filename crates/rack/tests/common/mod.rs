@@ -9,7 +9,7 @@ use headway_policy::rack::{Switch, systems};
 use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
 use std::net::SocketAddr;
 
-/// What the switch sent, in order.
+/// The switch's packets, in order.
 #[derive(Default)]
 pub(crate) struct Sent(pub(crate) Vec<(SocketAddr, Vec<u8>)>);
 
@@ -37,7 +37,7 @@ pub(crate) fn own() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 9], 7777))
 }
 
-/// The policy that a visitor is handed, without its type.
+/// The visitor's policy, boxed to erase its type.
 pub(crate) fn policy(spec: &str, servers: usize) -> Box<dyn Switch + Send> {
     struct Boxed;
     impl RackVisit for Boxed {
@@ -138,7 +138,7 @@ pub(crate) fn header(datagram: &[u8]) -> Header {
     Header::parse(datagram).expect("a header").0
 }
 
-/// One datagram through the switch.
+/// Passes one datagram through the switch.
 pub(crate) fn pass(
     switch: &mut RackSwitch<Dynamic>,
     now_ns: u64,

@@ -1,5 +1,5 @@
-//! What must hold for any packets at all. Checked on random ones and on the corpora by `cargo test`, and by the fuzz targets, which
-//! include this file with the module beside it.
+//! Properties of the switch that hold for any packets. `cargo test` checks them on random packets and on the corpora, and the fuzz
+//! targets include this file with the module beside it.
 
 use super::common::{client, own, pass, request, server, switch};
 use headway_net::header::HEADER_BYTES;
@@ -18,9 +18,9 @@ const POLICIES: [&str; 5] = [
     "draconis",
 ];
 
-/// A script: each three bytes and what follows them are one packet. Of the first byte, the low bits choose the sender, the high ones
-/// what is sent: bytes of the script, a request, or what the switch sent last with its flag changed. Nothing panics; no packet goes
-/// anywhere but to a server or to the client that asked; every client gets at most one response to each of its requests.
+/// A script: each three bytes and what follows them are one packet. The low bits of the first byte choose the sender. The high ones
+/// choose the packet: bytes of the script, a request, or the switch's last packet with its flag changed. Nothing panics; packets go
+/// only to a server or to the client of the request; every client gets at most one response to each of its requests.
 pub(crate) fn rack_switch(script: &[u8]) {
     let Some((&choice, mut script)) = script.split_first() else {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn rack_switch(script: &[u8]) {
                 echo[1] = *b;
                 (to, echo)
             }
-            // Also from the address beside the servers', which is a client like any other.
+            // Some come from the address beside the servers', which is a client like any other.
             2 => (server(u16::from(*what & 3)), bytes.to_vec()),
             _ => ([client(0), own()][usize::from(*what & 1)], bytes.to_vec()),
         };
@@ -97,7 +97,7 @@ pub(crate) fn agent_message(data: &[u8]) {
     }
 }
 
-/// A server that declares so many classes gets a duty that names each class at most once and ranks all of them or none.
+/// A server that declares any number of classes gets a duty that names each class at most once and ranks all of them or none.
 fn check_duty(order: &OrderedDuty, declared: usize) {
     let duty = order.for_classes(declared);
     let classes = duty.parts.iter().flat_map(|part| part.classes.iter());

@@ -1,16 +1,16 @@
-//! A network that loses, reorders and duplicates packets, by a seed: it stands between the lanes of a data plane and those of an application. Not every kernel has a queueing
-//! discipline for that.
+//! A network that loses, reorders and duplicates packets by a seed. It stands between the lanes of a data plane and those of an application. Not every kernel
+//! has a queueing discipline for that.
 
 use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, PacketReceiver, Taken};
 use headway_rings::mapping::SharedMapping;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of a thousand packets.
+/// The rates per thousand packets.
 const LOST: u32 = 5;
 const TWICE: u32 = 20;
 const LATE: u32 = 20;
-/// A late packet is behind those of the next milliseconds.
+/// A delayed packet arrives behind those of the next milliseconds.
 const DELAY: Duration = Duration::from_millis(2);
 
 /// The network.
@@ -22,7 +22,7 @@ pub(crate) struct BadNetwork {
     pub(crate) counts: BadCounts,
 }
 
-/// What the network did.
+/// The network's counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BadCounts {
     pub(crate) lost: u32,
@@ -38,7 +38,7 @@ struct Held {
 }
 
 impl BadNetwork {
-    /// Between two memories of lanes: one of the data plane's, one of an application's.
+    /// A network between two memories of lanes: the data plane's and an application's.
     pub(crate) fn new(plane: &Arc<SharedMapping>, own: &Arc<SharedMapping>, lanes: usize) -> Self {
         let ends = |of: fn(&Arc<SharedMapping>, usize) -> Option<LaneEnds>, memory| {
             let ends = (0..lanes).map(|lane| of(memory, lane * LANE_BYTES));
@@ -63,7 +63,7 @@ impl BadNetwork {
         (self.state >> 8) % 1000 < of_thousand
     }
 
-    /// Moves what waits; whether there was anything.
+    /// Moves the waiting packets; returns whether there were any.
     pub(crate) fn turn(&mut self) -> bool {
         let mut moved = false;
         for side in 0..2 {

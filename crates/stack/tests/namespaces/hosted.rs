@@ -60,7 +60,7 @@ struct HostedStage {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Tests with a daemon take turns: they move threads about, and count this process's mappings.
+/// Tests with a daemon run one at a time: they move threads, and count this process's mappings.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl HostedStage {
@@ -88,7 +88,7 @@ impl HostedStage {
         self.folder.path().join("host.sock")
     }
 
-    /// Does something on the other side.
+    /// Runs a closure on the other side.
     fn linux<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> R {
         let (tell, told) = sync_channel(1);
         let job = Box::new(move || drop(tell.send(job())));
@@ -142,7 +142,7 @@ fn asking() -> UdpSocket {
     let timeout = Some(Duration::from_millis(200));
     socket.set_read_timeout(timeout).expect("a timeout");
     let mut buffer = [0; 10];
-    // The application may not be there yet.
+    // The application may not have started yet.
     until("the application answers", || {
         let _ = socket.send(b"ready?");
         socket.recv(&mut buffer).is_ok()

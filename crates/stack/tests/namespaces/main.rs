@@ -1,5 +1,5 @@
-//! An application's sockets, over lanes and a data plane on `AF_XDP`, against Linux's own stack in another network namespace, also over a network that loses, reorders and duplicates packets.
-//! As root; elsewhere the tests say why they are skipped.
+//! An application's sockets, over lanes and a data plane on `AF_XDP`, against Linux's own stack in another network namespace, also over a network that loses,
+//! reorders and duplicates packets. They need root; otherwise the tests print why they are skipped.
 
 mod bad_network;
 mod hosted;
@@ -35,7 +35,7 @@ const KTHREADS: usize = 3;
 
 type Stack = NetStack<OneCore>;
 
-/// ThreadParking of the system that stand for those of an application with one core at a time, which kthreads take in turn.
+/// System threads in the role of an application with one core at a time, which its kthreads take in turn.
 #[derive(Clone)]
 struct OneCore(Arc<AtomicUsize>);
 
@@ -98,14 +98,14 @@ enum Quality {
     Bad,
 }
 
-/// What was counted of a run.
+/// The counts of a run.
 #[derive(Debug)]
 struct RunCounts {
     plane: PlaneCounts,
     bad: BadCounts,
 }
 
-/// Runs an application beside Linux: each in a namespace, this thread's namespace routes between them.
+/// Runs an application beside Linux: each has a namespace, and this thread's namespace routes between them.
 fn between<A: Send + 'static, L: Send + 'static>(
     quality: Quality,
     application: impl FnOnce(&Arc<Stack>) -> A + Send + 'static,
@@ -166,7 +166,7 @@ fn with_plane<A>(quality: Quality, application: impl FnOnce(&Arc<Stack>) -> A) -
         let turning = scope.spawn(|| {
             let mut turns = 0usize;
             while !stop.load(Ordering::Relaxed) {
-                // The kthread before keeps its core for as long as it takes the next one to begin.
+                // The previous kthread keeps its core until the next one has begun.
                 let kthread = turns / 500 % KTHREADS;
                 let before = (kthread + KTHREADS - 1) % KTHREADS;
                 plane.set_active(number, 1 << kthread | 1 << before);
@@ -196,7 +196,7 @@ fn with_plane<A>(quality: Quality, application: impl FnOnce(&Arc<Stack>) -> A) -
             }
         });
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| application(&stack)));
-        // What was written last is sent again where it was lost.
+        // The stack retransmits lost packets of the last write.
         let flushed = ended.is_err() || stack.flush(Duration::from_secs(60));
         stop.store(true, Ordering::Relaxed);
         polling.join().expect("it polls");
@@ -212,7 +212,7 @@ fn with_plane<A>(quality: Quality, application: impl FnOnce(&Arc<Stack>) -> A) -
     })
 }
 
-/// Bytes that no shift or repetition of theirs equals.
+/// Bytes that differ from every shift and repetition of themselves.
 fn pattern(length: usize, seed: u32) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -278,7 +278,7 @@ fn tcp_with_linux_is_exact_both_ways() {
 #[test]
 fn tcp_with_linux_is_exact_when_packets_are_lost_reordered_and_duplicated() {
     in_namespaces("TCP over a bad network", || {
-        // Some 1500 packets and their acknowledgements: not all of them are lucky.
+        // Some 1500 packets and their acknowledgements: some of them get lost.
         let BadCounts { lost, twice, late } = exchange(Quality::Bad, 1 << 20).bad;
         assert!(
             lost > 0 && twice > 0 && late > 0,
@@ -332,7 +332,7 @@ fn datagrams_with_linux_are_counted_exactly() {
         const COUNT: u32 = 500;
         let application = |stack: &Arc<Stack>| {
             let socket = UdpSocket::bind(stack, 53).expect("the port");
-            // A connection says that the port is there.
+            // A connection shows that the port is open.
             let listener = TcpListener::bind(stack, 80, 1).expect("the port");
             drop(listener.accept().expect("a connection"));
             let mut buffer = [0; 2000];
@@ -399,7 +399,7 @@ fn curl_gets_pages_of_an_application_over_a_bad_network() {
         let application = move |stack: &Arc<Stack>| {
             let listener = TcpListener::bind(stack, 80, 8).expect("the port");
             let body = body();
-            // One connection says that the application listens.
+            // A connection shows that the application listens.
             std::thread::scope(|scope| {
                 for _ in 0..=REQUESTS {
                     let stream = listener.accept().expect("a connection");

@@ -1,4 +1,4 @@
-//! What the applications of the daemon's tests do, each in a process of its own.
+//! The roles of the applications in the daemon's tests, each in a process of its own.
 #![expect(
     unsafe_code,
     reason = "threads in user space move between kthreads by a promise"
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a process is, and where its daemon is.
+/// The role of a process, and its daemon's socket.
 const ROLE: &str = "HEADWAY_STACK_ROLE";
 
 /// A process that ends with the test.
@@ -45,14 +45,14 @@ impl Drop for RoleProcess {
     }
 }
 
-/// Not a test: a process of one.
+/// The entry of a test's process, not a test.
 #[test]
 #[ignore = "it is a process of other tests"]
 fn role() {
     let Ok(told) = std::env::var(ROLE) else {
         return;
     };
-    // It ends with the thread that started it, however that ends.
+    // The process dies with the thread that started it, however that ends.
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).expect("it is permitted");
     let (role, socket) = told.split_once(':').expect("a role and a socket");
     match role {
@@ -71,7 +71,7 @@ fn register(name: &str, socket: &Path) -> HostClient {
     HostClient::register(socket, &options).expect("the daemon has a place")
 }
 
-/// Answers datagrams at port 7, and connections at port 80, with what came.
+/// Answers datagrams at port 7, and connections at port 80, with the received bytes.
 fn echo(socket: &Path) {
     let client = Arc::new(register("kv", socket));
     let network = client.network().expect("it asked for one");
@@ -122,7 +122,7 @@ fn echo(socket: &Path) {
     });
 }
 
-/// Sends in others' names, and then writes nonsense wherever it shares memory.
+/// Sends with others' addresses, and then writes nonsense into all shared memory.
 fn lie(socket: &Path) {
     let client = Arc::new(register("web", socket));
     let network = client.network().expect("it asked for one");

@@ -1,5 +1,5 @@
-//! What threads in user space cost, on one core, beside peers: programs given as `--peer NAME=PROGRAM`, which `make bench-threads` builds. Figures are
-//! medians of interleaved rounds; other arguments are parts of the names of the rows.
+//! The cost of threads in user space, on one core, beside peers: programs given as `--peer NAME=PROGRAM`, which `make bench-threads` builds. Figures
+//! are medians of interleaved rounds; other arguments are parts of the names of the rows.
 #![expect(
     unsafe_code,
     reason = "promises that threads may change kthreads: none uses a thread-local variable of std"
@@ -25,7 +25,7 @@ type Measure = fn() -> f64;
 
 struct Row {
     name: &'static str,
-    /// What peers call it, if they have it.
+    /// The peers' name of it, if they have it.
     operation: Option<&'static str>,
     kthreads: usize,
     measure: Measure,
@@ -152,7 +152,7 @@ fn read_cell() -> f64 {
     })
 }
 
-/// Two threads, each of which waits for the other one's turn to end.
+/// Two threads that take turns: each waits for the other's turn to end.
 fn condvar_ping_pong() -> f64 {
     fn play(game: &(Mutex<bool>, Condvar), mine: bool) {
         let mut turn = game.0.lock();

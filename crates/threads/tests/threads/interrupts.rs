@@ -12,7 +12,7 @@ use headway_threads::{Runtime, may_stop, spawn, yield_now};
 
 use crate::source::TestSource;
 
-/// Whether probes can read the clock; if not, says what is skipped.
+/// Whether probes can read the clock; if not, prints the skipped test.
 fn probes_read_the_clock() -> bool {
     let check = Mechanism::Tsc.check();
     if let Err(why) = &check {
@@ -39,7 +39,7 @@ fn a_thread_that_computes_gives_way_to_those_that_wait() {
                 })
             })
             .collect();
-        // Runs only if each of those that spin gives way.
+        // This thread runs only if each spinning thread yields.
         yield_now();
         let last = spawn(move || done.store(true, Ordering::Relaxed));
         computes
@@ -49,7 +49,7 @@ fn a_thread_that_computes_gives_way_to_those_that_wait() {
     });
 }
 
-/// The kthread gives its core back in the middle of the thread, which goes on in whatever kthread has one.
+/// The kthread gives its core back in the middle of the thread, which resumes on any kthread that has one.
 #[test]
 fn a_thread_that_computes_leaves_a_core_that_is_taken() {
     if !probes_read_the_clock() {
@@ -85,7 +85,7 @@ extern "C" fn ask(_: libc::c_int) {
     STOPS.store(may_stop(), Ordering::Release);
 }
 
-/// Sends the calling thread a signal. Whether its handler finds that the kthread may stop.
+/// Sends the calling thread a signal. Returns whether its handler finds that the kthread may stop.
 fn signal() -> bool {
     // SAFETY: the handler stores a word.
     unsafe {
@@ -107,12 +107,12 @@ fn a_signal_stops_a_thread_where_it_is_or_at_the_end_of_its_section() {
     let runtime = source.runtime().start().expect("kthreads");
     runtime.run(|| {
         assert!(signal(), "outside of sections it may stop");
-        // One that comes inside, though the core is not taken: the thread goes on.
+        // A signal inside the section without an order to leave: the thread continues.
         let section = NoPreempt::enter();
         assert!(!signal());
         drop(section);
         assert_eq!(source.left(), 0);
-        // One that comes inside, and the core is taken.
+        // A signal inside the section with an order to leave.
         let section = NoPreempt::enter();
         source.orders(0).revoke();
         assert!(!signal());

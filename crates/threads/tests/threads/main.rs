@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use headway_threads::{Migration, Runtime, park, sleep, spawn, unparker, yield_now};
 
-/// A runtime of so many kthreads.
+/// A runtime with this many kthreads.
 fn runtime(kthreads: usize) -> Runtime {
     // SAFETY: the tests' threads use no thread-local variables of `std` across calls that wait.
     let migration = unsafe { Migration::allow() };
@@ -84,7 +84,7 @@ fn every_thread_of_a_tree_runs_once_on_any_number_of_kthreads() {
 
 #[test]
 fn a_token_is_not_lost_whichever_comes_first() {
-    // So many that two kthreads are each about to run the other's thread.
+    // Enough rounds for two kthreads to be about to run each other's thread.
     const ROUNDS: usize = 100_000;
     for kthreads in [1, 2] {
         let rounds = runtime(kthreads).run(|| {
@@ -111,7 +111,7 @@ fn a_token_is_not_lost_whichever_comes_first() {
             });
             sleeper.join().unwrap()
         });
-        // The other thread may be through before this one looks.
+        // The other thread may finish before this one checks.
         assert!(rounds <= ROUNDS + 1, "{rounds}");
     }
 }

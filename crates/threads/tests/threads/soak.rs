@@ -1,4 +1,4 @@
-//! Runtimes of random shape, whose cores come and go while their threads do at random all that threads can.
+//! Runtimes of random shape: their cores come and go while their threads perform random operations of every kind.
 //!
 //! `make soak` does a million operations, `make test` a tenth of that. A failure prints the seed: `HEADWAY_SOAK_ONLY=SEED cargo test -p headway-threads --test threads soak`
 //! does the same operations again.
@@ -21,9 +21,9 @@ use crate::source::TestSource;
 
 /// Operations without `HEADWAY_SOAK`.
 const OPERATIONS: u64 = 20_000;
-/// Of the first runtime.
+/// The seed of the first runtime.
 const SEED: u64 = 0x5eed;
-/// Of each thread.
+/// The operations of each thread.
 const EACH: u64 = 100;
 const PERMITS: usize = 2;
 
@@ -40,7 +40,7 @@ impl Draws {
     }
 }
 
-/// What the threads of a runtime share.
+/// The shared state of a runtime's threads.
 struct World {
     count: Mutex<u64>,
     changed: Condvar,
@@ -78,7 +78,7 @@ fn compute(draws: &mut Draws) {
     }
 }
 
-/// One operation at random. None waits for ever, whatever the others do.
+/// Performs a random operation. None waits for ever, whatever the other threads do.
 fn operate(world: &Arc<World>, draws: &mut Draws) {
     match draws.below(10) {
         0 => yield_now(),
@@ -110,7 +110,7 @@ fn operate(world: &Arc<World>, draws: &mut Draws) {
     }
 }
 
-/// Counts, or waits a little for somebody who does.
+/// Counts, or waits a little for a thread that counts.
 fn count(world: &World, draws: &mut Draws) {
     let mut count = world.count.lock();
     if draws.below(4) == 0 {
@@ -139,7 +139,7 @@ fn children(draws: &mut Draws) {
     }
 }
 
-/// Each receives as often as one of its children sends, so all find something.
+/// Each thread receives as often as one of its children sends, so no receive waits for ever.
 fn send_and_receive(world: &Arc<World>, number: u64) {
     let sends = Arc::clone(world);
     let child = spawn(move || {
@@ -151,7 +151,7 @@ fn send_and_receive(world: &Arc<World>, number: u64) {
     child.join().expect("it does not panic");
 }
 
-/// One runtime. Returns the operations, and how often a core was given back.
+/// Runs one runtime. Returns its numbers of operations and of cores given back.
 fn trial(seed: u64) -> (u64, u64) {
     let mut draws = Draws(seed);
     let kthreads = 1 + draws.below(4) as usize;
@@ -197,7 +197,7 @@ fn trial(seed: u64) -> (u64, u64) {
     (threads * EACH, source.left())
 }
 
-/// Says, when a test fails, how to repeat it.
+/// Prints how to repeat a failed test.
 struct NamesSeed(u64);
 
 impl Drop for NamesSeed {

@@ -15,7 +15,7 @@ pub(crate) struct TestSource {
 }
 
 impl TestSource {
-    /// A source for so many kthreads.
+    /// A source for this many kthreads.
     pub(crate) fn new(kthreads: usize) -> Arc<TestSource> {
         Arc::new(TestSource {
             inner: Standalone::new(kthreads),
@@ -23,7 +23,7 @@ impl TestSource {
         })
     }
 
-    /// The cores that were given back after they had been taken.
+    /// The number of cores given back after an order to leave.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Acquire)
     }

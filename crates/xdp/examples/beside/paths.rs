@@ -19,7 +19,7 @@ use std::time::Duration;
 const CLIENT: u8 = 2;
 const SERVERS: [u8; 4] = [10, 11, 12, 13];
 const PORT: u16 = 6000;
-/// Client and servers of the switch on a device's packets, which has one device.
+/// Client and servers of the switch on a device's packets, which has a single device.
 const BEHIND_DEVICE: u8 = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,14 +66,14 @@ impl Path {
 
 /// A path that is open until this is dropped.
 pub(crate) struct Open {
-    /// Where the client sends.
+    /// The address that the client sends to.
     pub(crate) address: SocketAddr,
     pub(crate) path: Path,
     _switch: Option<XdpSwitch>,
     _thread: Option<Running>,
 }
 
-/// A thread that ends with this.
+/// A thread that ends when this is dropped.
 struct Running {
     stopped: Arc<AtomicBool>,
     wake: Option<SwitchStopper>,
@@ -96,7 +96,7 @@ impl Drop for Running {
 pub(crate) struct Rack {
     wired: Ends,
     behind_device: Ends,
-    /// Hosts live as long as these.
+    /// The hosts, which live as long as this.
     _hosts: Vec<Sender<()>>,
 }
 
@@ -142,7 +142,7 @@ fn stay_on_cpu(cpu: usize) {
     sched_setaffinity(Pid::from_raw(0), &set).expect("the processor");
 }
 
-/// A host that binds a socket in its namespace and gives it away.
+/// A host that binds a socket in its namespace and hands it out.
 fn host(number: u8, port: u16) -> (Host<()>, std::sync::mpsc::Receiver<UdpSocket>, Sender<()>) {
     let ((give, socket), (live, end)) = (channel(), channel());
     let host = Host::start(number, move || {
@@ -216,7 +216,7 @@ END",
         }
     }
 
-    /// Opens a path: whatever it needs runs from here on.
+    /// Opens a path and starts everything that it needs.
     pub(crate) fn open(&self, path: Path, object: &[u8]) -> Open {
         let (address, switch, thread) = match path {
             Path::Wire => (SocketAddr::from(([10, 78, 0, 10], PORT)), None, None),
@@ -343,7 +343,7 @@ fn af_xdp() -> Running {
     run(&stopped, Some(stopper), move |stopped| switch.run(stopped))
 }
 
-/// To the first server and back: the least that a program between two sockets does. It asks for packets as the switch does, without blocking.
+/// To the first server and back: the minimum for a program between two sockets. It polls for packets without blocking, as the switch does.
 fn relay() -> Running {
     let socket = UdpSocket::bind(at(1, 7780)).expect("the port");
     socket.set_nonblocking(true).expect("a socket");

@@ -9,8 +9,8 @@ use headway_xdp::{XdpObjects, compile};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 
-/// The compiled programs. Without clang, root or the kernel's permission the test says why and is skipped, unless
-/// `HEADWAY_XDP_REQUIRED` says that it must run.
+/// The compiled programs. Without clang, root or the kernel's permission the test prints the reason and is
+/// skipped, unless `HEADWAY_XDP_REQUIRED` demands it.
 pub(crate) fn objects(test: &str) -> Option<XdpObjects> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let missing = if is_root {
@@ -34,7 +34,7 @@ pub(crate) fn objects(test: &str) -> Option<XdpObjects> {
     None
 }
 
-/// Whether the kernel permits programs at all; what it says against one of ours is for the tests to show.
+/// Whether the kernel permits any program. An error for one of ours is left for the tests to show.
 fn may_load(objects: &XdpObjects) -> bool {
     let Ok(mut bare) = Ebpf::load(&objects.bare) else {
         return false;
@@ -43,7 +43,7 @@ fn may_load(objects: &XdpObjects) -> bool {
     program.expect("the program bare").load().is_ok()
 }
 
-/// The thread stays on one processor from here on: its registers are those of one CPU.
+/// Pins the thread to one processor, so that its packets use the registers of one CPU.
 pub(crate) fn stay_on_cpu(cpu: usize) {
     let mut set = nix::sched::CpuSet::new();
     set.set(cpu).expect("a processor's number");

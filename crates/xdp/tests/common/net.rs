@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Why there are no namespaces here, if so.
+/// The reason why namespaces are impossible here, if there is one.
 pub(crate) fn missing() -> Option<&'static str> {
     if !runs("ip", &["-V"]) {
         return Some("it needs ip (apt-get install iproute2)");
@@ -38,7 +38,7 @@ pub(crate) fn shell(command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// From here on this thread is in a network namespace of its own.
+/// Moves this thread into a network namespace of its own.
 pub(crate) fn enter_namespace() {
     unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
     shell("ip link set dev lo up");
@@ -54,7 +54,7 @@ pub(crate) struct Host<T> {
 }
 
 impl<T: Send + 'static> Host<T> {
-    /// Starts the thread, which does `work` once the host is wired to the switch.
+    /// Starts the thread, which runs `work` once the host is wired to the switch.
     pub(crate) fn start(number: u8, work: impl FnOnce() -> T + Send + 'static) -> Self {
         let ((id, tell_id), (wired, wait)) = (channel(), channel());
         let thread = std::thread::spawn(move || {
@@ -83,7 +83,7 @@ impl<T: Send + 'static> Host<T> {
     /// Ties the host to the switch's namespace, that of this thread. Returns the interface there.
     pub(crate) fn wire(&self) -> String {
         let (number, id) = (self.number, self.task());
-        // The kernel takes the namespace of an earlier host of this number down when it comes to it.
+        // The kernel removes the namespace of an earlier host of this number with some delay.
         shell(&format!(
             "ip link delete p{number} 2>&- || true
              ip link add p{number} address {} type veth peer name e0 address {} netns {id}; ip link set dev p{number} up",
@@ -129,7 +129,7 @@ fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The number by which the kernel knows an interface of this namespace.
+/// The kernel's number of an interface in this namespace.
 pub(crate) fn ifindex(interface: &str) -> u32 {
     nix::net::if_::if_nametoindex(interface).expect("the interface")
 }

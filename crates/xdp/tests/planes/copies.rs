@@ -1,4 +1,4 @@
-//! Requests that two servers get.
+//! Requests that go to two servers.
 
 use crate::common::PASS;
 use crate::{Planes, UnderWay};
@@ -8,7 +8,7 @@ use headway_xdp::CloneOrder;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What became of the copies of one request.
+/// The fate of the copies of one request.
 pub(crate) struct CopiesOut {
     at_servers: Cell<u32>,
     answered: Cell<bool>,
@@ -69,7 +69,7 @@ impl Planes {
                 ..request.clone()
             };
             let expected = self.expected_at_server(&mut copy, &sent[number].1, &frame, &ran.bytes);
-            // The clone differs by what the program behind writes.
+            // The clone differs by the fields that the program behind writes.
             if mark == Mark::Original {
                 assert_eq!(ran.bytes, expected.bytes(), "user space and XDP");
             }

@@ -1,8 +1,8 @@
 //! One rack in three planes: the policy's step, the user-space switch, and the XDP program. The same packets go through all of them, and fates,
 //! servers, bytes, counts and registers are compared.
 //!
-//! What differs by design, and how it is compared: both switches give a request an index of their own, so that each plane's responses carry that
-//! plane's index, and only the index of a request sent to a server is not compared.
+//! One difference is by design: each switch gives a request its own index. Each plane's responses carry that plane's index, and only the index
+//! of a request sent to a server is left out of the comparison.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -31,7 +31,7 @@ const TYPES: usize = 5;
 const TYPE_BYTES: [u8; TYPES] = [0, 1, 2, 3, 4];
 const PORT: u16 = 7777;
 const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Requests under way at most, so that neither switch runs out of room.
+/// The most requests under way, so that neither switch runs out of room.
 const UNDER_WAY: usize = 500;
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ fn ifindex_of(number: usize) -> u32 {
     1 + number as u32 % 2
 }
 
-/// A copy of a request that a server has, as each plane knows it.
+/// A copy of a request at a server, with its index in each plane.
 #[derive(Clone)]
 struct UnderWay {
     frame: Frame,
@@ -94,7 +94,7 @@ struct UnderWay {
     xdp_index: u32,
 }
 
-/// What the packets below UDP's payload are expected to be counted as, which the user-space switch does not see.
+/// The expected counts of packets that fail below UDP's payload, which the user-space switch never sees.
 #[derive(Default)]
 struct Below {
     truncated: u64,
@@ -115,7 +115,7 @@ struct Planes {
     requests: u32,
 }
 
-/// A window that lasts for ever: kernel and test have the same one.
+/// A window that lasts for ever, so that kernel and test share it.
 const WINDOW_NS: u64 = 1_000_000_000_000_000_000;
 /// Execution times of which a few hundred fill a window.
 const NS_PER_UNIT: f64 = 1e15;
@@ -125,7 +125,7 @@ fn shaper(cloning: Cloning) -> Shaper {
     Shaper::new(TYPES, SERVERS * CORES, Turns::Even, cloning, 1 << 20)
 }
 
-/// The one of some layouts that `number` names.
+/// Installs one of several layouts, chosen by `number`.
 fn install(shaper: &mut Shaper, number: u32) {
     let hint = |mean: f64, share| ClassHint::new(mean * NS_PER_UNIT, share);
     let types: Vec<_> = (0..TYPES)
@@ -189,7 +189,7 @@ impl Planes {
     }
 
     fn change_tables(&mut self, number: u32) {
-        // A counter of turns wraps when it is used, so each is used between two tables.
+        // A counter of turns wraps only in use, so every counter is used between two tables.
         if number > 0 {
             (0..=TYPES as u8).for_each(|class| self.request(class));
         }
@@ -283,7 +283,7 @@ impl Planes {
         }
     }
 
-    /// The packet, as each plane is shown it, reaches the server that the policy chose; from then on it is under way.
+    /// Shows the packet to each plane, checks that it reaches the server that the policy chose, and records it as under way.
     fn reaches_server(&mut self, mut at: UnderWay, user_in: &Frame, xdp_in: &Frame) {
         let sent = self.user_step(user_in.from, &user_in.payload);
         let ran = self.xdp_run(&xdp_in.bytes());
@@ -302,7 +302,7 @@ impl Planes {
         self.under_way.push(at);
     }
 
-    /// The frame that the server is to get, by the datagram that the user-space switch sent it and by the index that the program chose.
+    /// The frame that the server must get: the user-space switch's datagram with the index that the program chose.
     fn expected_at_server(
         &self,
         at: &mut UnderWay,
@@ -328,7 +328,7 @@ impl Planes {
         }
     }
 
-    /// A packet of a server about the request, as each plane is shown it.
+    /// Shows each plane a server's packet about the request.
     fn packet_of_server(&mut self, at: &UnderWay, from: SocketAddr, flag: Flag) -> (Frame, Frame) {
         let time_ns = match self.below(10) {
             0 => 0,
@@ -409,7 +409,7 @@ impl Planes {
         }
     }
 
-    /// Its server hands a request back.
+    /// A request's server hands it back.
     fn bounce(&mut self, number: usize) {
         let mut at = self.under_way.swap_remove(number);
         let flag = Flag::REQUEST
@@ -465,7 +465,7 @@ impl Planes {
         }
     }
 
-    /// Counts and registers agree.
+    /// Checks that counts and registers agree.
     fn compare_registers(&mut self) {
         let registers = self.xdp.registers().expect("registers");
         let Registers { counts, types, .. } = registers;

@@ -1,4 +1,4 @@
-//! Packets that no client or server in order sends.
+//! Packets that no correct client or server sends.
 
 use crate::common::*;
 use crate::copies::role_of;
@@ -8,7 +8,7 @@ use headway_policy::rack::Mark;
 use rand_core::Rng;
 
 impl Planes {
-    /// Packets that the switch drops for what they say.
+    /// Packets that the switch drops for their contents.
     pub(crate) fn odd_datagram(&mut self) {
         let header = Header {
             class: self.below(8) as u8,
@@ -41,7 +41,7 @@ impl Planes {
                 self.dropped_alike(&frame);
             }
             3 | 4 => {
-                // From a client, or from a server about a request that is over: nobody is asked.
+                // From a client, or from a server about a finished request: it matches no request under way.
                 let kind = [Flag::response(Status::Ok), Flag::REQUEST.with_bounced(true)];
                 let flag = kind[self.below(2) as usize];
                 let Some(at) = self.done.last().cloned() else {
@@ -66,7 +66,7 @@ impl Planes {
                     let role = role_of(at.mark);
                     (self.family.server(other), flag.with_clone_role(role))
                 } else {
-                    // There is one copy of it, and this says that there are two, or the other way round.
+                    // The request has one copy and the packet claims two, or the other way round.
                     let role = if at.mark == Mark::Plain {
                         [CloneRole::Original, CloneRole::Clone][self.below(2) as usize]
                     } else {
@@ -80,7 +80,7 @@ impl Planes {
         }
     }
 
-    /// Packets of which the user-space switch sees nothing: the kernel would not hand them to its socket, or not as they are.
+    /// Packets that the user-space switch never sees: the kernel keeps them from its socket, or changes them first.
     pub(crate) fn odd_packet(&mut self) {
         let header = Header {
             class: 1,
@@ -133,7 +133,7 @@ impl Planes {
                 (bytes, PASS)
             }
             6 => {
-                // It ends inside UDP's header or payload.
+                // The packet ends inside UDP's header or payload.
                 let mut bytes = frame.bytes();
                 let kept =
                     frame.udp_at() + self.below((bytes.len() - frame.udp_at()) as u32) as usize;
@@ -155,7 +155,7 @@ impl Planes {
                 (bytes, DROP)
             }
             _ => {
-                // It ends inside Ethernet's tags or IP's header.
+                // The packet ends inside Ethernet's tags or IP's header.
                 let mut bytes = frame.bytes();
                 let kept = 14 + self.below((frame.udp_at() - 14) as u32) as usize;
                 bytes.truncate(kept);
