@@ -131,7 +131,8 @@ void *headway_local_get(const struct headway_local *local);
 //
 // # Safety
 // `local` stays readable while threads that set it run.
-int headway_local_set(const struct headway_local *local, void *value);
+int headway_local_set(const struct headway_local *local,
+                      void *value);
 
 // Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 //
@@ -145,7 +146,9 @@ int headway_runtime_start(const struct headway_runtime_options *options,
 //
 // # Safety
 // `runtime` came from headway_runtime_start() and was not stopped. No exception leaves `body`.
-int headway_runtime_run(const struct headway_runtime *runtime, void (*body)(void *argument), void *argument);
+int headway_runtime_run(const struct headway_runtime *runtime,
+                        void (*body)(void *argument),
+                        void *argument);
 
 // Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. The caller must not be a
 // thread of the runtime.
