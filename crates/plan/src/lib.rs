@@ -43,7 +43,7 @@ mod trial;
 pub use answer::plan;
 pub use bounds::impossible;
 pub use candidates::{Candidate, candidates, candidates_of};
-pub use headway_sim::rack::score_candidates;
+pub use headway_sim::rack::{RackSlo, score_candidates};
 pub use late::{Due, least_late};
 pub use pooled::{fcfs_max_ns, srpt_mean_ns};
 pub use question::{PlanError, PlanProgress, Question};

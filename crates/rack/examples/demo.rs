@@ -295,7 +295,7 @@ fn live<S: Switch + Send + 'static>(
             control: control.clone(),
             load: LOAD,
         };
-        control.choose(&score_by_simulation(&[1; SERVERS], turns, &task));
+        control.choose(&score_by_simulation(&[1; SERVERS], turns, None, &task));
         RackControl::new(control, Arc::clone(&tables))
     });
     let listen = SocketAddr::new(place.ip(SWITCH), 0);
@@ -312,7 +312,8 @@ fn live<S: Switch + Send + 'static>(
         });
         if let Some(control) = control {
             scope.spawn(|| {
-                let score = |task: &ScoringTask| score_by_simulation(&[1; SERVERS], turns, task);
+                let score =
+                    |task: &ScoringTask| score_by_simulation(&[1; SERVERS], turns, None, task);
                 run_control(control, &stopped, score, |_| {});
             });
         }

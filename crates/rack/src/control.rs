@@ -1,6 +1,7 @@
 //! The control plane of a live switch: registers in, tables out, and the scoring of candidates beside it.
 
 use crate::SwitchTables;
+use headway_plan::RackSlo;
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Turns};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -230,10 +231,15 @@ pub fn run_control(
     });
 }
 
-/// Scores candidates on this machine, by simulation. A trial that cannot be simulated leaves all candidates alike, so that the fewest
+/// Scores candidates on this machine, by simulation, with an SLO by how far they use its tightest bound. A trial that cannot be simulated leaves all candidates alike, so that the fewest
 /// groups win.
 #[must_use]
-pub fn score_by_simulation(cores: &[usize], turns: Turns, task: &ScoringTask) -> Vec<f64> {
-    headway_plan::score_candidates(cores, &task.control, task.load, turns)
+pub fn score_by_simulation(
+    cores: &[usize],
+    turns: Turns,
+    slo: Option<&RackSlo>,
+    task: &ScoringTask,
+) -> Vec<f64> {
+    headway_plan::score_candidates(cores, &task.control, task.load, turns, slo)
         .unwrap_or_else(|_| vec![f64::INFINITY; task.control.candidates().len()])
 }

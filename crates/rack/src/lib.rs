@@ -19,6 +19,7 @@
 //! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
 //! | a device's packets by `AF_XDP` | `xsk.rs`, [`headway_xsk::XskUdpPort`] |
 //! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
+//! | requests that took longer than an SLO allows | [`slo`] |
 //! | registers and tables between switch and control plane | [`SwitchTables`] |
 //! | when to change the tables, and into what | [`RackControl`] |
 //! | what servers report, and what they are to do | [`agent`] |
@@ -31,6 +32,7 @@ mod held;
 mod nat;
 mod port;
 mod servers;
+pub mod slo;
 mod switch;
 mod tables;
 mod types;

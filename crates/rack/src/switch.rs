@@ -3,6 +3,7 @@
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
 use crate::servers::SwitchServers;
+use crate::slo::{SloCounts, SloWatch};
 use crate::types::TypeTable;
 use crate::{PacketCounts, ServerAddresses};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
@@ -59,6 +60,7 @@ pub struct RackSwitch<S> {
     pub(crate) types: TypeTable,
     pub(crate) counts: PacketCounts,
     limits: SwitchLimits,
+    slo: Option<SloWatch>,
     /// The slot at which the search for expired requests continues.
     sweep_at: usize,
 }
@@ -85,6 +87,7 @@ impl<S: Switch> RackSwitch<S> {
             types: TypeTable::new(limits.types, limits.undeclared),
             counts: PacketCounts::default(),
             limits,
+            slo: None,
             sweep_at: 0,
         }
     }
@@ -95,6 +98,15 @@ impl<S: Switch> RackSwitch<S> {
     /// Never here. A later [`tick`](Self::tick) panics unless `liveness` knows every server of the switch.
     pub fn watch(&mut self, liveness: Liveness) {
         self.servers.liveness = Some(liveness);
+    }
+
+    /// Compares responses with an SLO, from now on.
+    ///
+    /// # Panics
+    /// When it watches another number of types.
+    pub fn watch_slo(&mut self, slo: SloWatch) {
+        assert_eq!(slo.types(), self.types(), "each type has its counts");
+        self.slo = Some(slo);
     }
 
     /// Handles one datagram. `is_cut` says that it was longer than the received bytes.
@@ -281,6 +293,12 @@ impl<S: Switch> RackSwitch<S> {
         } else if passes {
             self.counts.answered += 1;
             entry.answered = true;
+            if let Some(slo) = &mut self.slo
+                && was_served
+            {
+                let latency_ns = now_ns.saturating_sub(entry.arrived_ns);
+                slo.answered(entry.class, latency_ns, header.time_ns);
+            }
             let said_queue = header.flag.has_queue() && !self.servers.asks_queues;
             let header = Header {
                 class: entry.wire_class,
@@ -443,6 +461,12 @@ impl<S: Switch> RackSwitch<S> {
         self.servers.addresses.count()
     }
 
+    /// Types, declared or not, with UNKNOWN.
+    #[must_use]
+    pub fn types(&self) -> usize {
+        self.limits.types + self.limits.undeclared + 1
+    }
+
     /// A server's unanswered requests.
     ///
     /// # Panics
@@ -474,6 +498,12 @@ impl<S: Switch> RackSwitch<S> {
     #[must_use]
     pub fn type_bytes(&self) -> &[u8] {
         self.types.bytes()
+    }
+
+    /// Counts of the SLO that the switch watches.
+    #[must_use]
+    pub fn slo_counts(&self) -> Option<&SloCounts> {
+        self.slo.as_ref().map(SloWatch::counts)
     }
 
     /// The policy that decides where requests go.

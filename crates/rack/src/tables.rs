@@ -1,5 +1,6 @@
 //! The exchange between switch and control plane: registers one way, tables the other. Neither waits for the other.
 
+use crate::slo::SloCounts;
 use crate::{LostPackets, PacketCounts, RackSwitch};
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Shaper, Switch};
@@ -37,6 +38,8 @@ pub struct SwitchReport {
     pub cores: Vec<usize>,
     /// The type bytes of the types known so far, by class.
     pub type_bytes: Vec<u8>,
+    /// Counts of the SLO that the switch watches.
+    pub slo: Option<SloCounts>,
 }
 
 /// A switch's registers and tables, shared with its control plane.
@@ -169,6 +172,11 @@ impl SwitchTables {
             .extend(servers().filter_map(|server| switch.cores(server)));
         report.type_bytes.clear();
         report.type_bytes.extend_from_slice(switch.type_bytes());
+        // Copies into the counts that are there, so that only the first report allocates.
+        match (&mut report.slo, switch.slo_counts()) {
+            (Some(published), Some(counts)) => published.copy_from(counts),
+            (published, counts) => *published = counts.cloned(),
+        }
     }
 
     /// The side of a switch whose counts are elsewhere: publishes its report.

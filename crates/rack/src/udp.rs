@@ -1,6 +1,7 @@
 //! A switch on a port, in a loop of its own.
 
 use crate::port::{LostPackets, PacketPort, PortWaker, UdpPort};
+use crate::slo::SloWatch;
 use crate::{RackSwitch, ServerAddresses, SwitchLimits, SwitchTables};
 use headway_machine::Clock;
 use headway_net::slot::Peer;
@@ -87,6 +88,16 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
     #[must_use]
     pub fn watching(mut self, liveness: Liveness) -> Self {
         self.switch.watch(liveness);
+        self
+    }
+
+    /// Compares responses with an SLO.
+    ///
+    /// # Panics
+    /// When it watches another number of types.
+    #[must_use]
+    pub fn watching_slo(mut self, slo: SloWatch) -> Self {
+        self.switch.watch_slo(slo);
         self
     }
 

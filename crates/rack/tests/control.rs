@@ -5,6 +5,7 @@ mod common;
 use common::{client, server};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
+use headway_plan::RackSlo;
 use headway_policy::rack::{Cloning, ControlPlane, ControlRules, DemandReading, Shaper, Turns};
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
@@ -100,7 +101,7 @@ fn a_change_of_the_demand_becomes_new_tables_once_the_candidates_are_scored() {
     assert_eq!(tables.generation(), 1, "the old tables stay");
     generation = tables.install(generation, switch.policy());
     assert_eq!(servers_of(&mut switch, 0, 10_000), 1);
-    let scores = score_by_simulation(&CORES, Turns::Even, &task);
+    let scores = score_by_simulation(&CORES, Turns::Even, None, &task);
     assert_eq!(scores.len(), task.control.candidates().len());
     assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
     // A grouping that ignores the scores: two groups.
@@ -211,7 +212,7 @@ fn uneven_servers_are_scored_too_and_what_cannot_be_leaves_all_alike() {
     };
     let control = ControlPlane::new(&cores, &types, rules);
     let task = ScoringTask { control, load: 0.8 };
-    let scores = score_by_simulation(&cores, Turns::Even, &task);
+    let scores = score_by_simulation(&cores, Turns::Even, None, &task);
     assert!(
         scores.iter().all(|score| *score >= 1.0),
         "slowdowns: {scores:?}"
@@ -219,11 +220,48 @@ fn uneven_servers_are_scored_too_and_what_cannot_be_leaves_all_alike() {
     assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
     assert_eq!(
         scores,
-        score_by_simulation(&cores, Turns::Even, &task),
+        score_by_simulation(&cores, Turns::Even, None, &task),
         "by seed"
     );
-    let none = score_by_simulation(&[], Turns::Even, &task);
+    let none = score_by_simulation(&[], Turns::Even, None, &task);
     assert_eq!(none, [f64::INFINITY; 2]);
+}
+
+#[test]
+fn with_an_slo_candidates_are_scored_by_the_bound_that_they_use_most() {
+    let types = [ClassHint::new(10e3, 0.9), ClassHint::new(100e3, 0.1)];
+    let cores = [4, 4];
+    let control = ControlPlane::new(&cores, &types, ControlRules::default());
+    let task = ScoringTask {
+        control,
+        load: 0.85,
+    };
+    let scores = |slo: &str| {
+        let slo = RackSlo {
+            slo: slo.parse().unwrap(),
+            declared: vec!["short".into(), "long".into()],
+        };
+        score_by_simulation(&cores, Turns::Even, Some(&slo), &task)
+    };
+    let overall = scores("overall.slowdown.p99<=10");
+    let p99s = score_by_simulation(&cores, Turns::Even, None, &task);
+    // Without an SLO, a trial that is certain to lose ends early.
+    for (of_slo, p99) in overall.iter().zip(p99s).filter(|(_, p99)| p99.is_finite()) {
+        assert!((of_slo - p99 / 10.0).abs() < 1e-9, "{of_slo}, {p99}");
+    }
+    let [short, long] = [
+        "class.short.slowdown.p99<=10",
+        "class.long.slowdown.p99<=10",
+    ]
+    .map(scores);
+    let both = scores("class.*.slowdown.p99<=10");
+    for (number, both) in both.iter().enumerate() {
+        assert_eq!(*both, short[number].max(long[number]), "the tighter one");
+    }
+    assert!(
+        short[1] < short[0],
+        "shorts gain by a group of their own: {short:?}"
+    );
 }
 
 /// A server of one worker whose shorts and longs take their time.
@@ -273,7 +311,7 @@ fn a_live_rack_follows_its_workload_without_losing_a_request() {
             *switch.switch().counts()
         });
         scope.spawn(|| {
-            let score = |task: &ScoringTask| score_by_simulation(&CORES, Turns::Even, task);
+            let score = |task: &ScoringTask| score_by_simulation(&CORES, Turns::Even, None, task);
             run_control(rack, &stopped, score, |_| {});
         });
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -257,7 +257,7 @@ fn types_that_nobody_declared_get_groups_of_their_own() {
     assert_eq!(switch.counts().unknown_type, 0);
     let task = task.expect("they became known");
     assert_eq!(task.control.candidates().len(), 2);
-    let scores = score_by_simulation(&cores, Turns::Even, &task);
+    let scores = score_by_simulation(&cores, Turns::Even, None, &task);
     assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
     rack.scored(&scores);
     assert_eq!(rack.control().grouping().groups(), 2, "{scores:?}");

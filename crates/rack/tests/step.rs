@@ -5,7 +5,9 @@ mod common;
 use common::*;
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status, UNKNOWN};
 use headway_net::slot::PAYLOAD_BYTES;
+use headway_policy::ClassId;
 use headway_policy::rack::ServerId;
+use headway_rack::slo::SloWatch;
 use headway_rack::{PacketCounts, RackSwitch, SwitchLimits};
 use std::net::SocketAddr;
 
@@ -57,6 +59,34 @@ fn a_request_goes_to_a_server_and_its_response_back_to_the_client() {
         ..PacketCounts::default()
     };
     assert_eq!(*switch.counts(), counts);
+}
+
+#[test]
+fn answered_requests_beyond_a_bound_are_counted_by_type() {
+    let mut switch = switch("round-robin", 2);
+    let types = switch.types();
+    let slo = "class.*.latency.p99<=9ns,overall.slowdown.max<=2"
+        .parse()
+        .unwrap();
+    switch.watch_slo(SloWatch::new(&slo, types).unwrap());
+    // Sent at 0: the latency is the time of the response.
+    for (class, status, at_ns, execution_ns) in [
+        (0, Status::Ok, 9, 9),
+        (0, Status::Ok, 10, 5),
+        (1, Status::Ok, 11, 5),
+        (1, Status::Shed, 99, 1),
+    ] {
+        let (to, datagram) = one(&mut switch, class, at_ns as u32);
+        let answer = response(&datagram, status, execution_ns, b"");
+        assert_eq!(pass(&mut switch, at_ns, to, &answer).len(), 1);
+    }
+    let counts = switch.slo_counts().unwrap();
+    let of = |class| {
+        let exceeded = [0, 1].map(|bound| counts.exceeded(ClassId(class), bound));
+        (counts.answered(ClassId(class)), exceeded)
+    };
+    assert_eq!(of(0), (2, [1, 0]));
+    assert_eq!(of(1), (1, [1, 1]), "a request that was shed is no answer");
 }
 
 #[test]

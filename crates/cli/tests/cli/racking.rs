@@ -3,7 +3,7 @@
 use super::errors::refused;
 use super::serving::{Serving, count};
 use crate::children::TestChild;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
@@ -153,6 +153,23 @@ fn types_show_up_by_themselves_and_are_explained() {
 }
 
 #[test]
+fn requests_beyond_the_bounds_of_an_slo_are_counted() {
+    let server = server();
+    // No request takes less than 20 µs, and none as long as it may.
+    let slo = "class.*.latency.p50<=1us,overall.latency.max<=100s";
+    let rack = rack(&[&server], &["--silence", "0ms", "--slo", slo]);
+    assert_eq!(ask(&rack, 100), 100);
+    let status = status(&rack);
+    let bound = |bound: &str, requests: u64, exceeded: u64, met: bool| json!({ "bound": bound, "answered": requests, "exceeded": exceeded, "met": met });
+    let expected = [
+        bound("class.type 0.latency.p50<=1us", 50, 50, false),
+        bound("class.type 9.latency.p50<=1us", 50, 50, false),
+        bound("overall.latency.max<=100s", 100, 0, true),
+    ];
+    assert_eq!(status["slo"], json!(expected));
+}
+
+#[test]
 fn prometheus_reads_the_counters_and_a_browser_the_page() {
     let server = server();
     let port = UdpSocket::bind("127.0.0.1:0")
@@ -296,6 +313,23 @@ fn what_cannot_be_a_rack_is_refused_with_what_to_do() {
     );
     refused(&with(&["--types", "256"]), &["--types", "1 to 255"]);
     refused(&with(&["--silence", "50"]), &["--silence"]);
+    refused(
+        &with(&["--slo", "overall.latency.mean<=1ms"]),
+        &["--slo", "bound p50, p90, p99, p999 or max"],
+    );
+    refused(
+        &with(&["--slo", "class.GET.latency.p99<=1ms"]),
+        &["--slo", "GET", "--workload"],
+    );
+    refused(
+        &with(&[
+            "--workload",
+            "pallas-normal",
+            "--slo",
+            "class.shrot.latency.p99<=1ms",
+        ]),
+        &["--slo", "did you mean `short`"],
+    );
     refused(
         &["rack", "status", "--switch", "1"],
         &["--switch", "port 1"],

@@ -67,6 +67,18 @@ impl Statistic {
             Self::Max => summary.max,
         }
     }
+
+    /// The quantile that it is, 0.5 to 1; `None` for the mean, which is none.
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Self::Mean => None,
+            Self::P50 => Some(0.5),
+            Self::P90 => Some(0.9),
+            Self::P99 => Some(0.99),
+            Self::P999 => Some(0.999),
+            Self::Max => Some(1.0),
+        }
+    }
 }
 
 impl Bound {

@@ -14,7 +14,7 @@ mod rival;
 mod score;
 
 pub use headway_report::{RackFigures, ServerFigures};
-pub use score::score_candidates;
+pub use score::{RackSlo, score_candidates};
 
 use crate::error::SimError;
 use crate::experiment::Experiment;

@@ -9,6 +9,7 @@ use headway_policy::WorkerId;
 use headway_policy::rack::{
     Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
+use headway_report::Slo;
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 /// Arrivals simulated for each candidate while time permits: enough to see that a single mixed group is overloaded.
@@ -42,8 +43,18 @@ pub(super) fn scores(
     scores_in(&trial, &control, turns)
 }
 
-/// Scores the candidates of a live rack's control plane by trials on one core of this machine. Returns the p99 of each candidate in the
-/// control plane's order, the input of [`ControlPlane::choose`].
+/// An SLO of a live rack.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RackSlo {
+    /// Its bounds.
+    pub slo: Slo,
+    /// The names of the declared types, by which its bounds call them.
+    pub declared: Vec<String>,
+}
+
+/// Scores the candidates of a live rack's control plane by trials on one core of this machine. Returns a score of each candidate in the
+/// control plane's order, the input of [`ControlPlane::choose`]: its p99 by the control plane's objective, or with an SLO how far it uses the
+/// tightest bound.
 ///
 /// # Errors
 /// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`](crate::MAX_SERVERS)), or no core.
@@ -52,6 +63,7 @@ pub fn score_candidates(
     control: &ControlPlane,
     load: f64,
     turns: Turns,
+    slo: Option<&RackSlo>,
 ) -> Result<Vec<f64>, SimError> {
     if control.candidates().len() == 1 {
         return Ok(vec![0.0]);
@@ -66,7 +78,11 @@ pub fn score_candidates(
         worker: WorkerId(worker as u16),
         present: false,
     });
-    let names = (0..control.demand().types().len()).map(|number| format!("type {number}"));
+    let name = |number: usize| {
+        let declared = slo.and_then(|slo| slo.declared.get(number));
+        declared.cloned().unwrap_or(format!("type {number}"))
+    };
+    let names = (0..control.demand().types().len()).map(name);
     let classes = names.zip(control.demand().types()).map(|(name, hint)| {
         let mean_ns = (hint.mean_ns as u64).max(1);
         Class::new(name, hint.share, ServiceDistribution::Constant { mean_ns })
@@ -89,7 +105,33 @@ pub fn score_candidates(
         load: load.clamp(LOWEST_LOAD, HIGHEST_LOAD),
         workers: cores.iter().sum(),
     });
-    scores_in(&trial, control, turns)
+    match slo {
+        Some(slo) => scores_by_slo(&trial, control, turns, &slo.slo),
+        None => scores_in(&trial, control, turns),
+    }
+}
+
+/// For each candidate the largest ratio of a simulated value to its bound: up to 1 it keeps the SLO. Infinite where it is overloaded.
+fn scores_by_slo(
+    trial: &Experiment,
+    control: &ControlPlane,
+    turns: Turns,
+    slo: &Slo,
+) -> Result<Vec<f64>, SimError> {
+    let score = |grouping| {
+        let system = fixed(control, grouping, turns);
+        let Outcome { run, .. } = engine::run(trial, system, None, scores)?;
+        if run.meta.overloaded {
+            return Ok(f64::INFINITY);
+        }
+        let ratios = slo.bounds().iter().flat_map(|bound| {
+            let values = bound.values(&run).into_iter();
+            values.map(|(_, value)| value / bound.at_most)
+        });
+        // A type without a request in the trial has no value.
+        Ok(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max))
+    };
+    control.candidates().iter().map(score).collect()
 }
 
 fn scores_in(

@@ -48,6 +48,10 @@ pub(super) struct RunArgs {
     /// The time without an answer after which a server with a request gets no more, until it answers again; 0ms: no limit [default: 50ms]
     #[arg(long, value_name = "TIME")]
     pub(super) silence: Option<String>,
+    /// The SLO: the groups that meet it best in simulation win, and the switch counts the requests beyond each bound: class.*.slowdown.p99<=10,
+    /// overall.latency.p999<=1ms, class.GET.latency.p99<=250us
+    #[arg(long, value_name = "EXPR")]
+    pub(super) slo: Option<String>,
     /// Accept reports of servers' agents (`serve --rack`) that share the key in this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     pub(super) agent_key: Option<PathBuf>,

@@ -56,12 +56,31 @@ pub(super) fn sentence(status: &Value, asked: &str) -> Result<String> {
         })
     });
     let servers: Vec<_> = servers.collect();
+    let slo = of_slo(status, name);
     Ok(format!(
-        "{name} {figures}; group {number} serves it {company}, needs {:.1} cores and has {}: {}.",
+        "{name} {figures}; group {number} serves it {company}, needs {:.1} cores and has {}: {}{slo}.",
         group["demand_cores"].as_f64().unwrap_or_default(),
         group["cores"],
         servers.join(", "),
     ))
+}
+
+/// The bounds of this type alone with their counts, as a continuation of the sentence.
+fn of_slo(status: &Value, name: &str) -> String {
+    let scope = format!("class.{name}.");
+    let bounds = array(&status["slo"]).iter().filter_map(|bound| {
+        let text = bound["bound"].as_str()?.strip_prefix(&scope)?;
+        let (answered, exceeded) = (bound["answered"].as_u64()?, bound["exceeded"].as_u64()?);
+        let verdict = if bound["met"].as_bool()? {
+            "met"
+        } else {
+            "missed"
+        };
+        Some(format!(
+            "; {text} is {verdict}: {exceeded} of {answered} requests were beyond"
+        ))
+    });
+    bounds.collect()
 }
 
 fn array(value: &Value) -> &[Value] {
@@ -84,6 +103,11 @@ mod tests {
                 { "types": ["short"], "cores": 4, "demand_cores": 3.8 },
                 { "types": ["type 77"], "cores": 4, "demand_cores": 4.2 },
             ],
+            "slo": [
+                { "bound": "class.type 77.latency.p99<=1ms", "answered": 0, "exceeded": 0, "met": null },
+                { "bound": "class.short.latency.p99<=250us", "answered": 300, "exceeded": 4, "met": false },
+                { "bound": "overall.latency.p99<=250us", "answered": 300, "exceeded": 4, "met": false },
+            ],
             "servers": [
                 { "server": "10.0.0.1:7000", "group_cores": [4, 0] },
                 { "server": "10.0.0.2:7000", "group_cores": [0, 4] },
@@ -96,7 +120,7 @@ mod tests {
         assert_eq!(
             sentence(&status(), "short").unwrap(),
             "short takes 10.0 µs on average and makes up 90.0 % of the requests, so that it needs 3.8 cores; group 0 serves it alone, \
-             needs 3.8 cores and has 4: 10.0.0.1:7000 (4)."
+             needs 3.8 cores and has 4: 10.0.0.1:7000 (4); latency.p99<=250us is missed: 4 of 300 requests were beyond."
         );
         assert_eq!(
             sentence(&status(), "77").unwrap(),

@@ -14,6 +14,7 @@ use crate::error::explain;
 use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
+use headway_rack::slo::SloWatch;
 use headway_rack::{
     PacketPort, PortSwitch, ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpPort,
     keep_control,
@@ -96,9 +97,14 @@ fn serve<S: Switch + Send + 'static>(
         };
         switch = switch.watching(Liveness::new(&settings.cores, rules));
     }
+    if let Some(slo) = &settings.slo {
+        // The settings refused what cannot be watched.
+        let watch = SloWatch::new(&slo.slo, settings.types.len() + 1)?;
+        switch = switch.watching_slo(watch);
+    }
     let control = system.control.take().map(|control| {
         let adapting = system.adapting;
-        begin_control(control, turns, &tables).adapting(adapting)
+        begin_control(control, turns, settings.slo.as_ref(), &tables).adapting(adapting)
     });
     let observed = Arc::new(ObservedPlane::default());
     if let Some(control) = &control {
@@ -138,7 +144,7 @@ fn serve<S: Switch + Send + 'static>(
                     agents.follow(control);
                 }
             };
-            let score = |task: &ScoringTask| score(turns, task);
+            let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
             keep_control(control, &stopped, score, observe, control_failed);
         }
         forwarding.map(|thread| thread.join())

@@ -53,6 +53,15 @@ fn text(status: &Value) -> String {
         "gauge",
         vec![(String::new(), number(&status["under_way"]))],
     );
+    for field in ["answered", "exceeded"] {
+        let bounds = array(&status["slo"]).iter();
+        let counted = bounds.filter(|bound| bound[field].is_u64());
+        let counted = counted.map(|bound| {
+            let labels = format!("{{bound={}}}", bound["bound"]);
+            (labels, number(&bound[field]))
+        });
+        metric(&format!("slo_{field}_total"), "counter", counted.collect());
+    }
     for (name, field) in [
         ("server_cores", "counted_cores"),
         ("server_unanswered", "unanswered"),
@@ -100,6 +109,7 @@ mod tests {
             "layouts": 2,
             "under_way": 1,
             "servers": [{ "server": "10.0.0.1:7000", "counted_cores": 4, "unanswered": 3 }],
+            "slo": [{ "bound": "class.GET.latency.p99<=250us", "answered": 100, "exceeded": 2, "met": false }],
             "groups": [{ "group": 0, "cores": 4, "demand_cores": 3.5 }],
         });
         let text = text(&status);
@@ -108,6 +118,7 @@ mod tests {
             "headway_rack_packets_total{kind=\"requests\"} 7",
             "headway_rack_port_lost_packets_total{kind=\"unsent\"} 3",
             "headway_rack_layouts_total 2",
+            "headway_rack_slo_exceeded_total{bound=\"class.GET.latency.p99<=250us\"} 2",
             "headway_rack_server_cores{server=\"10.0.0.1:7000\"} 4",
             "headway_rack_server_unanswered{server=\"10.0.0.1:7000\"} 3",
             "headway_rack_group_demand_cores{group=\"0\"} 3.5",

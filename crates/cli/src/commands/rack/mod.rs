@@ -8,6 +8,7 @@ mod live;
 mod metrics;
 mod settings;
 mod show;
+mod slo_status;
 mod start;
 mod status;
 mod top_view;

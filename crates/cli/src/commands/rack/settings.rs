@@ -7,10 +7,13 @@ use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::Place;
 use crate::device_port::DevicePort;
 use anyhow::Result;
+use headway_plan::RackSlo;
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, MAX_WORKERS};
 use headway_rack::agent::AgentKey;
+use headway_rack::slo::SloWatch;
 use headway_rack::{AddressError, ServerAddresses};
+use headway_report::{Slo, SloError};
 use headway_sim::class_hints;
 use headway_workload::Workload;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -36,6 +39,8 @@ pub(super) struct RackSettings {
     pub(super) types: Vec<ClassHint>,
     /// Time after which a silent server leaves; none: servers never leave.
     pub(super) silent_ns: Option<u64>,
+    /// None: candidates compete by the policy's own score, and no bound is watched.
+    pub(super) slo: Option<RackSlo>,
     /// None: the switch ignores agents.
     pub(super) agents: Option<AgentSettings>,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
@@ -156,6 +161,9 @@ impl RunArgs {
         let metrics = file.given_if_set("metrics", self.metrics, set.metrics.as_ref());
         let metrics = metrics.map(|text| text.parse(|text| address(text)));
         let metrics = metrics.transpose()?;
+        let slo = file.given_if_set("slo", self.slo, set.slo.as_ref());
+        let slo = slo.map(|text| text.parse(|text| watched_slo(text, &declared)));
+        let slo = slo.transpose()?.map(|slo| slo.value);
         let agents = agents(self.agent_key, self.agents, &file, &listen.value)?;
         let xdp = file.given_if_set("xdp", self.xdp, set.xdp.as_ref());
         let xdp = xdp.map(|text| text.parse(|text| interface_names(text)));
@@ -183,6 +191,7 @@ impl RunArgs {
             declared,
             types,
             silent_ns: (silent_ns > 0).then_some(silent_ns),
+            slo,
             agents,
             metrics,
             ctl: Sourced::new(
@@ -212,6 +221,23 @@ fn direct(flag: bool, file: &RackFile) -> Option<Sourced<()>> {
     let set = file.config.direct.as_ref()?;
     set.get_ref()
         .then(|| Sourced::new((), file.place("direct", set)))
+}
+
+/// Parses an SLO whose bounds a switch can count, of classes that are declared.
+fn watched_slo(text: &str, declared: &[String]) -> Result<RackSlo, String> {
+    let slo: Slo = text.parse().map_err(|error: SloError| error.to_string())?;
+    slo.check_classes(declared.iter().map(String::as_str))
+        .map_err(|error| match declared {
+            [] => format!(
+                "{error}: declare the types' names by --workload NAME|FILE, or bound class.*"
+            ),
+            _ => error.to_string(),
+        })?;
+    SloWatch::new(&slo, 0).map_err(|error| error.to_string())?;
+    Ok(RackSlo {
+        slo,
+        declared: declared.to_vec(),
+    })
 }
 
 /// Parses `DEV[,DEV]`.

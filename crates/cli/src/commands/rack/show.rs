@@ -33,7 +33,33 @@ pub(super) fn text(status: &Value) -> String {
     if !array(&status["types"]).is_empty() {
         text += &format!("\n\n{}", types(status));
     }
+    if !array(&status["slo"]).is_empty() {
+        text += &format!("\n\n{}", slo(status));
+    }
     text
+}
+
+/// The bounds of the SLO, and the requests beyond them.
+fn slo(status: &Value) -> Table {
+    let mut table = Table::new(["SLO", "answered", "beyond", "beyond, %", "met"]);
+    for bound in array(&status["slo"]) {
+        let answered = bound["answered"].as_f64().filter(|&count| count > 0.0);
+        let share = answered.zip(bound["exceeded"].as_f64());
+        table = table.row([
+            word(&bound["bound"]),
+            whole(&bound["answered"]),
+            whole(&bound["exceeded"]),
+            share.map_or("–".into(), |(answered, beyond)| {
+                format!("{:.3}", 100.0 * beyond / answered)
+            }),
+            match bound["met"].as_bool() {
+                Some(true) => "yes".into(),
+                Some(false) => "no".into(),
+                None => "–".into(),
+            },
+        ]);
+    }
+    table
 }
 
 fn servers(status: &Value) -> Table {

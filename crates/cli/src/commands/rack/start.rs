@@ -4,6 +4,7 @@ use super::settings::RackSettings;
 use super::status::RackSubject;
 use crate::output;
 use anyhow::Result;
+use headway_plan::RackSlo;
 use headway_policy::rack::{Bouncing, ControlPlane, Turns};
 use headway_rack::agent::{AgentHub, HubRack};
 use headway_rack::{RackControl, ScoringTask, SwitchTables, score_by_simulation};
@@ -21,13 +22,14 @@ const FIRST_LOAD: f64 = 0.85;
 pub(super) fn begin_control(
     mut control: ControlPlane,
     turns: Turns,
+    slo: Option<&RackSlo>,
     tables: &Arc<SwitchTables>,
 ) -> RackControl {
     let first = ScoringTask {
         control: control.clone(),
         load: FIRST_LOAD,
     };
-    control.choose(&score(turns, &first));
+    control.choose(&score(turns, slo, &first));
     RackControl::new(control, Arc::clone(tables))
 }
 
@@ -48,12 +50,12 @@ impl Drop for EndsWith<'_> {
 }
 
 /// Scores candidate layouts for the servers that are present.
-pub(super) fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
+pub(super) fn score(turns: Turns, slo: Option<&RackSlo>, task: &ScoringTask) -> Vec<f64> {
     let layout = task.control.layout();
     let cores: Vec<usize> = (0..layout.servers())
         .map(|server| layout.capacity(server))
         .collect();
-    score_by_simulation(&cores, turns, task)
+    score_by_simulation(&cores, turns, slo, task)
 }
 
 /// Binds the port for agents' reports; none if the settings have no agents.

@@ -1,6 +1,7 @@
 //! The status of a running switch.
 
 use super::settings::RackSettings;
+use super::slo_status;
 use crate::commands::serve::ctl::Responder;
 use crate::ctl::protocol::{CtlRequest, CtlResponse};
 use headway_policy::ClassId;
@@ -8,6 +9,7 @@ use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
 use headway_rack::agent::AgentHub;
 use headway_rack::{PacketCounts, SwitchReport, SwitchTables};
+use headway_report::Slo;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +44,7 @@ pub(super) struct RackSubject {
     policy: &'static str,
     params: Map<String, Value>,
     declared: Vec<String>,
+    slo: Option<Slo>,
     tables: Arc<SwitchTables>,
     observed: Arc<ObservedPlane>,
     agents: Option<Arc<AgentHub>>,
@@ -68,6 +71,7 @@ impl RackSubject {
             policy,
             params: params.collect(),
             declared: settings.declared.clone(),
+            slo: settings.slo.as_ref().map(|slo| slo.slo.clone()),
             tables: Arc::clone(tables),
             observed: Arc::clone(observed),
             agents: None,
@@ -108,6 +112,7 @@ impl RackSubject {
             "servers": self.servers(&report, control),
             "groups": control.map(|control| self.groups(&report, control)),
             "types": self.types(&report, control),
+            "slo": self.slo.as_ref().map(|slo| self.bounds(slo, &report)),
             "counts": counts(&report.counts),
             "port": report.lost.map(|lost| json!({ "unsent": lost.unsent, "rejected": lost.rejected })),
             "agents": self.agents.as_deref().map(agents),
@@ -195,6 +200,13 @@ impl RackSubject {
             value
         });
         types.collect()
+    }
+
+    fn bounds(&self, slo: &Slo, report: &SwitchReport) -> Vec<Value> {
+        let known = 0..report.type_bytes.len();
+        let names = known.map(|class| self.name(class, &report.type_bytes));
+        let names: Vec<_> = names.collect();
+        slo_status::bounds(slo, &names, self.tables.classes(), report.slo.as_ref())
     }
 
     fn name(&self, class: usize, bytes: &[u8]) -> String {

@@ -59,7 +59,7 @@ impl StatusView for TopView {
             groups => groups + 2,
         };
         let [about, of_groups, of_servers, of_rates, curve, keys] = Layout::vertical([
-            Constraint::Length(4),
+            Constraint::Length(5),
             Constraint::Length(groups),
             Constraint::Length(lines("servers") + 2),
             Constraint::Length(1),
@@ -92,11 +92,19 @@ impl TopView {
             );
         }
         let listens = word(&status["listen"]);
-        Paragraph::new(vec![
+        let mut lines = vec![
             Line::from(format!("headway rack {listens}")).style(Modifier::BOLD),
             Line::from(word(&status["spec"])),
             Line::from(state),
-        ])
+        ];
+        let bounds = array(&status["slo"]);
+        let missed = bounds.iter().filter(|bound| bound["met"] == false);
+        let missed: Vec<_> = missed.map(|bound| word(&bound["bound"])).collect();
+        if !missed.is_empty() {
+            let missed = format!("SLO missed: {}", missed.join(", "));
+            lines.push(Line::from(missed).style(Color::Red));
+        }
+        Paragraph::new(lines)
     }
 
     fn draw_groups(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -231,6 +239,7 @@ mod tests {
         json!({
             "listen": "udp://127.0.0.1:7100", "spec": "pallas", "uptime_s": uptime_s, "under_way": 3, "layouts": 2,
             "load": 0.5, "discrepancy_cores": 1.25,
+            "slo": [{ "bound": "overall.latency.p99<=1ms", "met": false }, { "bound": "overall.latency.max<=1s", "met": true }],
             "groups": [
                 { "group": 0, "types": ["get"], "cores": 2, "demand_cores": 4.0 },
                 { "group": 1, "types": ["scan", "put"], "cores": 6, "demand_cores": 4.0 },
@@ -261,6 +270,7 @@ mod tests {
         for part in [
             "headway rack udp://127.0.0.1:7100",
             "3 under way · up for 12 s · load 0.50 · 2 layouts · groups differ from their demand by 1.2 cores",
+            "SLO missed: overall.latency.p99<=1ms\n",
             // 2 of 6 cores in 24 cells, followed by 2 missing ones.
             "group 0       2    4.0 ████████░░░░░░░░         get",
             "group 1       6    4.0 ████████████████████████ scan, put",

@@ -77,7 +77,8 @@ pub(super) fn serve<S: Switch>(
     let tables = SwitchTables::new(settings.types.len()).with_agents(servers.len());
     let tables = Arc::new(tables);
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
-    let control = begin_control(control, turns, &tables).adapting(system.adapting);
+    let control =
+        begin_control(control, turns, settings.slo.as_ref(), &tables).adapting(system.adapting);
     let observed = Arc::new(ObservedPlane::default());
     let observe = |control: &ControlPlane| {
         observed.set(control);
@@ -139,7 +140,7 @@ pub(super) fn serve<S: Switch>(
         if let Some(agents) = &agents {
             run_agents(scope, agents, &stopped);
         }
-        let score = |task: &ScoringTask| score(turns, task);
+        let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
         keep_control(control, &stopped, score, observe, control_failed);
         relaying.map(|thread| thread.join())
     });
@@ -350,6 +351,8 @@ impl Relay {
                 .collect(),
             cores: self.watch.as_ref().map_or(vec![], ServerWatch::cores),
             type_bytes: self.types.bytes().to_vec(),
+            // The program does not keep when a request arrived.
+            slo: None,
         }
     }
 
