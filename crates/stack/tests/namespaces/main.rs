@@ -2,6 +2,9 @@
 //! reorders and duplicates packets. They need root; otherwise the tests print why they are skipped.
 
 mod bad_network;
+#[path = "../../examples/echo.rs"]
+#[allow(dead_code, reason = "the example's `main` is not called")]
+mod example;
 mod hosted;
 #[path = "../../../xdp/tests/common/net.rs"]
 mod net;

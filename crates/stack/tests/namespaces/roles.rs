@@ -4,6 +4,7 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
+use crate::example;
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::message::NetworkPlace;
 use headway_kthread::CoreSource;
@@ -58,6 +59,7 @@ fn role() {
     match role {
         "echo" => echo(Path::new(socket)),
         "liar" => lie(Path::new(socket)),
+        "example" => example::serve(socket, "web").expect("the daemon has a place"),
         other => panic!("there is no role {other}"),
     }
 }
@@ -71,9 +73,9 @@ fn register(name: &str, socket: &Path) -> HostClient {
     HostClient::register(socket, &options).expect("the daemon has a place")
 }
 
-/// Answers datagrams at port 7, and connections at port 80, with the received bytes.
-fn echo(socket: &Path) {
-    let client = Arc::new(register("kv", socket));
+/// The threads of an application, with a stack over its lanes.
+fn threads_of(name: &str, socket: &Path) -> (Runtime, Arc<NetStack<Uthreads>>) {
+    let client = Arc::new(register(name, socket));
     let network = client.network().expect("it asked for one");
     let NetworkPlace {
         mac,
@@ -100,6 +102,12 @@ fn echo(socket: &Path) {
     let runtime = Runtime::builder().source(client, migration);
     let runtime = runtime.packets(Arc::<NetStack<Uthreads>>::clone(&stack));
     let runtime = runtime.stack_bytes(256 << 10).start().expect("threads");
+    (runtime, stack)
+}
+
+/// Answers datagrams at port 7, and connections at port 80, with the received bytes.
+fn echo(socket: &Path) {
+    let (runtime, stack) = threads_of("kv", socket);
     runtime.run(move || {
         let datagrams = UdpSocket::bind(&stack, 7).expect("the port");
         spawn(move || {
