@@ -6,6 +6,7 @@ mod bad_network;
 #[allow(dead_code, reason = "the example's `main` is not called")]
 mod example;
 mod hosted;
+mod killed_daemon;
 #[path = "../../../xdp/tests/common/net.rs"]
 mod net;
 mod roles;

@@ -4,8 +4,10 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
+use crate::hosted::{DEVICE, settings};
 use crate::example;
 use headway_host::client::{ClientOptions, HostClient};
+use headway_host::daemon::HostDaemon;
 use headway_host::message::NetworkPlace;
 use headway_kthread::CoreSource;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
@@ -15,7 +17,7 @@ use headway_threads::{Migration, Runtime, spawn};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,6 +38,10 @@ impl RoleProcess {
             .env(ROLE, format!("{role}:{}", socket.display()))
             .stdout(Stdio::null());
         Self(command.spawn().expect("a process"))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 }
 
@@ -59,8 +65,28 @@ fn role() {
     match role {
         "echo" => echo(Path::new(socket)),
         "liar" => lie(Path::new(socket)),
+        "daemon" => keep_daemon(Path::new(socket)),
         "example" => example::serve(socket, "web").expect("the daemon has a place"),
         other => panic!("there is no role {other}"),
+    }
+}
+
+/// The file with the newest report of a daemon in a process of its own.
+pub(crate) fn report_place(socket: &Path, process: u32) -> PathBuf {
+    socket.with_extension(process.to_string())
+}
+
+/// A daemon, and a file that says what it reports.
+fn keep_daemon(socket: &Path) {
+    let daemon = HostDaemon::start(settings(socket, Some(DEVICE))).expect("a daemon");
+    let place = report_place(socket, std::process::id());
+    let next = place.with_extension("next");
+    loop {
+        let report = daemon.observer().report(0, 0).expect("the daemon answers");
+        let report = serde_json::to_vec(&report).expect("numbers and words");
+        fs::write(&next, report).expect("a file");
+        fs::rename(&next, &place).expect("a file");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
