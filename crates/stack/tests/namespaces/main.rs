@@ -3,6 +3,7 @@
 
 mod bad_network;
 mod bad_wire;
+mod clients;
 #[path = "../../examples/echo.rs"]
 #[allow(dead_code, reason = "the example's `main` is not called")]
 mod example;
@@ -11,6 +12,7 @@ mod killed_daemon;
 #[path = "../../../xdp/tests/common/net.rs"]
 mod net;
 mod roles;
+mod services;
 
 use bad_network::{BadCounts, BadNetwork};
 use headway_dataplane::plane::{DataPlane, PlaneCounts};
@@ -84,6 +86,16 @@ fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Err(panic) = body.join() {
         resume_unwind(panic);
     }
+}
+
+/// Whether a client is not installed; if so, prints which package has it.
+fn lacks(client: &str, package: &str) -> bool {
+    let found = std::process::Command::new("which").arg(client).output();
+    let lacks = !found.is_ok_and(|output| output.status.success());
+    if lacks {
+        println!("SKIPPED {client}: apt-get install {package}");
+    }
+    lacks
 }
 
 fn cannot() -> Option<String> {
@@ -368,7 +380,7 @@ fn datagrams_with_linux_are_counted_exactly() {
 }
 
 /// Answers one request of HTTP/1.0: any path, always the same body.
-fn respond(stream: &TcpStream<OneCore>, body: &[u8]) {
+fn respond<T: ThreadParking>(stream: &TcpStream<T>, body: &[u8]) {
     let mut request: Vec<u8> = Vec::new();
     let mut buffer = [0; 1024];
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -385,9 +397,7 @@ fn respond(stream: &TcpStream<OneCore>, body: &[u8]) {
 #[test]
 fn curl_gets_pages_of_an_application_over_a_bad_network() {
     in_namespaces("curl", || {
-        let has_curl = std::process::Command::new("curl").arg("-V").output();
-        if !has_curl.is_ok_and(|output| output.status.success()) {
-            println!("SKIPPED curl: apt-get install curl");
+        if lacks("curl", "curl") {
             return;
         }
         const REQUESTS: usize = 8;

@@ -5,7 +5,7 @@
 )]
 
 use crate::hosted::{DEVICE, settings};
-use crate::example;
+use crate::{example, services};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::daemon::HostDaemon;
 use headway_host::message::NetworkPlace;
@@ -66,6 +66,7 @@ fn role() {
         "echo" => echo(Path::new(socket)),
         "liar" => lie(Path::new(socket)),
         "daemon" => keep_daemon(Path::new(socket)),
+        "services" => services::serve(Path::new(socket)),
         "example" => example::serve(socket, "web").expect("the daemon has a place"),
         other => panic!("there is no role {other}"),
     }
@@ -100,7 +101,7 @@ fn register(name: &str, socket: &Path) -> HostClient {
 }
 
 /// The threads of an application, with a stack over its lanes.
-fn threads_of(name: &str, socket: &Path) -> (Runtime, Arc<NetStack<Uthreads>>) {
+pub(crate) fn threads_of(name: &str, socket: &Path) -> (Runtime, Arc<NetStack<Uthreads>>) {
     let client = Arc::new(register(name, socket));
     let network = client.network().expect("it asked for one");
     let NetworkPlace {
