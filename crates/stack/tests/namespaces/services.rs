@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-type Stream = TcpStream<Uthreads>;
+type ServiceStream = TcpStream<Uthreads>;
 type Items = Arc<Mutex<HashMap<String, Item>>>;
 
 /// The address of every name.
@@ -70,7 +70,7 @@ pub(crate) fn serve(socket: &Path) {
 fn each_connection(
     stack: &Arc<NetStack<Uthreads>>,
     port: u16,
-    serve: impl Fn(&Stream) + Clone + Send + 'static,
+    serve: impl Fn(&ServiceStream) + Clone + Send + 'static,
 ) {
     let listener = TcpListener::bind(stack, port, 64).expect("the port");
     spawn(move || {
@@ -83,7 +83,7 @@ fn each_connection(
 }
 
 /// The next message of DNS over TCP, behind its length.
-fn framed(stream: &Stream) -> io::Result<Vec<u8>> {
+fn framed(stream: &ServiceStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 2];
     (&mut &*stream).read_exact(&mut length)?;
     let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
@@ -110,7 +110,7 @@ fn resolve(query: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Answers memcached's `get` and `set`.
-fn keep(stream: &Stream, items: &Items) -> io::Result<()> {
+fn keep(stream: &ServiceStream, items: &Items) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
