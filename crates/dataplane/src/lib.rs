@@ -3,7 +3,7 @@
 //!
 //! | concern | file |
 //! |---|---|
-//! | which application and kthread gets a frame: no I/O | [`steer`] |
+//! | which application gets a frame, and the frame's flow; the policy chooses the kthread | [`steer`] |
 //! | the hash of a flow | [`toeplitz`] |
 //! | the loop's turn over device and lanes | [`plane`] |
 

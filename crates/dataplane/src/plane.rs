@@ -4,7 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use headway_rings::cursor::BrokenRing;
-use headway_rings::lane::{LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, Taken};
+use headway_rings::lane::{
+    LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, PacketSender, Taken,
+};
 use headway_rings::mapping::SharedMapping;
 use headway_xsk::{HostAddress, XskError, XskPort};
 
@@ -65,11 +67,11 @@ struct ApplicationLanes {
     /// Kthreads that lost their core with packets still in their lane, one bit each.
     draining: u64,
     is_broken: bool,
-    /// The packets put into each lane so far.
+    /// The packets put into each lane, with those that waited when it was attached.
     put: Vec<u64>,
 }
 
-/// A lane's packets towards its kthread, counted since it was attached.
+/// A lane's packets towards its kthread: those that waited when it was attached, and those since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneWaiting {
     /// Put into it.
@@ -119,11 +121,13 @@ impl DataPlane {
         }
         let applications = &mut self.lanes.applications;
         applications.resize_with(applications.len().max(number + 1), || None);
+        // The lanes of an application of an earlier daemon may hold packets, for which it must be woken.
+        let put = ends.iter().map(|ends| waiting(&ends.sender)).collect();
         applications[number] = Some(ApplicationLanes {
             ends,
             draining: 0,
             is_broken: false,
-            put: vec![0; kthreads],
+            put,
         });
         Ok(Some(number))
     }
@@ -179,11 +183,10 @@ impl DataPlane {
         else {
             return LaneWaiting::default();
         };
-        let waits = u64::from(ends.sender.unread().min(LANE_PACKETS));
         let taken = if application.is_broken {
             put
         } else {
-            put.saturating_sub(waits)
+            put.saturating_sub(waiting(&ends.sender))
         };
         LaneWaiting { put, taken }
     }
@@ -242,6 +245,11 @@ impl DataPlane {
         }
         &lanes.findings
     }
+}
+
+/// The packets that wait in a lane, by the application's own index.
+fn waiting(sender: &PacketSender) -> u64 {
+    u64::from(sender.unread().min(LANE_PACKETS))
 }
 
 impl ApplicationLanes {

@@ -1,21 +1,17 @@
-//! The choice of the application and kthread that get a frame. It has no I/O and no clock: frames and the set of kthreads with a core go in, a place comes out.
+//! The application of a frame, by the frame's addresses, and the frame's flow. The policy's [`FlowSteering`] chooses the kthread by the flow.
 
 use std::collections::HashMap;
 
+use headway_policy::host::{FlowPlace, FlowSteering};
 use headway_xsk::{HostAddress, MacAddress};
 
 use crate::toeplitz;
-
-/// The most kthreads of an application.
-pub const MOST_KTHREADS: usize = 64;
 
 /// An application in the data plane. Its index is its number.
 #[derive(Debug, Clone, Copy)]
 struct AttachedHost {
     address: HostAddress,
-    kthreads: usize,
-    /// Kthreads that have a core, one bit each.
-    active: u64,
+    flows: FlowSteering,
 }
 
 /// The destination of a frame.
@@ -50,23 +46,20 @@ impl FrameSteering {
     }
 
     /// Adds an application whose kthreads have no core yet, and returns its number, the first free one. `None` when another application has the address, or
-    /// `kthreads` is 0 or above [`MOST_KTHREADS`].
+    /// `kthreads` is 0 or above [`MOST_KTHREADS`](headway_policy::host::MOST_KTHREADS).
     pub fn attach(&mut self, address: HostAddress, kthreads: usize) -> Option<usize> {
         let (mac, ip) = (address.mac.0, address.ip.octets());
         let is_taken = self.by_mac.contains_key(&mac) || self.by_ip.contains_key(&ip);
-        if is_taken || address.mac.is_group() || !(1..=MOST_KTHREADS).contains(&kthreads) {
+        if is_taken || address.mac.is_group() {
             return None;
         }
+        let flows = FlowSteering::new(kthreads)?;
         let free = self.applications.iter().position(Option::is_none);
         let number = free.unwrap_or(self.applications.len());
         if number == self.applications.len() {
             self.applications.push(None);
         }
-        self.applications[number] = Some(AttachedHost {
-            address,
-            kthreads,
-            active: 0,
-        });
+        self.applications[number] = Some(AttachedHost { address, flows });
         self.by_mac.insert(mac, number);
         self.by_ip.insert(ip, number);
         Some(number)
@@ -83,7 +76,7 @@ impl FrameSteering {
     /// Sets which kthreads of an application have a core, one bit each. Bits beyond its kthreads are ignored.
     pub fn set_active(&mut self, number: usize, active: u64) {
         if let Some(Some(application)) = self.applications.get_mut(number) {
-            application.active = active & mask(application.kthreads);
+            application.flows.set_active(active);
         }
     }
 
@@ -91,7 +84,7 @@ impl FrameSteering {
     #[must_use]
     pub fn active(&self, number: usize) -> u64 {
         let application = self.applications.get(number).copied().flatten();
-        application.map_or(0, |application| application.active)
+        application.map_or(0, |application| application.flows.active())
     }
 
     /// Whether this application may send the frame: its source is the application's Ethernet address.
@@ -117,48 +110,18 @@ impl FrameSteering {
     }
 
     /// The destination of a frame; `None` when it is for no application here.
-    ///
-    /// A flow has a home among all kthreads. While the home has no core, the flow goes to another that has one, always the same for the same set. So
-    /// a flow whose home keeps its core stays there when other kthreads gain or lose theirs.
     #[inline]
     #[must_use]
     pub fn steer(&self, frame: &[u8]) -> Option<LanePlace> {
         let number = self.application_of(frame)?;
-        let application = self.applications[number]?;
-        let hash = flow_hash(frame);
-        let home = hash as usize % application.kthreads;
-        if application.active == 0 || application.active >> home & 1 == 1 {
-            return Some(LanePlace {
-                application: number,
-                kthread: home,
-                is_active: application.active != 0,
-            });
-        }
-        let count = application.active.count_ones();
-        // The home used the low bits, so the choice here uses the high ones.
-        let rank = (hash >> 16).wrapping_mul(0x9E37_79B9) % count;
+        let application = self.applications[number].as_ref()?;
+        let FlowPlace { kthread, is_active } = application.flows.steer(flow_hash(frame));
         Some(LanePlace {
             application: number,
-            kthread: nth_bit(application.active, rank),
-            is_active: true,
+            kthread: kthread.index(),
+            is_active,
         })
     }
-}
-
-fn mask(bits: usize) -> u64 {
-    if bits >= 64 {
-        u64::MAX
-    } else {
-        (1 << bits) - 1
-    }
-}
-
-/// The index of the set bit with this rank, which must exist.
-fn nth_bit(mut bits: u64, rank: u32) -> usize {
-    for _ in 0..rank {
-        bits &= bits - 1;
-    }
-    bits.trailing_zeros() as usize
 }
 
 /// The hash of an IPv4 packet's flow: with ports for whole TCP and UDP packets, else of the addresses, so that fragments stay together; 0 for other frames.
@@ -189,6 +152,7 @@ pub fn flow_hash(frame: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headway_policy::host::MOST_KTHREADS;
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
 
@@ -213,23 +177,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_goes_to_a_kthread_with_a_core_and_its_home_if_it_has_one(
+        fn a_frame_goes_where_the_policy_sends_its_flow(
             active in any::<u64>(), kthreads in 1..=MOST_KTHREADS, port in any::<u16>(),
         ) {
             let mut steering = FrameSteering::new();
             let number = steering.attach(host(9), kthreads).unwrap();
-            let frame = datagram(9, port);
-            let home = steering.steer(&frame).unwrap();
-            prop_assert!(!home.is_active && home.kthread < kthreads);
-            steering.set_active(number, active);
-            let place = steering.steer(&frame).unwrap();
-            prop_assert_eq!(place.is_active, steering.active(number) != 0);
-            prop_assert_eq!(place, steering.steer(&frame).unwrap());
-            if place.is_active {
-                prop_assert_eq!(active >> place.kthread & 1, 1);
-            }
-            if active >> home.kthread & 1 == 1 || !place.is_active {
-                prop_assert_eq!(place.kthread, home.kthread);
+            let mut flows = FlowSteering::new(kthreads).unwrap();
+            for active in [0, active] {
+                steering.set_active(number, active);
+                flows.set_active(active);
+                prop_assert_eq!(steering.active(number), flows.active());
+                let frame = datagram(9, port);
+                let place = steering.steer(&frame).unwrap();
+                let expected = flows.steer(flow_hash(&frame));
+                prop_assert_eq!((place.kthread, place.is_active), (expected.kthread.index(), expected.is_active));
             }
         }
 

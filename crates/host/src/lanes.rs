@@ -1,7 +1,7 @@
 //! The lanes of an application's packets: one lane per kthread, in a memfd whose size is sealed like that of its lines.
 
 use crate::memory::{MemoryError, check_sealed, sealed};
-use headway_dataplane::steer::MOST_KTHREADS;
+use headway_policy::host::MOST_KTHREADS;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
 use std::os::fd::{AsFd, OwnedFd};

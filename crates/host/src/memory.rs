@@ -4,8 +4,8 @@
 //! value of which is valid: an application can write wrong values, and do no other harm.
 #![expect(unsafe_code, reason = "maps memory that two processes share")]
 
-use headway_dataplane::steer::MOST_KTHREADS;
 use headway_kthread::{KthreadLine, OrderLine};
+use headway_policy::host::MOST_KTHREADS;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

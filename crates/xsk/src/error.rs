@@ -45,6 +45,14 @@ pub enum XskError {
         "AF_XDP needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or listen on udp://HOST:PORT"
     )]
     Denied,
+    /// The process may not lock memory of this size.
+    #[error(
+        "the kernel locks no {mib} MiB of packet memory for this process: run as root, or with CAP_IPC_LOCK, or raise the limit (`ulimit -l`)"
+    )]
+    LockedMemory {
+        /// The size of the packet memory, in MiB, rounded up.
+        mib: usize,
+    },
     /// Another XDP program is attached.
     #[error(
         "device {device} has an XDP program already: `ip link show {device}` names it; stop what uses it, or choose another device"

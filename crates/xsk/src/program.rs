@@ -65,8 +65,10 @@ impl SteerProgram {
         let mut program = EbpfLoader::new()
             .override_global("config", &bytes, true)
             .map_max_entries("sockets", device.queues * config.sockets)
-            .load(object)?;
-        xdp(&mut program)?.load().map_err(XskError::Program)?;
+            .load(object)
+            .map_err(or_denied(XskError::Load))?;
+        let loaded = xdp(&mut program)?.load();
+        loaded.map_err(or_denied(XskError::Program))?;
         let mut addresses: HashMap<MapData, [u8; 16], u32> = take(&mut program, "addresses")?;
         for address in &device.addresses {
             insert(&mut addresses, *address, "addresses")?;
@@ -116,13 +118,11 @@ impl SteerProgram {
             }
         }
         let source = refused.unwrap_or(ProgramError::NotLoaded);
-        Err(match code_of(&source) {
-            Some(libc::EPERM) => XskError::Denied,
-            _ => XskError::Attach {
-                device: device.name.clone(),
-                source,
-            },
-        })
+        let failed = or_denied(|source| XskError::Attach {
+            device: device.name.clone(),
+            source,
+        });
+        Err(failed(source))
     }
 }
 
@@ -132,9 +132,19 @@ fn mac_key(mac: MacAddress) -> [u8; 8] {
     key
 }
 
-/// The kernel's error behind one of a program's.
-fn code_of(error: &ProgramError) -> Option<i32> {
-    let mut error: Option<&(dyn std::error::Error + 'static)> = Some(error);
+/// The error for a failed call; [`XskError::Denied`] when the process lacks a capability. A program that the verifier rejects has another code.
+fn or_denied<E: std::error::Error + 'static>(
+    other: impl FnOnce(E) -> XskError,
+) -> impl FnOnce(E) -> XskError {
+    |error| match code_of(&error) {
+        Some(libc::EPERM) => XskError::Denied,
+        _ => other(error),
+    }
+}
+
+/// The kernel's error behind one of a program's or of a map's.
+fn code_of(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut error = Some(error);
     while let Some(one) = error {
         if let Some(io) = one.downcast_ref::<std::io::Error>() {
             return io.raw_os_error();

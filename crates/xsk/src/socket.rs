@@ -67,8 +67,14 @@ impl XskSocket {
         if first.is_none() {
             let (at, len) = (umem.mapping().base(), umem.mapping().len());
             let at = at.as_ptr().expose_provenance() as u64;
-            system::register_umem(fd.as_fd(), at, len as u64, umem.frame_bytes() as u32)
-                .map_err(failed("register packet memory (see `ulimit -l`)"))?;
+            system::register_umem(fd.as_fd(), at, len as u64, umem.frame_bytes() as u32).map_err(
+                |source| match source.raw_os_error() {
+                    Some(libc::ENOBUFS) => XskError::LockedMemory {
+                        mib: len.div_ceil(1 << 20),
+                    },
+                    _ => failed("register packet memory")(source),
+                },
+            )?;
         }
         let rings = rings(fd.as_fd(), umem, sizes).map_err(failed("make rings"))?;
         let first = first.map(|first| first.fd.as_fd());

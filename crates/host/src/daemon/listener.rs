@@ -17,6 +17,17 @@ pub(super) struct HostListener {
     _lock: File,
     /// Whether the last daemon crashed.
     pub(super) was_stale: bool,
+    /// Whether the daemon has started. One that fails at its start leaves no socket, which would look like a crash.
+    serves: bool,
+}
+
+impl Drop for HostListener {
+    fn drop(&mut self) {
+        // After a crash the socket stays, so that the next daemon waits for the applications.
+        if !self.serves && !self.was_stale {
+            self.remove();
+        }
+    }
 }
 
 impl HostListener {
@@ -68,7 +79,13 @@ impl HostListener {
             path: path.into(),
             _lock: lock,
             was_stale,
+            serves: false,
         })
+    }
+
+    /// Records that the daemon has started: from now on only [`remove`](Self::remove) removes the socket.
+    pub(super) fn serve(&mut self) {
+        self.serves = true;
     }
 
     /// Removes the socket when the daemon ends in order.
@@ -86,12 +103,21 @@ mod tests {
     fn one_daemon_listens_and_a_stale_socket_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.sock");
-        let first = HostListener::bind(&path, false).unwrap();
+        let failed = HostListener::bind(&path, false).unwrap();
+        drop(failed);
+        assert!(!path.exists(), "the daemon never started");
+        let mut first = HostListener::bind(&path, false).unwrap();
         assert!(!first.was_stale);
+        first.serve();
         let second = HostListener::bind(&path, false).unwrap_err();
         assert!(second.contains("another daemon listens"), "{second}");
         drop(first);
         assert!(path.exists(), "it died");
+        drop(HostListener::bind(&path, false).unwrap());
+        assert!(
+            path.exists(),
+            "applications still wait for the one that died"
+        );
         let third = HostListener::bind(&path, false).unwrap();
         assert!(third.was_stale);
         third.remove();

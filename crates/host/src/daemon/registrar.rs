@@ -135,6 +135,7 @@ impl Registrar {
     /// Serves until `stopped` is rung.
     pub(super) fn run(mut self, grace: Duration) {
         thread::name_current("hw-register");
+        self.listener.serve();
         // Programs come after the applications that hold cores already.
         let mut programs = state::read(&self.state);
         let resume_at = Instant::now() + grace;

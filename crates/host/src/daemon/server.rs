@@ -47,7 +47,7 @@ pub enum DaemonError {
     #[error("{0}")]
     Apps(String),
     /// The device failed to open.
-    #[error("no application can have packets of a device: {0}")]
+    #[error("no application can have packets of a device: {}", with_remedy(.0))]
     Device(#[from] XskError),
     /// Threads cannot be moved.
     #[error(
@@ -62,6 +62,19 @@ pub enum DaemonError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+/// The error with the remedy of a daemon, which needs no device; a server would listen on UDP instead.
+fn with_remedy(error: &XskError) -> String {
+    match error {
+        XskError::NoXdpSockets => {
+            "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): boot one that has, or run the daemon without --device".into()
+        }
+        XskError::Denied => {
+            "AF_XDP needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run the daemon as root, or without --device".into()
+        }
+        error => error.to_string(),
+    }
 }
 
 /// A running daemon. It ends when it is stopped, not when this is dropped.

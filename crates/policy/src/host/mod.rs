@@ -20,7 +20,8 @@
 //!
 //! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
-//! park), [`TurnLooks`] (when a thread gives way), estimates (Arachne's) and targets (towards a given split).
+//! park), [`FlowSteering`] (which kthread gets a packet), [`TurnLooks`] (when a thread gives way), estimates (Arachne's)
+//! and targets (towards a given split).
 
 mod congestion;
 mod cores;
@@ -35,6 +36,7 @@ mod parking;
 mod selection;
 mod shape;
 mod shenango;
+mod steering;
 pub mod systems;
 mod targets;
 mod topology;
@@ -51,6 +53,7 @@ pub use moves::{HeldCore, Move, Tenant};
 pub use parking::{Idleness, Patience};
 pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
+pub use steering::{FlowPlace, FlowSteering, MOST_KTHREADS};
 pub use topology::HostTopology;
 pub use turns::TurnLooks;
 

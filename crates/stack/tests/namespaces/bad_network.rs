@@ -1,7 +1,7 @@
-//! A network that loses, reorders and duplicates packets by a seed. It stands between the lanes of a data plane and those of an application. Not every kernel
-//! has a queueing discipline for that.
+//! A network that loses, reorders and duplicates packets by a seed. It stands between the lanes of a data plane and those of an application, or between two
+//! devices. Not every kernel has a queueing discipline for that (`tc … netem`), and none counts what it did by direction.
 
-use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, PacketReceiver, Taken};
+use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,21 +13,71 @@ const LATE: u32 = 20;
 /// A delayed packet arrives behind those of the next milliseconds.
 const DELAY: Duration = Duration::from_millis(2);
 
-/// The network.
-pub(crate) struct BadNetwork {
-    /// The lanes towards the data plane, then those towards the application.
-    sides: [Vec<LaneEnds>; 2],
-    held: Vec<Held>,
-    state: u32,
-    pub(crate) counts: BadCounts,
+/// An end of a link: packets come and go by it.
+pub(crate) trait LinkEnd {
+    /// The next packet, if one waits.
+    fn next(&mut self) -> Option<Vec<u8>>;
+
+    /// Sends a packet; loses it when there is no room, as any queue does.
+    fn put(&mut self, packet: &[u8]);
 }
 
-/// The network's counts.
-#[derive(Debug, Clone, Copy, Default)]
+impl LinkEnd for LaneEnds {
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; MOST_PACKET_BYTES];
+        match self.receiver.receive(&mut buffer) {
+            Ok(Taken::Packet(length)) => Some(buffer[..length].to_vec()),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, packet: &[u8]) {
+        let _ = self.sender.send(packet);
+    }
+}
+
+/// The network.
+pub(crate) struct BadNetwork<E> {
+    sides: [Vec<E>; 2],
+    held: Vec<Held>,
+    state: u32,
+    /// The packets that came by either side.
+    pub(crate) counts: [BadCounts; 2],
+}
+
+/// The counts of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BadCounts {
+    /// Packets that came.
+    pub(crate) came: u32,
     pub(crate) lost: u32,
     pub(crate) twice: u32,
     pub(crate) late: u32,
+}
+
+impl BadCounts {
+    /// Packets that arrive on the other side, once none is held.
+    pub(crate) fn arrive(self) -> u32 {
+        self.came + self.twice - self.lost
+    }
+
+    /// The counts from an earlier moment on.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            came: self.came - before.came,
+            lost: self.lost - before.lost,
+            twice: self.twice - before.twice,
+            late: self.late - before.late,
+        }
+    }
+
+    /// Asserts that the network was a bad one in this direction.
+    pub(crate) fn assert_bad(self) {
+        let Self {
+            lost, twice, late, ..
+        } = self;
+        assert!(lost > 0 && twice > 0 && late > 0, "{self:?}");
+    }
 }
 
 struct Held {
@@ -37,21 +87,32 @@ struct Held {
     packet: Vec<u8>,
 }
 
-impl BadNetwork {
+impl BadNetwork<LaneEnds> {
     /// A network between two memories of lanes: the data plane's and an application's.
-    pub(crate) fn new(plane: &Arc<SharedMapping>, own: &Arc<SharedMapping>, lanes: usize) -> Self {
+    pub(crate) fn between(
+        plane: &Arc<SharedMapping>,
+        own: &Arc<SharedMapping>,
+        lanes: usize,
+    ) -> Self {
         let ends = |of: fn(&Arc<SharedMapping>, usize) -> Option<LaneEnds>, memory| {
             let ends = (0..lanes).map(|lane| of(memory, lane * LANE_BYTES));
             ends.collect::<Option<Vec<_>>>().expect("the lanes fit")
         };
+        Self::new([
+            ends(LaneEnds::of_application, plane),
+            ends(LaneEnds::of_plane, own),
+        ])
+    }
+}
+
+impl<E: LinkEnd> BadNetwork<E> {
+    /// A network of links, each with an end on either side.
+    pub(crate) fn new(sides: [Vec<E>; 2]) -> Self {
         Self {
-            sides: [
-                ends(LaneEnds::of_application, plane),
-                ends(LaneEnds::of_plane, own),
-            ],
+            sides,
             held: Vec::new(),
             state: 11,
-            counts: BadCounts::default(),
+            counts: [BadCounts::default(); 2],
         }
     }
 
@@ -68,9 +129,9 @@ impl BadNetwork {
         let mut moved = false;
         for side in 0..2 {
             for lane in 0..self.sides[side].len() {
-                while let Some(packet) = next(&mut self.sides[side][lane].receiver) {
+                while let Some(packet) = self.sides[side][lane].next() {
                     moved = true;
-                    self.carry(1 - side, lane, packet);
+                    self.carry(side, lane, packet);
                 }
             }
         }
@@ -82,22 +143,24 @@ impl BadNetwork {
                 continue;
             }
             let held = self.held.remove(at);
-            self.put(held.side, held.lane, &held.packet);
+            self.sides[held.side][held.lane].put(&held.packet);
         }
         moved
     }
 
-    fn carry(&mut self, side: usize, lane: usize, packet: Vec<u8>) {
+    fn carry(&mut self, from: usize, lane: usize, packet: Vec<u8>) {
+        let side = 1 - from;
+        self.counts[from].came += 1;
         if self.chance(LOST) {
-            self.counts.lost += 1;
+            self.counts[from].lost += 1;
             return;
         }
         if self.chance(TWICE) {
-            self.counts.twice += 1;
-            self.put(side, lane, &packet);
+            self.counts[from].twice += 1;
+            self.sides[side][lane].put(&packet);
         }
         if self.chance(LATE) {
-            self.counts.late += 1;
+            self.counts[from].late += 1;
             let until = Instant::now() + DELAY;
             self.held.push(Held {
                 until,
@@ -106,20 +169,7 @@ impl BadNetwork {
                 packet,
             });
         } else {
-            self.put(side, lane, &packet);
+            self.sides[side][lane].put(&packet);
         }
-    }
-
-    /// A full lane loses the packet, as any queue.
-    fn put(&mut self, side: usize, lane: usize, packet: &[u8]) {
-        let _ = self.sides[side][lane].sender.send(packet);
-    }
-}
-
-fn next(receiver: &mut PacketReceiver) -> Option<Vec<u8>> {
-    let mut buffer = [0; MOST_PACKET_BYTES];
-    match receiver.receive(&mut buffer) {
-        Ok(Taken::Packet(length)) => Some(buffer[..length].to_vec()),
-        _ => None,
     }
 }

@@ -10,11 +10,13 @@ use headway_policy::host::AppKind;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const KV: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
+/// The device to Linux.
+pub(crate) const DEVICE: &str = "p2";
+pub(crate) const KV: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
 const WEB: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 10);
 
 fn rule(name: &str, ip: Option<Ipv4Addr>) -> AppRule {
@@ -34,7 +36,7 @@ fn rule(name: &str, ip: Option<Ipv4Addr>) -> AppRule {
     }
 }
 
-fn settings(socket: &Path, device: Option<&str>) -> DaemonSettings {
+pub(crate) fn settings(socket: &Path, device: Option<&str>) -> DaemonSettings {
     let has_device = device.is_some();
     let ip = |ip| Some(ip).filter(|_| has_device);
     DaemonSettings {
@@ -52,7 +54,7 @@ fn settings(socket: &Path, device: Option<&str>) -> DaemonSettings {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A daemon with a device in this namespace, and Linux behind the device.
-struct HostedStage {
+pub(crate) struct HostedStage {
     daemon: Option<HostDaemon>,
     jobs: Option<Sender<Job>>,
     linux: Option<Host<()>>,
@@ -64,38 +66,55 @@ struct HostedStage {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl HostedStage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        let mut stage = Self::without_daemon();
+        stage.start_daemon(DEVICE);
+        stage
+    }
+
+    /// Linux behind the device [`DEVICE`] of this namespace.
+    pub(crate) fn without_daemon() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         enter_namespace();
         let (jobs, todo) = std::sync::mpsc::channel::<Job>();
         let linux = Host::start(2, move || todo.into_iter().for_each(|job| job()));
-        let device = linux.wire();
+        assert_eq!(linux.wire(), DEVICE);
         linux.begin();
-        let folder = tempfile::tempdir().expect("a place");
-        let mut stage = Self {
+        Self {
             daemon: None,
             jobs: Some(jobs),
             linux: Some(linux),
-            folder,
+            folder: tempfile::tempdir().expect("a place"),
             _turn: turn,
-        };
-        let settings = settings(&stage.socket(), Some(&device));
-        stage.daemon = Some(HostDaemon::start(settings).expect("a daemon"));
-        stage
+        }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn start_daemon(&mut self, device: &str) {
+        let settings = settings(&self.socket(), Some(device));
+        self.daemon = Some(HostDaemon::start(settings).expect("a daemon"));
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("host.sock")
     }
 
     /// Runs a closure on the other side.
-    fn linux<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> R {
+    pub(crate) fn linux<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> R {
+        let done = self.begin_on_linux(job);
+        done.recv_timeout(Duration::from_secs(100))
+            .expect("it is done")
+    }
+
+    /// Begins a closure on the other side; its result comes by the receiver.
+    pub(crate) fn begin_on_linux<R: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> Receiver<R> {
         let (tell, told) = sync_channel(1);
         let job = Box::new(move || drop(tell.send(job())));
         let jobs = self.jobs.as_ref().expect("Linux is there");
         jobs.send(job).expect("Linux is there");
-        told.recv_timeout(Duration::from_secs(100))
-            .expect("it is done")
+        told
     }
 
     fn report(&self) -> HostReport {
@@ -103,11 +122,11 @@ impl HostedStage {
         daemon.observer().report(0, 0).expect("the daemon answers")
     }
 
-    fn network(&self) -> NetworkReport {
+    pub(crate) fn network(&self) -> NetworkReport {
         self.report().network.expect("it has a device")
     }
 
-    fn app(&self, name: &str) -> Option<AppReport> {
+    pub(crate) fn app(&self, name: &str) -> Option<AppReport> {
         let mut apps = self.report().apps.into_iter();
         apps.find(|app| app.name == name)
     }
@@ -127,7 +146,7 @@ impl Drop for HostedStage {
     }
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
@@ -136,7 +155,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A socket of Linux to an application that answers.
-fn asking() -> UdpSocket {
+pub(crate) fn asking() -> UdpSocket {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a port");
     socket.connect((KV, 7)).expect("an address");
     let timeout = Some(Duration::from_millis(200));
@@ -157,7 +176,17 @@ fn asking() -> UdpSocket {
     socket
 }
 
-fn echoes_datagrams(count: u32) {
+/// A connection of Linux, once an application listens.
+pub(crate) fn connected(to: SocketAddrV4) -> TcpStream {
+    let mut stream = None;
+    until("the application listens", || {
+        stream = TcpStream::connect_timeout(&to.into(), Duration::from_secs(10)).ok();
+        stream.is_some()
+    });
+    stream.expect("it listens")
+}
+
+pub(crate) fn echoes_datagrams(count: u32) {
     let socket = asking();
     let mut buffer = [0; 2000];
     for number in 0..count {
@@ -168,10 +197,13 @@ fn echoes_datagrams(count: u32) {
     }
 }
 
+pub(crate) fn echoes_stream(length: usize, seed: u32) {
+    echoes_stream_of(SocketAddrV4::new(KV, 80), length, seed);
+}
+
 /// Sends bytes while it receives them back.
-fn echoes_stream(length: usize, seed: u32) {
-    let to = SocketAddrV4::new(KV, 80).into();
-    let stream = TcpStream::connect_timeout(&to, Duration::from_secs(10)).expect("it listens");
+pub(crate) fn echoes_stream_of(to: SocketAddrV4, length: usize, seed: u32) {
+    let stream = connected(to);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             (&stream)
@@ -210,6 +242,24 @@ fn an_application_is_reached_through_the_daemon_and_woken_when_it_has_no_core() 
         assert!(counts.delivered > 1000 && counts.sent > 1000, "{counts:?}");
         assert_eq!((counts.spoofed, counts.invalid), (0, 0), "{counts:?}");
         assert!(counts.broken.is_empty());
+    });
+}
+
+#[test]
+fn the_example_answers_on_threads_in_user_space() {
+    in_namespaces("the example of an echo server", || {
+        let stage = HostedStage::new();
+        let _app = RoleProcess::start("example", &stage.socket());
+        stage.linux(|| {
+            std::thread::scope(|scope| {
+                for connection in 0..8 {
+                    scope.spawn(move || {
+                        let to = SocketAddrV4::new(WEB, 7);
+                        echoes_stream_of(to, 100_000, connection);
+                    });
+                }
+            });
+        });
     });
 }
 

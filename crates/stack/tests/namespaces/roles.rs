@@ -4,7 +4,10 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
+use crate::hosted::{DEVICE, settings};
+use crate::{example, services};
 use headway_host::client::{ClientOptions, HostClient};
+use headway_host::daemon::HostDaemon;
 use headway_host::message::NetworkPlace;
 use headway_kthread::CoreSource;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
@@ -14,7 +17,7 @@ use headway_threads::{Migration, Runtime, spawn};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +38,10 @@ impl RoleProcess {
             .env(ROLE, format!("{role}:{}", socket.display()))
             .stdout(Stdio::null());
         Self(command.spawn().expect("a process"))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 }
 
@@ -58,7 +65,29 @@ fn role() {
     match role {
         "echo" => echo(Path::new(socket)),
         "liar" => lie(Path::new(socket)),
+        "daemon" => keep_daemon(Path::new(socket)),
+        "services" => services::serve(Path::new(socket)),
+        "example" => example::serve(socket, "web").expect("the daemon has a place"),
         other => panic!("there is no role {other}"),
+    }
+}
+
+/// The file with the newest report of a daemon in a process of its own.
+pub(crate) fn report_place(socket: &Path, process: u32) -> PathBuf {
+    socket.with_extension(process.to_string())
+}
+
+/// A daemon, and a file that says what it reports.
+fn keep_daemon(socket: &Path) {
+    let daemon = HostDaemon::start(settings(socket, Some(DEVICE))).expect("a daemon");
+    let place = report_place(socket, std::process::id());
+    let next = place.with_extension("next");
+    loop {
+        let report = daemon.observer().report(0, 0).expect("the daemon answers");
+        let report = serde_json::to_vec(&report).expect("numbers and words");
+        fs::write(&next, report).expect("a file");
+        fs::rename(&next, &place).expect("a file");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -71,9 +100,9 @@ fn register(name: &str, socket: &Path) -> HostClient {
     HostClient::register(socket, &options).expect("the daemon has a place")
 }
 
-/// Answers datagrams at port 7, and connections at port 80, with the received bytes.
-fn echo(socket: &Path) {
-    let client = Arc::new(register("kv", socket));
+/// The threads of an application, with a stack over its lanes.
+pub(crate) fn threads_of(name: &str, socket: &Path) -> (Runtime, Arc<NetStack<Uthreads>>) {
+    let client = Arc::new(register(name, socket));
     let network = client.network().expect("it asked for one");
     let NetworkPlace {
         mac,
@@ -100,6 +129,12 @@ fn echo(socket: &Path) {
     let runtime = Runtime::builder().source(client, migration);
     let runtime = runtime.packets(Arc::<NetStack<Uthreads>>::clone(&stack));
     let runtime = runtime.stack_bytes(256 << 10).start().expect("threads");
+    (runtime, stack)
+}
+
+/// Answers datagrams at port 7, and connections at port 80, with the received bytes.
+fn echo(socket: &Path) {
+    let (runtime, stack) = threads_of("kv", socket);
     runtime.run(move || {
         let datagrams = UdpSocket::bind(&stack, 7).expect("the port");
         spawn(move || {

@@ -45,6 +45,7 @@ fn text(status: &Value) -> String {
             let _ = writeln!(text, "headway_host_{name}{{app={}}} {value}", app["name"]);
         }
     }
+    frames(&mut text, &status["network"]);
     for (kind, _) in KINDS {
         let name = format!("headway_host_{kind}_seconds");
         let times = &status[kind];
@@ -61,10 +62,80 @@ fn text(status: &Value) -> String {
     text
 }
 
+/// The reasons for which the data plane loses frames, by their fields.
+const LOSSES: [&str; 6] = [
+    "unknown",
+    "lane_full",
+    "device_full",
+    "missed",
+    "spoofed",
+    "invalid",
+];
+
+/// The counters of the data plane; none without a device.
+fn frames(text: &mut String, network: &Value) {
+    if network.is_null() {
+        return;
+    }
+    let _ = writeln!(text, "# TYPE headway_host_frames_total counter");
+    for (direction, field) in [("in", "delivered"), ("out", "sent")] {
+        let count = number(&network[field]);
+        let _ = writeln!(
+            text,
+            "headway_host_frames_total{{direction=\"{direction}\"}} {count}"
+        );
+    }
+    let _ = writeln!(text, "# TYPE headway_host_lost_frames_total counter");
+    for reason in LOSSES {
+        let count = number(&network[reason]);
+        let _ = writeln!(
+            text,
+            "headway_host_lost_frames_total{{reason=\"{reason}\"}} {count}"
+        );
+    }
+    let _ = writeln!(text, "# TYPE headway_host_cut_off_apps gauge");
+    let cut_off = array(&network["broken"]).len();
+    let _ = writeln!(text, "headway_host_cut_off_apps {cut_off}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headway_host::arbiter::NetworkReport;
     use serde_json::json;
+
+    /// Each count of a report is a metric of its own.
+    #[test]
+    fn frames_are_counted_where_there_is_a_device() {
+        assert!(!text(&json!({ "network": null })).contains("frames"));
+        let network = NetworkReport {
+            device: "eth1".into(),
+            delivered: 11,
+            sent: 12,
+            unknown: 13,
+            lane_full: 14,
+            device_full: 15,
+            missed: 16,
+            spoofed: 17,
+            invalid: 18,
+            broken: vec!["web".into()],
+        };
+        let text = text(&json!({ "network": network }));
+        for line in [
+            "# TYPE headway_host_frames_total counter",
+            "headway_host_frames_total{direction=\"in\"} 11",
+            "headway_host_frames_total{direction=\"out\"} 12",
+            "headway_host_lost_frames_total{reason=\"unknown\"} 13",
+            "headway_host_lost_frames_total{reason=\"lane_full\"} 14",
+            "headway_host_lost_frames_total{reason=\"device_full\"} 15",
+            "headway_host_lost_frames_total{reason=\"missed\"} 16",
+            "headway_host_lost_frames_total{reason=\"spoofed\"} 17",
+            "headway_host_lost_frames_total{reason=\"invalid\"} 18",
+            "headway_host_cut_off_apps 1",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}: {text}");
+        }
+    }
 
     #[test]
     fn applications_and_durations_are_there() {
