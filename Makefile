@@ -253,7 +253,7 @@ xdp: toolchain
 
 # A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
 fuzz: toolchain
-	for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
+	@set -e; for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
 		(cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=60); \
 	done
 

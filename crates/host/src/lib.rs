@@ -27,6 +27,7 @@ pub mod message;
 mod packet;
 mod peer;
 pub mod program;
+mod sync;
 mod times;
 pub mod topology;
 

@@ -14,9 +14,9 @@ use headway_fiber::NoPreempt;
 
 use crate::head::{Uthread, UthreadList};
 use crate::mutex::MutexGuard;
-use crate::schedule::{Suspending, ready, ready_in_section};
-use crate::sleep::due_in;
+use crate::schedule::ready;
 use crate::spin::SpinLock;
+use crate::suspending::{Suspending, ready_in_section};
 
 /// Threads of a runtime that wait until others notify them, as [`std::sync::Condvar`]. Any thread may notify.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Condvar {
         let mutex = guard.mutex();
         let suspending = Suspending::begin().expect("a thread of a runtime");
         self.list.with(|list| list.push(suspending.me()));
-        let due_ns = due_in(suspending.me(), duration);
+        let due_ns = suspending.due_in(duration);
         let wait = TimedWait {
             list: &self.list,
             timed_out: Cell::new(false),

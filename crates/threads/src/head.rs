@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use headway_fiber::{Stack, Strand, StrandKind};
 
-use crate::sync::AtomicUsize;
+use crate::sync::{AtomicUsize, Cell as ModelledCell};
 use crate::token::ParkToken;
 
 /// The threads of all runtimes.
@@ -27,7 +27,11 @@ impl Uthread {
     /// The running thread; `None` outside of a runtime's threads.
     #[inline(always)]
     pub(crate) fn current() -> Option<Uthread> {
-        Strand::current(&UTHREADS).map(Uthread)
+        #[cfg(not(loom))]
+        return Strand::current(&UTHREADS).map(Uthread);
+        #[cfg(loom)]
+        // SAFETY: the model put a thread there.
+        return crate::model::current::word().map(|word| unsafe { Uthread::from_word(word) });
     }
 
     #[inline(always)]
@@ -72,7 +76,7 @@ pub(crate) struct UthreadHead {
     /// per kernel thread.
     pub(crate) bound: Cell<usize>,
     /// The address of the lock that it takes first when it resumes; null for none, or once the lock was handed to it.
-    pub(crate) takes_lock: Cell<*const ()>,
+    pub(crate) takes_lock: ModelledCell<*const ()>,
     /// Its token, made at the first use.
     pub(crate) parking: OnceCell<Arc<ParkCell>>,
     /// Its thread-local variables, by the address of their declaration.
@@ -103,7 +107,7 @@ impl UthreadHead {
             shared,
             links: UthreadLinks::default(),
             bound: Cell::new(0),
-            takes_lock: Cell::new(std::ptr::null()),
+            takes_lock: ModelledCell::new(std::ptr::null()),
             parking: OnceCell::new(),
             locals: RefCell::default(),
         }

@@ -8,14 +8,17 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::thread::{self, Thread};
+use std::thread;
 
 use headway_fiber::{NoPreempt, Strand};
 
+use crate::current::kthread_of;
 use crate::head::{Uthread, UthreadHead, join};
-use crate::kernel::{RuntimeShared, runtime_of};
-use crate::schedule::{Suspending, kthread_of, ready};
+use crate::kernel::RuntimeShared;
+use crate::schedule::ready;
+use crate::suspending::{Suspending, free, free_running};
 use crate::sync::Ordering;
+use crate::sync::thread::{Thread, current, park};
 
 /// The end of a thread: its result, or the payload of its panic.
 type Ending<T> = Result<T, Box<dyn Any + Send>>;
@@ -77,7 +80,10 @@ pub(crate) unsafe fn spawn_from_outside<T: Send>(
 /// # Safety
 /// The thread is free. The body is not used after its borrows end.
 #[inline(always)]
-unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(thread: Uthread, body: F) -> JoinHandle<T> {
+pub(crate) unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(
+    thread: Uthread,
+    body: F,
+) -> JoinHandle<T> {
     thread.head().join.store(join::NOBODY, Ordering::Relaxed);
     // SAFETY: free.
     unsafe {
@@ -96,32 +102,8 @@ unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(thread: Uthread, body: F) -> Joi
 fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<UthreadHead>> {
     let ending = catch_unwind(AssertUnwindSafe(body));
     me.end_locals();
-    // SAFETY: the body was moved out of its place, which is large enough for this.
-    unsafe { me.0.place::<Ending<T>>().write(ending) };
-    let mut section = NoPreempt::enter();
-    let mut next = None;
-    match me.head().join.swap(join::DONE, Ordering::AcqRel) {
-        join::NOBODY => {}
-        join::DETACHED => {
-            // The result's destructor may take long, and wait.
-            drop(section);
-            // SAFETY: written above; the handle, which could take it, is gone.
-            unsafe { me.0.place::<Ending<T>>().drop_in_place() };
-            section = NoPreempt::enter();
-            // SAFETY: the thread that runs, in the section.
-            unsafe { kthread_of(me) }.give_free(me);
-        }
-        foreign if foreign & join::FOREIGN != 0 => wake_foreign(foreign),
-        waiter => {
-            // SAFETY: the waiter put its own address there.
-            let waiter = unsafe { Uthread::from_word(waiter) };
-            if waiter.head().shared == me.head().shared && waiter.head().bound.get() == 0 {
-                next = Some(waiter);
-            } else {
-                ready(waiter);
-            }
-        }
-    }
+    // SAFETY: the body was moved out of its place.
+    let (section, mut next) = unsafe { end(me, ending) };
     // The fiber's code continues in this section.
     std::mem::forget(section);
     // SAFETY: the thread that runs, in the section.
@@ -135,6 +117,41 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
     kthread.pass(2);
     next.head().kthread.set((&raw const *kthread).cast());
     Some(next.0)
+}
+
+/// Publishes the end of a thread that runs. Returns the waiter if this kthread may run it next, and the section in which the thread leaves.
+///
+/// # Safety
+/// The thread's [place](Strand::place) is free.
+#[inline(always)]
+pub(crate) unsafe fn end<T>(me: Uthread, ending: Ending<T>) -> (NoPreempt, Option<Uthread>) {
+    // SAFETY: the caller's promise; it is large enough for this.
+    unsafe { me.0.place::<Ending<T>>().write(ending) };
+    let mut section = NoPreempt::enter();
+    let mut next = None;
+    match me.head().join.swap(join::DONE, Ordering::AcqRel) {
+        join::NOBODY => {}
+        join::DETACHED => {
+            // The result's destructor may take long, and wait.
+            drop(section);
+            // SAFETY: written above; the handle, which could take it, is gone.
+            unsafe { me.0.place::<Ending<T>>().drop_in_place() };
+            section = NoPreempt::enter();
+            // SAFETY: the thread that runs, in the section.
+            unsafe { free_running(me) };
+        }
+        foreign if foreign & join::FOREIGN != 0 => wake_foreign(foreign),
+        waiter => {
+            // SAFETY: the waiter put its own address there.
+            let waiter = unsafe { Uthread::from_word(waiter) };
+            if waiter.head().shared == me.head().shared && waiter.head().bound.get() == 0 {
+                next = Some(waiter);
+            } else {
+                ready(waiter);
+            }
+        }
+    }
+    (section, next)
 }
 
 /// Wakes a thread of the operating system that waits.
@@ -217,11 +234,11 @@ impl<T> JoinHandle<T> {
     #[cold]
     fn wait_outside(&self) {
         let state = &self.thread.head().join;
-        let waiter = Box::into_raw(Box::new(thread::current())) as usize | join::FOREIGN;
+        let waiter = Box::into_raw(Box::new(current())) as usize | join::FOREIGN;
         match state.compare_exchange(join::NOBODY, waiter, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => {
                 while !self.is_finished() {
-                    thread::park();
+                    park();
                 }
             }
             Err(_) => wake_foreign(waiter),
@@ -243,21 +260,6 @@ impl<T> Drop for JoinHandle<T> {
             unsafe { self.thread.0.place::<Ending<T>>().drop_in_place() };
             free(self.thread);
         }
-    }
-}
-
-/// Keeps the fiber of a thread that has ended, for another thread.
-#[inline(always)]
-fn free(thread: Uthread) {
-    let _section = NoPreempt::enter();
-    match Uthread::current() {
-        Some(me) if me.head().shared == thread.head().shared => {
-            thread.0.wait_until_idle();
-            // SAFETY: the thread that runs, in the section.
-            unsafe { kthread_of(me) }.give_free(thread);
-        }
-        // SAFETY: a runtime lives while handles of its threads do.
-        _ => unsafe { runtime_of(thread) }.give_free_outside(thread),
     }
 }
 

@@ -241,7 +241,7 @@ impl KthreadRunner {
         self.bound
             .pop()
             .or_else(|| self.overflow.pop())
-            .or_else(|| self.shared().injected.pop())
+            .or_else(|| self.shared().take_injected())
     }
 
     /// Fires the due timers of a kthread: this one, or another that is busy or sleeps. It makes their threads ready.
@@ -469,10 +469,19 @@ impl RuntimeShared {
     /// Makes a thread ready from outside of the kthreads.
     pub(crate) fn inject(&self, thread: Uthread) {
         match thread.head().bound.get() {
-            0 => self.injected.push(thread),
+            0 => {
+                // Counted first, so that the arbiter never sees more threads taken than put.
+                self.source.put(1);
+                self.injected.push(thread);
+            }
             bound => self.kthreads()[bound - 1].push_bound(thread),
         }
         self.notify();
+    }
+
+    /// Takes a thread that was made ready from outside.
+    fn take_injected(&self) -> Option<Uthread> {
+        self.injected.pop().inspect(|_| self.source.took(1))
     }
 
     /// Takes a free fiber, and moves up to `more` others into the kthread's own list.

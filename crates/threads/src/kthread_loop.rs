@@ -40,6 +40,7 @@ pub(crate) fn run_kthread(kthread: &KthreadRunner) {
     }
     this.stop_searching();
     kthread.give_all_free();
+    source.exit();
 }
 
 impl KthreadLoop<'_> {

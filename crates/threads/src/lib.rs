@@ -27,6 +27,7 @@
 mod barrier;
 mod channel;
 mod condvar;
+mod current;
 mod head;
 mod join;
 mod kernel;
@@ -46,13 +47,17 @@ mod schedule;
 mod semaphore;
 mod sleep;
 mod slices;
+#[cfg_attr(loom, path = "model/spin.rs")]
 mod spin;
+#[cfg_attr(loom, path = "model/suspending.rs")]
+mod suspending;
 mod sync;
 mod timers;
 mod token;
 
 pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
 pub use condvar::Condvar;
+pub use current::{current_kthread, in_thread};
 pub use join::{Abandoned, JoinHandle, spawn, try_spawn};
 pub use locals::UthreadLocal;
 pub use mutex::{Mutex, MutexGuard};
@@ -60,7 +65,7 @@ pub use packets::PacketPoll;
 pub use park::{Unparker, park, park_timeout, unparker, waker};
 pub use read_cell::ReadCell;
 pub use runtime::{Migration, Runtime, RuntimeBuilder};
-pub use schedule::{current_kthread, in_thread, yield_now};
+pub use schedule::yield_now;
 pub use semaphore::Semaphore;
 pub use sleep::sleep;
 pub use slices::may_stop;

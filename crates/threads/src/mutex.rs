@@ -12,12 +12,13 @@ use headway_fiber::NoPreempt;
 use crate::barrier;
 use crate::head::{Uthread, UthreadList};
 use crate::lock_state::LockState;
-use crate::schedule::{Suspending, ready};
+use crate::schedule::ready;
 use crate::spin::SpinLock;
+use crate::suspending::Suspending;
 use crate::sync::spin_loop;
 
 /// The number of spins on a lock before its waiter lets others run: about a microsecond, for holders on other cores.
-const SPINS: u32 = 100;
+const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// Mutual exclusion, as [`std::sync::Mutex`], for threads of a runtime.
 ///

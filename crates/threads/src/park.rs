@@ -7,8 +7,8 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use crate::head::{ParkCell, Uthread};
-use crate::schedule::{Suspending, ready};
-use crate::sleep::due_in;
+use crate::schedule::ready;
+use crate::suspending::Suspending;
 use crate::token::ParkToken;
 
 impl ParkCell {
@@ -102,7 +102,7 @@ pub fn park() {
 pub fn park_timeout(duration: Duration) {
     let suspending = Suspending::begin().expect("a thread of a runtime");
     let cell = cell_of(suspending.me());
-    let due_ns = due_in(suspending.me(), duration);
+    let due_ns = suspending.due_in(duration);
     cell.park(suspending, |suspending| {
         // SAFETY: the cell belongs to this thread, which waits here.
         unsafe { suspending.wait_until(due_ns, times_out, (&raw const **cell).cast()) };

@@ -12,11 +12,12 @@ use std::thread;
 use headway_fiber::NoPreempt;
 
 use crate::barrier;
+use crate::current::{assert_not_reading, kthread_of};
 use crate::head::Uthread;
 use crate::kernel::{KthreadRunner, running_runtimes};
 use crate::mutex::Mutex;
 use crate::reads::OutsideReaders;
-use crate::schedule::{assert_not_reading, kthread_of, yield_now};
+use crate::schedule::yield_now;
 
 /// A value that is read often and replaced seldom: a routing table, settings.
 ///

@@ -1,7 +1,10 @@
 //! A spin lock around a few instructions.
 #![expect(unsafe_code, reason = "a lock gives access to what it guards")]
 
-use crate::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
+use std::cell::UnsafeCell;
+use std::thread;
+
+use crate::sync::{AtomicBool, Ordering, spin_loop};
 
 /// Guards a list or a heap for a few instructions. Threads that hold it are in a no-preempt section, so waiters always wait for running
 /// code.
@@ -24,7 +27,7 @@ impl<T> SpinLock<T> {
             self.wait();
         }
         // SAFETY: the lock is held, and `access` does not keep the reference.
-        let result = self.value.with_mut(|value| access(unsafe { &mut *value }));
+        let result = access(unsafe { &mut *self.value.get() });
         self.locked.store(false, Ordering::Release);
         result
     }
@@ -38,17 +41,10 @@ impl<T> SpinLock<T> {
             }
             spin_loop();
             spins += 1;
-            if cfg!(loom) || spins.is_multiple_of(128) {
-                pause();
+            if spins.is_multiple_of(128) {
+                // The holder may wait for this core.
+                thread::yield_now();
             }
         }
     }
-}
-
-/// The holder may wait for this core.
-fn pause() {
-    #[cfg(not(loom))]
-    std::thread::yield_now();
-    #[cfg(loom)]
-    loom::thread::yield_now();
 }

@@ -1,13 +1,16 @@
-//! Every interleaving of operations on the threads' shared state: run queues, tokens, locks, and reads of read-mostly cells.
+//! Every interleaving of operations on the threads' shared state: run queues, tokens, locks, condition variables, timed waits, joins, and reads of
+//! read-mostly cells.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-threads --release --test loom`
 #![cfg(loom)]
 
-use headway_threads::model::{ModelLock, ModelReads, ModelRing, ModelToken, RING_PLACES};
+use headway_threads::model::{ModelKthreads, ModelReads, ModelRing, ModelToken, RING_PLACES};
+use headway_threads::{Condvar as UthreadCondvar, Mutex as UthreadMutex};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
+use std::time::Duration;
 
 /// As in the runtime's tests: few bugs need more than two preemptive switches (Musuvathi and Qadeer, PLDI 2007).
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
@@ -105,42 +108,162 @@ fn a_token_given_while_a_thread_parks_wakes_it_once() {
     });
 }
 
-/// A value behind a lock: loom reports two unordered accesses.
-struct Locked {
-    lock: ModelLock,
-    ready: [Readiness; 2],
-    value: UnsafeCell<u32>,
+/// A number: loom reports two unordered accesses.
+#[derive(Default)]
+struct Number(UnsafeCell<u32>);
+
+#[expect(unsafe_code, reason = "loom's cells are looked at through pointers")]
+// SAFETY: loom reports a concurrent access.
+unsafe impl Sync for Number {}
+#[expect(unsafe_code, reason = "as above")]
+// SAFETY: as above.
+unsafe impl Send for Number {}
+
+impl Number {
+    fn get(&self) -> u32 {
+        #[expect(unsafe_code, reason = "as above")]
+        // SAFETY: as above.
+        self.0.with(|number| unsafe { *number })
+    }
+
+    fn add(&self, more: u32) {
+        #[expect(unsafe_code, reason = "as above")]
+        // SAFETY: as above.
+        self.0
+            .with_mut(|number| unsafe { *number = (*number).wrapping_add(more) });
+    }
 }
 
-impl Locked {
-    fn add(&self, me: usize) {
-        self.lock.lock(me, || self.ready[me].wait());
-        #[expect(unsafe_code, reason = "loom's cells are looked at through pointers")]
-        // SAFETY: loom reports a concurrent access.
-        self.value.with_mut(|value| unsafe { *value += 1 });
-        if let Some(waiter) = self.lock.unlock() {
-            self.ready[waiter].make();
+/// A number behind a lock, and a condition variable for its changes.
+#[derive(Default)]
+struct Guarded {
+    number: UthreadMutex<Number>,
+    changed: UthreadCondvar,
+}
+
+impl Guarded {
+    fn add(&self) {
+        self.number.lock().add(1);
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is something to take, and takes it.
+    fn take(&self) {
+        let mut number = self.number.lock();
+        while number.get() == 0 {
+            number = self.changed.wait(number);
         }
+        number.add(u32::MAX);
     }
 }
 
 #[test]
 fn a_lock_admits_one_at_a_time_and_forgets_nobody() {
     bounded(|| {
-        let locked = Arc::new(Locked {
-            lock: ModelLock::default(),
-            ready: [Readiness::default(), Readiness::default()],
-            value: UnsafeCell::new(0),
+        let kthreads = ModelKthreads::new(2);
+        let guarded = Arc::new(Guarded::default());
+        let threads = [(); 2].map(|()| {
+            let guarded = Arc::clone(&guarded);
+            kthreads.spawn(move || guarded.number.lock().add(1))
         });
-        let other = Arc::clone(&locked);
-        let thread = thread::spawn(move || other.add(1));
-        locked.add(0);
-        thread.join().unwrap();
-        #[expect(unsafe_code, reason = "loom's cells are looked at through pointers")]
-        // SAFETY: as above.
-        let value = locked.value.with(|value| unsafe { *value });
-        assert_eq!(value, 2);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(guarded.number.lock().get(), 2);
     });
+}
+
+#[test]
+fn a_notification_between_the_release_of_the_lock_and_the_wait_is_not_lost() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(2);
+        let guarded = Arc::new(Guarded::default());
+        for takes in [true, false] {
+            let guarded = Arc::clone(&guarded);
+            kthreads.detach(move || if takes { guarded.take() } else { guarded.add() });
+        }
+    });
+}
+
+#[test]
+fn a_timed_wait_ends_once_by_the_timer_or_a_notification() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(2);
+        let guarded = Arc::new(Guarded::default());
+        let fired = Arc::new(AtomicUsize::new(0));
+        let waits = Arc::clone(&guarded);
+        let was_fired = Arc::clone(&fired);
+        kthreads.detach(move || {
+            let mut number = waits.number.lock();
+            while number.get() == 0 {
+                let (again, timed_out) = waits.changed.wait_timeout(number, Duration::ZERO);
+                number = again;
+                if timed_out {
+                    assert_eq!(was_fired.load(Ordering::Relaxed), 1);
+                    break;
+                }
+            }
+        });
+        kthreads.detach(move || guarded.add());
+        fired.store(1, Ordering::Relaxed);
+        kthreads.fire_timers();
+    });
+}
+
+#[test]
+fn whoever_joins_a_thread_sees_what_it_did_and_gets_its_result() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(2);
+        let seen = Arc::new(Number::default());
+        let thread = kthreads.spawn({
+            let seen = Arc::clone(&seen);
+            move || {
+                seen.add(1);
+                7
+            }
+        });
+        kthreads.detach(move || {
+            assert_eq!(thread.join().unwrap(), 7);
+            assert_eq!(seen.get(), 1);
+        });
+    });
+}
+
+/// The waiter is a thread of the operating system.
+#[test]
+fn a_thread_is_joined_from_outside() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(1);
+        let seen = Arc::new(Number::default());
+        let thread = kthreads.spawn({
+            let seen = Arc::clone(&seen);
+            move || seen.add(1)
+        });
+        thread.join().unwrap();
+        assert_eq!(seen.get(), 1);
+    });
+}
+
+/// Loom reports a result that is not dropped, and the model a fiber that is not freed once.
+#[test]
+fn a_result_is_dropped_once_whether_the_thread_ends_before_or_after_its_handle() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(2);
+        let dropped = Arc::new(Number::default());
+        let result = CountsDrop(dropped);
+        let thread = kthreads.spawn(move || result);
+        kthreads.detach(move || drop(thread));
+    });
+}
+
+/// The drop of a result: loom reports one that is not ordered after the thread's end.
+struct CountsDrop(Arc<Number>);
+
+impl Drop for CountsDrop {
+    fn drop(&mut self) {
+        self.0.add(1);
+        assert_eq!(self.0.get(), 1);
+    }
 }
 
 /// Two values and a pointer to the current one; loom reports a write to a value during a read.

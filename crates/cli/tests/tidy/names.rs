@@ -22,7 +22,7 @@ const CONVENTIONS: [Convention; 3] = [
 
 /// Names of one thing with two definitions: the models of `loom` stand in for the modelled types, and the command's `File` is an
 /// alias of the façade's.
-const SAME_THING: [&str; 2] = ["NoPreempt", "File"];
+const SAME_THING: [&str; 4] = ["NoPreempt", "SpinLock", "Suspending", "File"];
 
 /// A name, and the only folder in which several files may define it.
 struct Convention {

@@ -4,10 +4,10 @@ use super::network::ClientNetwork;
 use super::thread;
 use crate::futex;
 use crate::memory::SharedLines;
+use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use headway_kthread::{Grant, SleeperBarrier};
 use nix::sched::CpuSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
 /// The longest sleep of a kthread before it checks again whether its application has closed.
@@ -335,10 +335,12 @@ impl Links {
         }
     }
 
-    /// Without a daemon, grants the first parked kthread the core that it had last.
+    /// Without a daemon, grants the first kthread without a core the one that it had last.
     fn grant_alone(&self) {
-        let parked = |link: &KthreadPlace| link.is(KthreadState::Parked);
-        let Some(kthread) = self.links.iter().position(parked) else {
+        // One that is leaving has looked for work already, and parks next: in this order neither look misses it.
+        let is_without =
+            |link: &KthreadPlace| link.is(KthreadState::Leaving) || link.is(KthreadState::Parked);
+        let Some(kthread) = self.links.iter().position(is_without) else {
             return;
         };
         self.grant_to(kthread);

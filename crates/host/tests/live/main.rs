@@ -7,4 +7,5 @@ mod bad;
 mod basics;
 mod kills;
 mod processes;
+mod signals;
 mod stage;

@@ -4,6 +4,7 @@
     reason = "promises that threads may change kthreads: none uses a thread-local variable of std"
 )]
 
+mod arbiter;
 mod interrupts;
 mod soak;
 mod source;

@@ -12,6 +12,9 @@ use headway_threads::{Migration, Runtime, RuntimeBuilder};
 pub(crate) struct TestSource {
     inner: Standalone,
     left: AtomicU64,
+    put: AtomicU64,
+    taken: AtomicU64,
+    exits: AtomicU64,
 }
 
 impl TestSource {
@@ -20,12 +23,25 @@ impl TestSource {
         Arc::new(TestSource {
             inner: Standalone::new(kthreads),
             left: AtomicU64::new(0),
+            put: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            exits: AtomicU64::new(0),
         })
     }
 
     /// The number of cores given back after an order to leave.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Acquire)
+    }
+
+    /// The entries that wait in the queue of all kthreads.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.put.load(Ordering::Acquire) - self.taken.load(Ordering::Acquire)
+    }
+
+    /// The number of kthreads that have ended.
+    pub(crate) fn exits(&self) -> u64 {
+        self.exits.load(Ordering::Acquire)
     }
 
     /// A runtime on these cores.
@@ -73,15 +89,15 @@ impl CoreSource for TestSource {
     }
 
     fn put(&self, entries: u64) {
-        self.inner.put(entries);
+        self.put.fetch_add(entries, Ordering::AcqRel);
     }
 
     fn took(&self, entries: u64) {
-        self.inner.took(entries);
+        self.taken.fetch_add(entries, Ordering::AcqRel);
     }
 
     fn exit(&self) {
-        self.inner.exit();
+        self.exits.fetch_add(1, Ordering::AcqRel);
     }
 
     fn close(&self) {

@@ -1,7 +1,11 @@
 //! The shared state of threads and kthreads, for the tests by loom. Loom follows no switch of stacks, so its own threads stand for both.
 
+pub(crate) mod current;
+mod kthreads;
+
+pub use kthreads::ModelKthreads;
+
 use crate::barrier;
-use crate::lock_state::LockState;
 use crate::reads::{OutsideReaders, ReadSections};
 use crate::ring::{PLACES, RingEnds, UthreadRing};
 use crate::sync::AtomicU64;
@@ -100,41 +104,5 @@ impl ModelToken {
     /// Ends the thread's timed wait; returns whether the caller must make it ready.
     pub fn times_out(&self) -> bool {
         self.0.times_out()
-    }
-}
-
-/// A lock of threads, whose waiters are numbers.
-#[derive(Debug, Default)]
-pub struct ModelLock {
-    state: LockState,
-    /// Behind a lock of the model, since loom explores a spin lock without end.
-    waiting: loom::sync::Mutex<Vec<usize>>,
-}
-
-impl ModelLock {
-    /// Takes the lock; if it is held, waits by `wait`, and tries again.
-    pub fn lock(&self, me: usize, mut wait: impl FnMut()) {
-        while !self.state.takes() {
-            self.state.comes();
-            let mut waiting = self.waiting.lock().unwrap();
-            let taken = self.state.takes();
-            if !taken {
-                waiting.push(me);
-            }
-            drop(waiting);
-            if taken {
-                return self.state.goes();
-            }
-            wait();
-        }
-    }
-
-    /// Releases the lock; returns the waiter that the caller must make ready.
-    pub fn unlock(&self) -> Option<usize> {
-        if !self.state.release() {
-            return None;
-        }
-        let first = self.waiting.lock().unwrap().pop();
-        first.inspect(|_| self.state.goes())
     }
 }

@@ -1,5 +1,4 @@
 //! The messages between a kthread and its arbiter by their lines, in every interleaving.
-#![cfg(loom)]
 
 use headway_kthread::{Grant, KthreadLine, OrderLine};
 use loom::sync::Arc;

@@ -1,0 +1,16 @@
+//! Kthreads and their arbiter, in every interleaving: their lines, and the side that applications link.
+//!
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-kthread --release --test loom`
+#![cfg(loom)]
+
+mod client;
+mod futex;
+mod lines;
+mod memory;
+
+/// The atomics of the included code.
+mod sync {
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
