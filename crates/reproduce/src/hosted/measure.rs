@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
-use super::processes::{Counted, HostProcesses};
+use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
 use crate::live::{Lag, PlannedRun, planned_runs};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
@@ -156,9 +156,9 @@ impl<'a> HostedSession<'a> {
         load.keep_answers = true;
         load.policy = system.policy.clone();
         load.workers = self.experiment.host.cores;
-        let (before, done) = (host.counted()?, self.program.done());
+        let (before, done) = (host.counts()?, self.program.done());
         let report = load.run(|_| ControlFlow::Continue(()))?;
-        let (after, done) = (host.counted()?, self.program.done() - done);
+        let (after, done) = (host.counts()?, self.program.done() - done);
         Ok(HostedRun {
             round: planned.round,
             system: system.name.clone(),
@@ -201,8 +201,8 @@ impl<'a> HostedSession<'a> {
     fn live(
         &self,
         report: &LoadReport,
-        before: Counted,
-        after: Counted,
+        before: DaemonCounts,
+        after: DaemonCounts,
         batch_done: u64,
     ) -> HostedFigures {
         let begin_ns = report.answers.iter().map(|answer| answer.due_ns).min();

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::asked::AskedClass;
 use super::claim::LiveClaim;
+use super::requests::RequestClass;
 use super::tail::Tail;
 use crate::ReproduceError;
 
@@ -44,7 +44,7 @@ pub struct LiveExperiment {
     /// The server's programs.
     pub server: Programs,
     /// The classes of requests.
-    pub class: Vec<AskedClass>,
+    pub class: Vec<RequestClass>,
     /// The slowdown over all requests that a carried rate keeps.
     pub slowdown: f64,
     /// The percentiles of the slowdown; the first is the papers'.

@@ -103,12 +103,12 @@ impl LiveReproduction {
         } else {
             &experiment.full
         };
-        let books = Books::new(extent, &measured);
+        let counted = CountedRuns::new(extent, &measured);
         let systems: Vec<SystemResult> = experiment
             .system
             .iter()
             .zip(&measured.skipped)
-            .map(|(system, skipped)| books.system(system, skipped.clone(), experiment))
+            .map(|(system, skipped)| counted.system(system, skipped.clone(), experiment))
             .collect();
         let claims = experiment.claim.iter().map(|claim| {
             let of = |name: &str| {
@@ -124,9 +124,9 @@ impl LiveReproduction {
             claim.judge(&pairs.collect::<Vec<_>>())
         });
         let claims = claims.collect();
-        let figures = books.figures(experiment);
-        let rounds = (books.rounds().count(), extent.rounds);
-        let left_out = books.left_out;
+        let figures = counted.figures(experiment);
+        let rounds = (counted.rounds().count(), extent.rounds);
+        let left_out = counted.left_out;
         Self {
             name: experiment.name.clone(),
             title: experiment.title.clone(),
@@ -191,13 +191,13 @@ fn caveats(workers: usize) -> Vec<String> {
 }
 
 /// The runs that count.
-struct Books<'a> {
+struct CountedRuns<'a> {
     extent: &'a LiveExtent,
     runs: Vec<&'a LiveRun>,
     left_out: LeftOut,
 }
 
-impl<'a> Books<'a> {
+impl<'a> CountedRuns<'a> {
     fn new(extent: &'a LiveExtent, measured: &'a LiveMeasurements) -> Self {
         let load_of = |run: &LiveRun| {
             extent

@@ -3,7 +3,7 @@
 use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
 
-use super::run::{During, RackedRun, RackedTail, p99_ms};
+use super::run::{PhasePart, RackedRun, RackedTail, p99_ms};
 use crate::expectation::{Expectation, Pair, interval};
 use crate::live::LiveVerdict;
 use crate::text::on_one_line;
@@ -23,7 +23,7 @@ pub struct RackedClaim {
     /// Number of the phase, from 1.
     pub phase: usize,
     /// The part of the phase.
-    pub during: During,
+    pub during: PhasePart,
     /// The expected value or bound.
     pub expect: Expectation,
     /// Why the result differs here, found after the measurement; it changes no verdict.
@@ -111,7 +111,7 @@ mod tests {
     fn run(system: &str, round: usize, p99_ms: f64, late_fraction: f64) -> RackedRun {
         let tail = RackedTail {
             phase: 2,
-            during: During::Settled,
+            during: PhasePart::Settled,
             class: "short".into(),
             p99_ms,
         };
@@ -151,14 +151,14 @@ mod tests {
             over: Some("other".into()),
             class: "short".into(),
             phase: 2,
-            during: During::Settled,
+            during: PhasePart::Settled,
             expect: Expectation::Less,
             reason: Some("never told".into()),
         };
         let told = claim.judge(&runs);
         assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
         assert_eq!((told.reason, told.of.as_str()), (None, "mine ÷ other"));
-        claim.during = During::Change;
+        claim.during = PhasePart::Change;
         assert_eq!(claim.judge(&runs).verdict, LiveVerdict::Undecided);
     }
 }

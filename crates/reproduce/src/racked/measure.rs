@@ -11,7 +11,7 @@ use headway_workload::Workload;
 
 use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
-use super::run::{During, RackedRun, RackedTail};
+use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
 use crate::live::{Lag, PlannedRun, planned_runs};
 
@@ -136,13 +136,13 @@ impl<'a> RackedSession<'a> {
     }
 
     /// Each part of each phase, with its time span.
-    fn parts(&self) -> Vec<(usize, During, Range<u64>)> {
+    fn parts(&self) -> Vec<(usize, PhasePart, Range<u64>)> {
         let mut parts = Vec::new();
         let mut begin_ns = 0;
         for (index, phase) in self.workload.phases.iter().enumerate() {
             let (settled_ns, end_ns) = (begin_ns + self.change_ns, begin_ns + phase.duration_ns);
-            parts.push((index + 1, During::Change, begin_ns..settled_ns));
-            parts.push((index + 1, During::Settled, settled_ns..end_ns));
+            parts.push((index + 1, PhasePart::Change, begin_ns..settled_ns));
+            parts.push((index + 1, PhasePart::Settled, settled_ns..end_ns));
             begin_ns = end_ns;
         }
         parts

@@ -17,7 +17,7 @@ pub use claim::{RackedClaim, RackedJudged};
 pub use experiment::{RACKED_NAMES, RackedExperiment, RackedExtent, RackedSetup, RackedSystem};
 pub use measure::{RackedError, RackedSettings};
 pub use result::{RackedPoint, RackedReproduction};
-pub use run::{During, RackedRun, RackedTail};
+pub use run::{PhasePart, RackedRun, RackedTail};
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///

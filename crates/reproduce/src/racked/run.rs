@@ -8,14 +8,14 @@ use crate::live::Lag;
 /// A part of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum During {
+pub enum PhasePart {
     /// The first part, in which the rack adapts.
     Change,
     /// The rest of it.
     Settled,
 }
 
-impl During {
+impl PhasePart {
     /// Both parts.
     pub const BOTH: [Self; 2] = [Self::Change, Self::Settled];
 
@@ -35,7 +35,7 @@ pub struct RackedTail {
     /// Number of the phase, from 1.
     pub phase: usize,
     /// The part of the phase.
-    pub during: During,
+    pub during: PhasePart,
     /// The class.
     pub class: String,
     /// 99th percentile of the latencies of requests due in that part, ms; not a number without requests.
@@ -43,7 +43,12 @@ pub struct RackedTail {
 }
 
 impl RackedTail {
-    pub(super) fn new(phase: usize, during: During, class: &str, latency_ns: &Histogram) -> Self {
+    pub(super) fn new(
+        phase: usize,
+        during: PhasePart,
+        class: &str,
+        latency_ns: &Histogram,
+    ) -> Self {
         let p99_ns = latency_ns.quantile(0.99);
         Self {
             phase,
@@ -84,7 +89,7 @@ impl RackedRun {
 }
 
 /// The tail of a class in a part of a phase, ms.
-pub(super) fn p99_ms(tails: &[RackedTail], phase: usize, during: During, class: &str) -> f64 {
+pub(super) fn p99_ms(tails: &[RackedTail], phase: usize, during: PhasePart, class: &str) -> f64 {
     tails
         .iter()
         .find(|tail| (tail.phase, tail.during) == (phase, during) && tail.class == class)

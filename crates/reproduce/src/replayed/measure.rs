@@ -10,7 +10,7 @@ use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
 use headway_workload::Workload;
 
 use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
-use super::run::{ReplayedRun, Side};
+use super::run::{ReplayedFigures, ReplayedRun};
 use crate::live::{PlannedRun, planned_runs};
 
 /// Settings of a measurement.
@@ -134,11 +134,11 @@ impl<'a> ReplayedSession<'a> {
             lost_fraction,
             preemptions: live.meta.preemptions,
             renewals,
-            live: Side {
+            live: ReplayedFigures {
                 overall: untouched.overall.live,
                 preemptions_each: each(live),
             },
-            simulated: Side {
+            simulated: ReplayedFigures {
                 overall: untouched.overall.simulated,
                 preemptions_each: each(simulated),
             },

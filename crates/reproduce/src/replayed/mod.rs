@@ -19,8 +19,8 @@ pub use experiment::{
 };
 pub use figure::RunFigure;
 pub use measure::{ReplayedError, ReplayedSettings};
-pub use result::{Point, ReplayedReproduction};
-pub use run::{ReplayedRun, Side};
+pub use result::{ReplayedPoint, ReplayedReproduction};
+pub use run::{ReplayedFigures, ReplayedRun};
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name.
 ///

@@ -44,7 +44,7 @@ pub struct ReplayedReproduction {
     /// The claims, judged.
     pub claims: Vec<ReplayedJudged>,
     /// Medians over the rounds that count.
-    pub points: Vec<Point>,
+    pub points: Vec<ReplayedPoint>,
     /// Every run.
     pub runs: Vec<ReplayedRun>,
     /// The command that repeats the measurement.
@@ -53,7 +53,7 @@ pub struct ReplayedReproduction {
 
 /// A system at a load: medians over the rounds that count.
 #[derive(Clone, Debug, Serialize)]
-pub struct Point {
+pub struct ReplayedPoint {
     /// The system's name.
     pub system: String,
     /// Offered load of the workers.
@@ -146,9 +146,9 @@ fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
     claim.judge(&live, &simulated)
 }
 
-fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
+fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> ReplayedPoint {
     let counted: Vec<&ReplayedRun> = runs_of(runs, system, load).collect();
-    Point {
+    ReplayedPoint {
         system: system.into(),
         load,
         rounds: counted.len(),
@@ -168,7 +168,7 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::Side;
+    use super::super::run::ReplayedFigures;
     use super::*;
     use crate::expectation::Expectation;
     use crate::live::LiveVerdict;
@@ -179,7 +179,7 @@ mod tests {
         for _ in 0..100 {
             recorder.record(0, 1_000 * slowdown, 1_000);
         }
-        let side = Side {
+        let side = ReplayedFigures {
             overall: Overall::of(&recorder.overall()),
             preemptions_each: 0.5,
         };

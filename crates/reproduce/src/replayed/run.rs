@@ -23,16 +23,16 @@ pub struct ReplayedRun {
     /// Number of quanta that ended without an interruption of their request.
     pub renewals: u64,
     /// The live figures of the undisturbed requests; interruptions are those of all requests.
-    pub live: Side,
+    pub live: ReplayedFigures,
     /// The simulated figures of the same requests.
-    pub simulated: Side,
+    pub simulated: ReplayedFigures,
     /// The live figures of all requests.
     pub all: Overall,
 }
 
 /// The live or the simulated figures of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Side {
+pub struct ReplayedFigures {
     /// Latencies and slowdowns.
     pub overall: Overall,
     /// Interruptions per request.
