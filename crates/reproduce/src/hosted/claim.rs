@@ -4,8 +4,8 @@ use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
 
 use super::run::{HostedFigure, HostedFigures, HostedRun};
-use crate::expectation::{Expectation, Pair, interval};
-use crate::live::LiveVerdict;
+use crate::measured::MeasuredVerdict;
+use crate::measured::expectation::{Expectation, Pair, interval};
 use crate::text::on_one_line;
 
 /// A claim of the paper, about a figure of a system at a place.
@@ -48,7 +48,7 @@ pub struct HostedJudged {
     /// Number of rounds that count.
     pub rounds: usize,
     /// The verdict on the measured interval.
-    pub verdict: LiveVerdict,
+    pub verdict: MeasuredVerdict,
     /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -87,7 +87,7 @@ impl HostedClaim {
             simulated: interval(&simulated),
             rounds: live.len(),
             verdict,
-            reason: reason.filter(|_| verdict != LiveVerdict::Reproduced),
+            reason: reason.filter(|_| verdict != MeasuredVerdict::Reproduced),
         }
     }
 
@@ -114,7 +114,7 @@ impl HostedClaim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::Lag;
+    use crate::measured::Lag;
 
     fn run(system: &str, round: usize, p999_us: f64, late_fraction: f64) -> HostedRun {
         let figures = HostedFigures {
@@ -166,10 +166,13 @@ mod tests {
             reason: Some("never told".into()),
         };
         let told = claim.judge(&runs);
-        assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
+        assert_eq!(
+            (told.rounds, told.verdict),
+            (3, MeasuredVerdict::Reproduced)
+        );
         assert_eq!(told.reason, None);
         assert_eq!(told.of, "slow, low ÷ fast, low");
         claim.figure = HostedFigure::WorstP999Us;
-        assert_eq!(claim.judge(&runs).verdict, LiveVerdict::Undecided);
+        assert_eq!(claim.judge(&runs).verdict, MeasuredVerdict::Undecided);
     }
 }

@@ -15,13 +15,11 @@ use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
 use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
-use crate::live::{Lag, PlannedRun, planned_runs};
+use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// A request that leaves later than this is late.
-const LATE_NS: u64 = 1_000_000;
 /// Length of the windows over which the worst tail is taken (Shenango § 7.2).
 const WINDOW_NS: u64 = 10_000_000;
 

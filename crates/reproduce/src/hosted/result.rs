@@ -8,7 +8,7 @@ use super::experiment::HostedExperiment;
 use super::measure::HostedSettings;
 use super::run::{HostedFigures, HostedRun};
 use crate::Reproduction;
-use crate::live::median;
+use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
 /// A figure of a host measured on this machine.

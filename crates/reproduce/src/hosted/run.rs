@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::live::Lag;
+use crate::measured::Lag;
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -8,7 +8,7 @@ use headway_report::{Table, format};
 use super::experiment::HostedExperiment;
 use super::result::HostedReproduction;
 use super::run::HostedFigure;
-use crate::expectation::interval_words;
+use crate::measured::expectation::interval_words;
 use crate::show::{self, list, rows};
 
 /// The list of experiments.

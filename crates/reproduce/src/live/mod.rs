@@ -17,18 +17,16 @@ pub mod show;
 mod tail;
 
 pub use carried::{Carried, Ratio};
-pub use claim::{LiveClaim, LiveJudged, LiveVerdict};
+pub use claim::{LiveClaim, LiveJudged};
 pub use closed_loop::ClosedLoopError;
 pub use experiment::{Compiled, LIVE_NAMES, LiveExperiment, LiveExtent, LiveSystem, Programs};
 pub use requests::{RequestClass, UniformKey};
 pub use result::{CarriedBy, LiveReproduction, SystemResult};
-pub use rounds::{AtServer, Lag, LeftOut, LiveRun};
+pub use rounds::{AtServer, LeftOut, LiveRun};
 pub use server::ServerError;
 pub use session::{AtRest, LiveError, LiveSettings};
 pub use tail::Tail;
 
-pub(crate) use result::median;
-pub(crate) use rounds::{PlannedRun, planned_runs};
 use session::LiveSession;
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.

@@ -10,6 +10,7 @@ use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
 use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
+use crate::measured::rounds::median;
 use crate::text::on_one_line;
 use crate::{Datum, Figures};
 
@@ -372,22 +373,14 @@ fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
         .collect()
 }
 
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        count => (values[(count - 1) / 2] + values[count / 2]) / 2.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::carried::Ratio;
-    use super::super::rounds::{AtServer, Lag};
+    use super::super::rounds::AtServer;
     use super::super::session::Baseline;
     use super::*;
-    use crate::live::{LiveVerdict, show};
+    use crate::live::show;
+    use crate::measured::{Lag, MeasuredVerdict};
     use headway_report::{
         ClassMeta, ClassResult, Overall, Recorder, Run, RunExtras, RunLevel, RunMeta,
     };
@@ -484,7 +477,7 @@ mod tests {
         let way = 0.2 * (25.0_f64.ln() / 250.0_f64.ln());
         let expected = (0.6 + way) / (0.2 + way);
         assert!((ratio(&result).estimate.unwrap() - expected).abs() < 1e-9);
-        assert_eq!(result.claims[0].verdict, LiveVerdict::Deviates);
+        assert_eq!(result.claims[0].verdict, MeasuredVerdict::Deviates);
         assert_eq!((result.rounds, ratio(&result).rounds), ((3, 3), 3));
     }
 
@@ -518,7 +511,7 @@ mod tests {
         let none = result(|runs| runs.iter_mut().for_each(|run| run.lag.late_fraction = 0.5));
         assert_eq!(
             (none.rounds.0, none.claims[0].verdict),
-            (0, LiveVerdict::Undecided)
+            (0, MeasuredVerdict::Undecided)
         );
         assert!(show::text(&none).contains("0 of 3 rounds count"));
     }
@@ -538,12 +531,5 @@ mod tests {
         let json = serde_json::to_value(&result).unwrap();
         assert_eq!(json["runs"].as_array().unwrap().len(), 24);
         assert_eq!(json["claims"][0]["verdict"], "deviates");
-    }
-
-    #[test]
-    fn the_median_of_two_lies_between_them() {
-        assert_eq!(median([3.0, f64::NAN, 1.0].into_iter()), 2.0);
-        assert_eq!(median([5.0, 1.0, 3.0].into_iter()), 3.0);
-        assert!(median(std::iter::empty()).is_nan());
     }
 }

@@ -14,8 +14,9 @@ use headway_workload::{Offered, Workload};
 use super::closed_loop::{ClosedLoop, ClosedLoopError, RequestTimes};
 use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::requests::RequestMix;
-use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, PlannedRun, again, planned_runs};
+use super::rounds::{AtServer, LiveRun, again};
 use super::server::{ServerArguments, ServerCounts, ServerError, ServerProcess};
+use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
 
 /// Requests of each class sent one at a time, after as many for warm-up; and the number of turns of the two programs.
 const AT_REST: usize = 40;

@@ -7,9 +7,10 @@ use headway_report::{Table, format};
 
 use super::carried::Carried;
 use super::experiment::LiveExperiment;
-use super::result::{LiveReproduction, SystemResult, median};
+use super::result::{LiveReproduction, SystemResult};
 use super::{LiveJudged, Ratio};
 use crate::figures::distinct;
+use crate::measured::rounds::median;
 use crate::show::{chart, list, rows};
 
 /// The list of experiments.

@@ -4,8 +4,8 @@ use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
 
 use super::run::{PhasePart, RackedRun, RackedTail, p99_ms};
-use crate::expectation::{Expectation, Pair, interval};
-use crate::live::LiveVerdict;
+use crate::measured::MeasuredVerdict;
+use crate::measured::expectation::{Expectation, Pair, interval};
 use crate::text::on_one_line;
 
 /// A claim of the paper, about the p99 of a class in a part of a phase.
@@ -48,7 +48,7 @@ pub struct RackedJudged {
     /// Number of rounds that count.
     pub rounds: usize,
     /// The verdict on the measured interval.
-    pub verdict: LiveVerdict,
+    pub verdict: MeasuredVerdict,
     /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -79,7 +79,7 @@ impl RackedClaim {
             simulated: interval(&simulated),
             rounds: live.len(),
             verdict,
-            reason: reason.filter(|_| verdict != LiveVerdict::Reproduced),
+            reason: reason.filter(|_| verdict != MeasuredVerdict::Reproduced),
         }
     }
 
@@ -106,7 +106,7 @@ impl RackedClaim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::Lag;
+    use crate::measured::Lag;
 
     fn run(system: &str, round: usize, p99_ms: f64, late_fraction: f64) -> RackedRun {
         let tail = RackedTail {
@@ -156,9 +156,12 @@ mod tests {
             reason: Some("never told".into()),
         };
         let told = claim.judge(&runs);
-        assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
+        assert_eq!(
+            (told.rounds, told.verdict),
+            (3, MeasuredVerdict::Reproduced)
+        );
         assert_eq!((told.reason, told.of.as_str()), (None, "mine ÷ other"));
         claim.during = PhasePart::Change;
-        assert_eq!(claim.judge(&runs).verdict, LiveVerdict::Undecided);
+        assert_eq!(claim.judge(&runs).verdict, MeasuredVerdict::Undecided);
     }
 }

@@ -13,12 +13,10 @@ use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
 use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
-use crate::live::{Lag, PlannedRun, planned_runs};
+use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 2_000_000_000;
-/// A request that leaves later than this is late. A tenth of the shortest service time would be too strict: a sleep's own delay reaches it.
-const LATE_NS: u64 = 1_000_000;
 
 /// Settings of a measurement.
 #[derive(Clone, Debug)]

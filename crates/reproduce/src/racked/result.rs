@@ -7,7 +7,7 @@ use super::claim::RackedJudged;
 use super::experiment::RackedExperiment;
 use super::measure::RackedSettings;
 use super::run::{RackedRun, RackedTail, p99_ms};
-use crate::live::median;
+use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
 /// A figure of racks measured on this machine.

@@ -3,7 +3,7 @@
 use headway_report::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::live::Lag;
+use crate::measured::Lag;
 
 /// A part of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

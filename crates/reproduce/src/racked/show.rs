@@ -9,7 +9,7 @@ use super::claim::RackedJudged;
 use super::experiment::RackedExperiment;
 use super::result::RackedReproduction;
 use super::run::RackedTail;
-use crate::expectation::interval_words;
+use crate::measured::expectation::interval_words;
 use crate::show::{list, rows};
 
 /// The list of experiments.

@@ -4,8 +4,8 @@ use headway_report::stats::ConfidenceInterval;
 use serde::{Deserialize, Serialize};
 
 use super::figure::RunFigure;
-use crate::expectation::{Expectation, Pair, interval};
-use crate::live::LiveVerdict;
+use crate::measured::MeasuredVerdict;
+use crate::measured::expectation::{Expectation, Pair, interval};
 use crate::text::on_one_line;
 
 /// A claim of the paper.
@@ -48,7 +48,7 @@ pub struct ReplayedJudged {
     /// Number of rounds that count.
     pub rounds: usize,
     /// The verdict on the measured interval.
-    pub verdict: LiveVerdict,
+    pub verdict: MeasuredVerdict,
     /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -79,7 +79,7 @@ impl ReplayedClaim {
             simulated: interval(simulated),
             rounds: live.len(),
             verdict,
-            reason: reason.filter(|_| verdict != LiveVerdict::Reproduced),
+            reason: reason.filter(|_| verdict != MeasuredVerdict::Reproduced),
         }
     }
 }
@@ -88,7 +88,7 @@ impl ReplayedClaim {
 mod tests {
     use super::*;
 
-    fn judged(expect: Expectation, ratios: &[f64]) -> LiveVerdict {
+    fn judged(expect: Expectation, ratios: &[f64]) -> MeasuredVerdict {
         let claim = ReplayedClaim {
             says: "it is".into(),
             of: "a".into(),
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_rules_by_their_table() {
         use Expectation::{AtLeast, AtMost, Less, More, Paper, Within};
-        use LiveVerdict::{Deviates, NotReproduced, Reproduced, Undecided};
+        use MeasuredVerdict::{Deviates, NotReproduced, Reproduced, Undecided};
         let (half, one, twice, wide) = (
             [0.49, 0.5, 0.51],
             [0.99, 1.0, 1.01],
@@ -156,10 +156,13 @@ mod tests {
         let ours = interval(&pairs).unwrap();
         assert!((ours.estimate - 0.94).abs() < 1e-9);
         let verdict = |expect: Expectation| expect.judge(Some(&ours));
-        assert_eq!(verdict(Expectation::AtLeast(0.9)), LiveVerdict::Reproduced);
+        assert_eq!(
+            verdict(Expectation::AtLeast(0.9)),
+            MeasuredVerdict::Reproduced
+        );
         assert_eq!(
             verdict(Expectation::AtLeast(0.99)),
-            LiveVerdict::NotReproduced
+            MeasuredVerdict::NotReproduced
         );
     }
 }

@@ -11,7 +11,7 @@ use headway_workload::Workload;
 
 use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
 use super::run::{ReplayedFigures, ReplayedRun};
-use crate::live::{PlannedRun, planned_runs};
+use crate::measured::rounds::{PlannedRun, planned_runs};
 
 /// Settings of a measurement.
 #[derive(Clone, Copy, Debug)]

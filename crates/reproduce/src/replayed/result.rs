@@ -8,8 +8,8 @@ use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::measure::{ReplayedSettings, extent};
 use super::run::ReplayedRun;
-use crate::expectation::Pair;
-use crate::live::median;
+use crate::measured::expectation::Pair;
+use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
 /// A figure measured on this machine.
@@ -170,8 +170,8 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> ReplayedPoint {
 mod tests {
     use super::super::run::ReplayedFigures;
     use super::*;
-    use crate::expectation::Expectation;
-    use crate::live::LiveVerdict;
+    use crate::measured::MeasuredVerdict;
+    use crate::measured::expectation::Expectation;
     use headway_report::{ClassMeta, Overall, Recorder};
 
     fn run(system: &str, round: usize, slowdown: u64, counts: bool) -> ReplayedRun {
@@ -223,7 +223,10 @@ mod tests {
             &claim(Some("other"), RunFigure::SlowdownP99, Expectation::Less),
             &runs,
         );
-        assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
+        assert_eq!(
+            (told.rounds, told.verdict),
+            (3, MeasuredVerdict::Reproduced)
+        );
         assert!((0.4..0.55).contains(&told.live.unwrap().estimate));
     }
 
@@ -234,7 +237,10 @@ mod tests {
             .collect();
         let avoided = claim(None, RunFigure::Avoided, Expectation::AtLeast(0.9));
         let told = judged(&avoided, &runs);
-        assert_eq!((told.rounds, told.verdict), (2, LiveVerdict::Reproduced));
+        assert_eq!(
+            (told.rounds, told.verdict),
+            (2, MeasuredVerdict::Reproduced)
+        );
         assert!((told.live.unwrap().estimate - 0.95).abs() < 1e-9);
         // The simulator has no count of avoided interruptions.
         assert!(told.simulated.is_none());

@@ -9,7 +9,7 @@ use super::claim::ReplayedJudged;
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::result::ReplayedReproduction;
-use crate::expectation::interval_words;
+use crate::measured::expectation::interval_words;
 use crate::show::{list, rows};
 
 /// The list of experiments.

@@ -14,7 +14,7 @@ use headway_report::format;
 use headway_report::stats::{ConfidenceInterval, mean_interval, ratio_interval};
 use serde::{Deserialize, Serialize};
 
-use crate::live::LiveVerdict;
+use super::verdict::MeasuredVerdict;
 
 /// Confidence of every interval over rounds.
 const CONFIDENCE: f64 = 0.95;
@@ -101,18 +101,18 @@ impl Expectation {
     }
 
     /// The verdict on an interval; without an interval it is undecided.
-    pub(crate) fn judge(self, ours: Option<&ConfidenceInterval>) -> LiveVerdict {
-        ours.map_or(LiveVerdict::Undecided, |ours| self.verdict(ours))
+    pub(crate) fn judge(self, ours: Option<&ConfidenceInterval>) -> MeasuredVerdict {
+        ours.map_or(MeasuredVerdict::Undecided, |ours| self.verdict(ours))
     }
 
-    fn verdict(self, ours: &ConfidenceInterval) -> LiveVerdict {
+    fn verdict(self, ours: &ConfidenceInterval) -> MeasuredVerdict {
         let beyond = |lo: f64, hi: f64| {
             if lo <= ours.lo && ours.hi <= hi {
-                LiveVerdict::Reproduced
+                MeasuredVerdict::Reproduced
             } else if ours.hi < lo || hi < ours.lo {
-                LiveVerdict::NotReproduced
+                MeasuredVerdict::NotReproduced
             } else {
-                LiveVerdict::Undecided
+                MeasuredVerdict::Undecided
             }
         };
         // A ratio of exactly 1 is on neither side.
@@ -124,8 +124,8 @@ impl Expectation {
                 } else {
                     beyond(0.0, below)
                 };
-                if side == LiveVerdict::Reproduced && !ours.contains(paper) {
-                    LiveVerdict::Deviates
+                if side == MeasuredVerdict::Reproduced && !ours.contains(paper) {
+                    MeasuredVerdict::Deviates
                 } else {
                     side
                 }
