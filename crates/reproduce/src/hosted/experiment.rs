@@ -5,6 +5,8 @@ use headway_workload::{Workload, duration};
 use serde::Deserialize;
 
 use super::claim::HostedClaim;
+use crate::measured::MeasuredClaim;
+use crate::measured::claim::check_names;
 use crate::{ExperimentFile, ReproduceError};
 
 /// Names of the built-in experiments.
@@ -220,20 +222,14 @@ impl HostedExperiment {
 
     /// Checks that the experiment has the claim's systems and places.
     fn check_claim(&self, claim: &HostedClaim) -> Result<(), String> {
-        let checked = claim.expect.check(claim.is_ratio());
-        checked.map_err(|problem| format!("the claim {:?}: {problem}", claim.says))?;
-        let mut systems = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) =
-            systems.find(|name| self.system.iter().all(|system| system.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no system"));
-        }
-        let mut places = [&claim.at].into_iter().chain(&claim.over_at);
-        if let Some(name) = places.find(|name| self.place.iter().all(|place| place.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no place"));
-        }
-        Ok(())
+        let parts = claim.parts();
+        let systems = &self.system;
+        parts.check(|name| systems.iter().any(|system| system.name == name))?;
+        let named = [Some(parts.of), parts.over].into_iter().flatten();
+        let places = named.filter_map(|at| at.place);
+        check_names("place", places, |name| {
+            self.place.iter().any(|place| place.name == name)
+        })
     }
 }
 

@@ -15,7 +15,7 @@ mod run;
 pub mod show;
 
 pub use batch::BatchError;
-pub use claim::{HostedClaim, HostedJudged};
+pub use claim::{HostedClaim, HostedClaimFigure};
 pub use experiment::{
     HOSTED_NAMES, HostedExperiment, HostedExtent, HostedPlace, HostedSetup, HostedStep,
     HostedSystem,

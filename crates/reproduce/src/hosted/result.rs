@@ -3,11 +3,12 @@
 use headway_machine::MachineDescription;
 use serde::Serialize;
 
-use super::claim::HostedJudged;
+use super::claim::HostedClaimFigure;
 use super::experiment::HostedExperiment;
 use super::measure::HostedSettings;
 use super::run::{HostedFigures, HostedRun};
 use crate::Reproduction;
+use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
@@ -39,7 +40,7 @@ pub struct HostedReproduction {
     /// Each system's allocator, in the file's order.
     pub systems: Vec<(String, String)>,
     /// The claims, judged.
-    pub claims: Vec<HostedJudged>,
+    pub claims: Vec<MeasuredJudged<HostedClaimFigure>>,
     /// Medians over the rounds that count.
     pub points: Vec<HostedPoint>,
     /// Every run.
@@ -96,7 +97,7 @@ impl HostedReproduction {
             claims: experiment
                 .claim
                 .iter()
-                .map(|claim| claim.judge(&runs))
+                .map(|claim| judge(claim, &runs))
                 .collect(),
             points: pairs
                 .map(|(place, system)| point(&system.name, &place.name, &runs))
@@ -112,10 +113,11 @@ impl HostedReproduction {
 }
 
 fn point(system: &str, place: &str, runs: &[HostedRun]) -> HostedPoint {
-    let counted: Vec<&HostedRun> = runs
-        .iter()
-        .filter(|run| run.counts() && run.system == system && run.place == place)
-        .collect();
+    let at = SystemAtPlace {
+        system,
+        place: Some(place),
+    };
+    let counted: Vec<&HostedRun> = counted(runs, at).collect();
     let medians = |side: fn(&HostedRun) -> &HostedFigures| {
         let of =
             |figure: fn(&HostedFigures) -> f64| median(counted.iter().map(|run| figure(side(run))));

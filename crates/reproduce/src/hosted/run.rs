@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measured::Lag;
+use crate::measured::claim::{MeasuredRun, SystemAtPlace};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -95,10 +96,20 @@ pub struct HostedRun {
     pub simulated: HostedFigures,
 }
 
-impl HostedRun {
+impl MeasuredRun for HostedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace {
+            system: &self.system,
+            place: Some(&self.place),
+        }
+    }
+
     /// Whether the client sent its requests in time.
-    #[must_use]
-    pub fn counts(&self) -> bool {
+    fn counts(&self) -> bool {
         !self.lag.is_late()
     }
 }

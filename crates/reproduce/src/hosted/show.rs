@@ -8,6 +8,7 @@ use headway_report::{Table, format};
 use super::experiment::HostedExperiment;
 use super::result::HostedReproduction;
 use super::run::HostedFigure;
+use crate::measured::MeasuredRun;
 use crate::measured::expectation::interval_words;
 use crate::show::{self, list, rows};
 
@@ -37,7 +38,7 @@ pub fn claims(result: &HostedReproduction) -> Table {
         table.push([
             claim.says.clone(),
             claim.of.clone(),
-            claim.figure.words().into(),
+            claim.figure.figure.words().into(),
             claim.expect.words(),
             interval_words(claim.live.as_ref()),
             interval_words(claim.simulated.as_ref()),

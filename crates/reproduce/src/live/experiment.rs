@@ -10,6 +10,7 @@ use super::claim::LiveClaim;
 use super::requests::RequestClass;
 use super::tail::Tail;
 use crate::ReproduceError;
+use crate::measured::claim::check_names;
 
 /// Names of the built-in experiments.
 pub const LIVE_NAMES: &[&str] = &["concord-fig9-live", "synergy-leveldb-live"];
@@ -197,11 +198,10 @@ impl LiveExperiment {
             let checked = spec.and_then(|spec| spec.check(&shape));
             checked.map_err(|error| error.to_string())?;
         }
-        let mut names = self.claim.iter().flat_map(|claim| [&claim.of, &claim.over]);
-        match names.find(|name| self.system.iter().all(|system| system.name != **name)) {
-            Some(name) => Err(format!("a claim is about {name:?}, which is no system")),
-            None => Ok(()),
-        }
+        let named = self.claim.iter().flat_map(|claim| [&claim.of, &claim.over]);
+        check_names("system", named.map(String::as_str), |name| {
+            self.system.iter().any(|system| system.name == name)
+        })
     }
 }
 

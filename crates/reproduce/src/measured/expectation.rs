@@ -138,3 +138,77 @@ impl Expectation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(expect: Expectation, ratios: &[f64]) -> MeasuredVerdict {
+        let pairs: Vec<Pair> = ratios
+            .iter()
+            .map(|ratio: &f64| Pair {
+                of: 30.0 * ratio,
+                over: Some(30.0),
+            })
+            .collect();
+        expect.judge(interval(&pairs).as_ref())
+    }
+
+    #[test]
+    fn the_rules_by_their_table() {
+        use Expectation::{AtLeast, AtMost, Less, More, Paper, Within};
+        use MeasuredVerdict::{Deviates, NotReproduced, Reproduced, Undecided};
+        let (half, one, twice, wide) = (
+            [0.49, 0.5, 0.51],
+            [0.99, 1.0, 1.01],
+            [1.9, 2.0, 2.1],
+            [0.5, 1.0, 2.5],
+        );
+        for (expect, ratios, verdict) in [
+            (Paper(2.0), twice, Reproduced),
+            (Paper(3.0), twice, Deviates),
+            (Paper(2.0), half, NotReproduced),
+            (Paper(2.0), wide, Undecided),
+            (Paper(0.5), half, Reproduced),
+            (Paper(0.5), twice, NotReproduced),
+            (More, twice, Reproduced),
+            (More, half, NotReproduced),
+            (More, one, Undecided),
+            (Less, half, Reproduced),
+            (Less, twice, NotReproduced),
+            (Within(0.25), one, Reproduced),
+            (Within(0.25), half, NotReproduced),
+            (Within(0.25), twice, NotReproduced),
+            (Within(0.25), wide, Undecided),
+            (AtLeast(1.2), twice, Reproduced),
+            (AtLeast(1.2), one, NotReproduced),
+            (AtLeast(1.2), wide, Undecided),
+            (AtMost(1.2), one, Reproduced),
+        ] {
+            assert_eq!(judged(expect, &ratios), verdict, "{expect:?} {ratios:?}");
+        }
+        assert_eq!(judged(More, &[2.0]), Undecided, "one round tells nothing");
+    }
+
+    #[test]
+    fn a_single_figure_has_the_interval_of_its_mean() {
+        let pairs: Vec<Pair> = [0.93, 0.95, 0.94]
+            .iter()
+            .map(|of: &f64| Pair {
+                of: *of,
+                over: None,
+            })
+            .collect();
+        let ours = interval(&pairs).unwrap();
+        assert!((ours.estimate - 0.94).abs() < 1e-9);
+        let verdict = |expect: Expectation| expect.judge(Some(&ours));
+        assert_eq!(
+            verdict(Expectation::AtLeast(0.9)),
+            MeasuredVerdict::Reproduced
+        );
+        assert_eq!(
+            verdict(Expectation::AtLeast(0.99)),
+            MeasuredVerdict::NotReproduced
+        );
+    }
+}

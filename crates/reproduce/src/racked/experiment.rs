@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::claim::RackedClaim;
 use crate::ReproduceError;
+use crate::measured::MeasuredClaim;
 
 /// Names of the built-in experiments.
 pub const RACKED_NAMES: &[&str] = &[
@@ -194,14 +195,10 @@ impl RackedExperiment {
         classes: &[&str],
         phases: usize,
     ) -> Result<(), String> {
-        let checked = claim.expect.check(claim.over.is_some());
-        checked.map_err(|problem| format!("the claim {:?}: {problem}", claim.says))?;
-        let mut names = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) =
-            names.find(|name| self.system.iter().all(|system| system.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no system"));
-        }
+        let systems = &self.system;
+        claim
+            .parts()
+            .check(|name| systems.iter().any(|system| system.name == name))?;
         if !classes.contains(&claim.class.as_str()) {
             return Err(format!(
                 "a claim is about the class {:?}, which is none",

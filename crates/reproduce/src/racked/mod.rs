@@ -13,7 +13,7 @@ mod result;
 mod run;
 pub mod show;
 
-pub use claim::{RackedClaim, RackedJudged};
+pub use claim::{RackedClaim, RackedFigure};
 pub use experiment::{RACKED_NAMES, RackedExperiment, RackedExtent, RackedSetup, RackedSystem};
 pub use measure::{RackedError, RackedSettings};
 pub use result::{RackedPoint, RackedReproduction};

@@ -3,10 +3,11 @@
 use headway_machine::MachineDescription;
 use serde::Serialize;
 
-use super::claim::RackedJudged;
+use super::claim::RackedFigure;
 use super::experiment::RackedExperiment;
 use super::measure::RackedSettings;
 use super::run::{RackedRun, RackedTail, p99_ms};
+use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
@@ -38,7 +39,7 @@ pub struct RackedReproduction {
     /// Each system's policy and its servers' policy, in the file's order.
     pub systems: Vec<(String, String)>,
     /// The claims, judged.
-    pub claims: Vec<RackedJudged>,
+    pub claims: Vec<MeasuredJudged<RackedFigure>>,
     /// Medians over the rounds that count.
     pub points: Vec<RackedPoint>,
     /// Every run.
@@ -87,7 +88,7 @@ impl RackedReproduction {
             claims: experiment
                 .claim
                 .iter()
-                .map(|claim| claim.judge(&runs))
+                .map(|claim| judge(claim, &runs))
                 .collect(),
             points: experiment
                 .system
@@ -104,10 +105,7 @@ impl RackedReproduction {
 }
 
 fn point(system: &str, runs: &[RackedRun]) -> RackedPoint {
-    let counted: Vec<&RackedRun> = runs
-        .iter()
-        .filter(|run| run.counts() && run.system == system)
-        .collect();
+    let counted: Vec<&RackedRun> = counted(runs, SystemAtPlace::anywhere(system)).collect();
     let medians = |side: fn(&RackedRun) -> &[RackedTail]| {
         let of_first = counted.first().map_or(&[][..], |run| side(run));
         let of_all = |tail: &RackedTail| RackedTail {

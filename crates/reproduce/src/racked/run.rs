@@ -4,6 +4,7 @@ use headway_report::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::measured::Lag;
+use crate::measured::claim::{MeasuredRun, SystemAtPlace};
 
 /// A part of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -80,10 +81,17 @@ pub struct RackedRun {
     pub simulated: Vec<RackedTail>,
 }
 
-impl RackedRun {
+impl MeasuredRun for RackedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace::anywhere(&self.system)
+    }
+
     /// Whether the client sent its requests in time.
-    #[must_use]
-    pub fn counts(&self) -> bool {
+    fn counts(&self) -> bool {
         !self.lag.is_late()
     }
 }

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use headway_report::html::Page;
 use headway_report::{Table, format};
 
-use super::claim::RackedJudged;
 use super::experiment::RackedExperiment;
 use super::result::RackedReproduction;
 use super::run::RackedTail;
+use crate::measured::MeasuredRun;
 use crate::measured::expectation::interval_words;
 use crate::show::{list, rows};
 
@@ -38,7 +38,7 @@ pub fn claims(result: &RackedReproduction) -> Table {
         table.push([
             claim.says.clone(),
             claim.of.clone(),
-            claim.tail.clone(),
+            claim.figure.tail.clone(),
             claim.expect.words(),
             interval_words(claim.live.as_ref()),
             interval_words(claim.simulated.as_ref()),
@@ -98,7 +98,7 @@ const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratio
 
 /// The notes, one sentence each.
 fn notes(result: &RackedReproduction) -> Vec<String> {
-    let reasons = result.claims.iter().filter_map(|claim: &RackedJudged| {
+    let reasons = result.claims.iter().filter_map(|claim| {
         let reason = claim.reason.as_ref()?;
         Some(format!("Why ({}): {reason}", claim.says))
     });

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::claim::ReplayedClaim;
 use crate::ReproduceError;
+use crate::measured::MeasuredClaim;
 
 /// Names of the built-in experiments.
 pub const REPLAYED_NAMES: &[&str] = &[
@@ -208,13 +209,10 @@ impl ReplayedExperiment {
 
     /// Checks that the experiment has the claim's systems and load.
     fn check_claim(&self, claim: &ReplayedClaim) -> Result<(), String> {
-        claim.check()?;
-        let mut names = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) =
-            names.find(|name| self.system.iter().all(|system| system.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no system"));
-        }
+        let systems = &self.system;
+        claim
+            .parts()
+            .check(|name| systems.iter().any(|system| system.name == name))?;
         if !self.full.loads.contains(&claim.load) {
             return Err(format!(
                 "a claim is about the load {}, which is none of `loads`",

@@ -13,7 +13,7 @@ mod result;
 mod run;
 pub mod show;
 
-pub use claim::{ReplayedClaim, ReplayedJudged};
+pub use claim::{ReplayedClaim, ReplayedFigure};
 pub use experiment::{
     REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSetup, ReplayedSystem,
 };

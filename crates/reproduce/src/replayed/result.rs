@@ -3,12 +3,12 @@
 use headway_machine::MachineDescription;
 use serde::Serialize;
 
-use super::claim::{ReplayedClaim, ReplayedJudged};
+use super::claim::ReplayedFigure;
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::measure::{ReplayedSettings, extent};
 use super::run::ReplayedRun;
-use crate::measured::expectation::Pair;
+use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;
 
@@ -42,7 +42,7 @@ pub struct ReplayedReproduction {
     /// Each system's policy and other parameters, in the file's order.
     pub systems: Vec<(String, String)>,
     /// The claims, judged.
-    pub claims: Vec<ReplayedJudged>,
+    pub claims: Vec<MeasuredJudged<ReplayedFigure>>,
     /// Medians over the rounds that count.
     pub points: Vec<ReplayedPoint>,
     /// Every run.
@@ -73,7 +73,7 @@ impl ReplayedReproduction {
         runs: Vec<ReplayedRun>,
     ) -> Self {
         let extent = extent(experiment, *settings);
-        let claims = experiment.claim.iter().map(|claim| judged(claim, &runs));
+        let claims = experiment.claim.iter().map(|claim| judge(claim, &runs));
         let points = experiment
             .system
             .iter()
@@ -112,42 +112,10 @@ fn command(experiment: &ReplayedExperiment, settings: &ReplayedSettings) -> Stri
     format!("headway reproduce {name} --seed {seed}{fast}")
 }
 
-/// The runs that count of a system at a load, by round.
-fn runs_of<'a>(
-    runs: &'a [ReplayedRun],
-    system: &'a str,
-    load: f64,
-) -> impl Iterator<Item = &'a ReplayedRun> {
-    runs.iter()
-        .filter(move |run| run.counts && run.system == system && run.load == load)
-}
-
-/// Judges a claim by the rounds in which all of its systems have runs that count.
-fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
-    let pairs = |seen: &dyn Fn(&ReplayedRun) -> f64| -> Vec<Pair> {
-        runs_of(runs, &claim.of, claim.load)
-            .filter_map(|run: &ReplayedRun| {
-                let over = match &claim.over {
-                    None => None,
-                    Some(over) => {
-                        let mut others = runs_of(runs, over, claim.load);
-                        Some(seen(others.find(|other| other.round == run.round)?))
-                    }
-                };
-                Some(Pair {
-                    of: seen(run),
-                    over,
-                })
-            })
-            .collect()
-    };
-    let live = pairs(&|run| claim.figure.live(run));
-    let simulated = pairs(&|run| claim.figure.simulated(run));
-    claim.judge(&live, &simulated)
-}
-
 fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> ReplayedPoint {
-    let counted: Vec<&ReplayedRun> = runs_of(runs, system, load).collect();
+    let counted: Vec<&ReplayedRun> = counted(runs, SystemAtPlace::anywhere(system))
+        .filter(|run| run.load == load)
+        .collect();
     ReplayedPoint {
         system: system.into(),
         load,
@@ -168,10 +136,10 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> ReplayedPoint {
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::ReplayedClaim;
     use super::super::run::ReplayedFigures;
     use super::*;
-    use crate::measured::MeasuredVerdict;
-    use crate::measured::expectation::Expectation;
+    use crate::measured::{Expectation, MeasuredVerdict};
     use headway_report::{ClassMeta, Overall, Recorder};
 
     fn run(system: &str, round: usize, slowdown: u64, counts: bool) -> ReplayedRun {
@@ -198,52 +166,28 @@ mod tests {
         }
     }
 
-    fn claim(over: Option<&str>, figure: RunFigure, expect: Expectation) -> ReplayedClaim {
-        ReplayedClaim {
-            says: "so it is".into(),
-            of: "mine".into(),
-            over: over.map(str::to_owned),
-            figure,
-            load: 0.7,
-            expect,
-            reason: None,
-        }
-    }
-
-    #[test]
-    fn a_ratio_is_of_the_rounds_in_which_both_count() {
-        let mut runs = Vec::new();
-        for round in 0..4 {
-            runs.push(run("mine", round, 10, true));
-            // The other system's only better round does not count.
-            let slowdown = if round == 3 { 1 } else { 20 + round as u64 };
-            runs.push(run("other", round, slowdown, round != 3));
-        }
-        let told = judged(
-            &claim(Some("other"), RunFigure::SlowdownP99, Expectation::Less),
-            &runs,
-        );
-        assert_eq!(
-            (told.rounds, told.verdict),
-            (3, MeasuredVerdict::Reproduced)
-        );
-        assert!((0.4..0.55).contains(&told.live.unwrap().estimate));
-    }
-
     #[test]
     fn a_single_figure_is_of_the_rounds_that_count() {
         let runs: Vec<_> = (0..3)
             .map(|round| run("mine", round, 2, round > 0))
             .collect();
-        let avoided = claim(None, RunFigure::Avoided, Expectation::AtLeast(0.9));
-        let told = judged(&avoided, &runs);
+        let avoided = ReplayedClaim {
+            says: "so it is".into(),
+            of: "mine".into(),
+            over: None,
+            figure: RunFigure::Avoided,
+            load: 0.7,
+            expect: Expectation::AtLeast(0.9),
+            reason: None,
+        };
+        let judged = judge(&avoided, &runs);
         assert_eq!(
-            (told.rounds, told.verdict),
+            (judged.rounds, judged.verdict),
             (2, MeasuredVerdict::Reproduced)
         );
-        assert!((told.live.unwrap().estimate - 0.95).abs() < 1e-9);
+        assert!((judged.live.unwrap().estimate - 0.95).abs() < 1e-9);
         // The simulator has no count of avoided interruptions.
-        assert!(told.simulated.is_none());
+        assert!(judged.simulated.is_none());
         let here = point("mine", 0.7, &runs);
         assert_eq!(
             (here.rounds, here.figures.len()),

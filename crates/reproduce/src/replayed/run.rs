@@ -3,6 +3,8 @@
 use headway_report::Overall;
 use serde::Serialize;
 
+use crate::measured::claim::{MeasuredRun, SystemAtPlace};
+
 /// One system at one load in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayedRun {
@@ -37,4 +39,18 @@ pub struct ReplayedFigures {
     pub overall: Overall,
     /// Interruptions per request.
     pub preemptions_each: f64,
+}
+
+impl MeasuredRun for ReplayedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace::anywhere(&self.system)
+    }
+
+    fn counts(&self) -> bool {
+        self.counts
+    }
 }

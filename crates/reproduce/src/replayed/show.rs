@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use headway_report::html::Page;
 use headway_report::{Table, format};
 
-use super::claim::ReplayedJudged;
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::result::ReplayedReproduction;
@@ -39,8 +38,8 @@ pub fn claims(result: &ReplayedReproduction) -> Table {
         table.push([
             claim.says.clone(),
             claim.of.clone(),
-            claim.figure.words().into(),
-            format::significant(claim.load, 2),
+            claim.figure.figure.words().into(),
+            format::significant(claim.figure.load, 2),
             claim.expect.words(),
             interval_words(claim.live.as_ref()),
             interval_words(claim.simulated.as_ref()),
@@ -97,7 +96,7 @@ fn notes(result: &ReplayedReproduction) -> Vec<String> {
     let mut notes: Vec<String> = result
         .claims
         .iter()
-        .filter_map(|claim: &ReplayedJudged| {
+        .filter_map(|claim| {
             let reason = claim.reason.as_ref()?;
             Some(format!("Why ({}): {reason}", claim.says))
         })
