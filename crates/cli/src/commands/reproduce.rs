@@ -6,10 +6,11 @@ use crate::output;
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_reproduce::hosted::{self, HOSTED_NAMES, HostedExperiment, HostedReproduction};
-use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
-use headway_reproduce::racked::{self, RACKED_NAMES, RackedExperiment, RackedReproduction};
-use headway_reproduce::replayed::{self, REPLAYED_NAMES, ReplayedExperiment, ReplayedReproduction};
+use headway_reproduce::hosted::{self, HostedExperiment, HostedReproduction};
+use headway_reproduce::live::{self, LiveExperiment, LiveReproduction};
+use headway_reproduce::measured::MeasuredExperiment;
+use headway_reproduce::racked::{self, RackedExperiment, RackedReproduction};
+use headway_reproduce::replayed::{self, ReplayedExperiment, ReplayedReproduction};
 use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
@@ -75,9 +76,7 @@ impl Args {
             ChosenExperiments::Hosted(experiment) => return self.measure_host(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let live = [LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES, HOSTED_NAMES]
-                .concat()
-                .join(", ");
+            let live = measured_names().join(", ");
             let remedy = format!("what is measured live is {live}");
             let flags = "--server, --workers, --seed";
             return Err(usage(
@@ -359,6 +358,17 @@ fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
     Ok(Some(read.map_err(|error| usage(name, error))?))
 }
 
+/// The names of all experiments that are measured on this machine.
+fn measured_names() -> Vec<&'static str> {
+    let files = [
+        LiveExperiment::BUILT_IN,
+        ReplayedExperiment::BUILT_IN,
+        RackedExperiment::BUILT_IN,
+        HostedExperiment::BUILT_IN,
+    ];
+    files.into_iter().flatten().map(|file| file.name).collect()
+}
+
 fn is_file(name: &str) -> bool {
     let extension = Path::new(name).extension();
     extension.is_some_and(|extension| extension == "toml")
@@ -406,17 +416,7 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(
-        name,
-        &[
-            NAMES,
-            LIVE_NAMES,
-            REPLAYED_NAMES,
-            RACKED_NAMES,
-            HOSTED_NAMES,
-        ]
-        .concat(),
-    ) {
+    let remedy = match nearest(name, &[NAMES, &measured_names()].concat()) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };

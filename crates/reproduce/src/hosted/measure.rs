@@ -15,6 +15,7 @@ use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
 use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
+use crate::measured::MeasuredExperiment as _;
 use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 

@@ -16,10 +16,7 @@ pub mod show;
 
 pub use batch::BatchError;
 pub use claim::{HostedClaim, HostedClaimFigure};
-pub use experiment::{
-    HOSTED_NAMES, HostedExperiment, HostedExtent, HostedPlace, HostedSetup, HostedStep,
-    HostedSystem,
-};
+pub use experiment::{HostedExperiment, HostedPlace, HostedSetup, HostedStep, HostedSystem};
 pub use measure::{HostedError, HostedSettings};
 pub use result::{HostedPoint, HostedReproduction};
 pub use run::{HostedFigure, HostedFigures, HostedRun};

@@ -8,6 +8,7 @@ use super::experiment::HostedExperiment;
 use super::measure::HostedSettings;
 use super::run::{HostedFigures, HostedRun};
 use crate::Reproduction;
+use crate::measured::MeasuredExperiment as _;
 use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;

@@ -19,7 +19,7 @@ mod tail;
 pub use carried::{Carried, Ratio};
 pub use claim::{LiveClaim, LiveJudged};
 pub use closed_loop::ClosedLoopError;
-pub use experiment::{Compiled, LIVE_NAMES, LiveExperiment, LiveExtent, LiveSystem, Programs};
+pub use experiment::{Compiled, LiveExperiment, LiveSystem, Programs};
 pub use requests::{RequestClass, UniformKey};
 pub use result::{CarriedBy, LiveReproduction, SystemResult};
 pub use rounds::{AtServer, LeftOut, LiveRun};

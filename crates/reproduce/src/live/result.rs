@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::carried::Carried;
 use super::claim::LiveJudged;
-use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
+use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
 use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
 use crate::measured::rounds::median;
+use crate::measured::{LoadsExtent, MeasuredExperiment as _};
 use crate::text::on_one_line;
 use crate::{Datum, Figures};
 
@@ -99,11 +100,7 @@ impl LiveReproduction {
         settings: &LiveSettings,
         measured: LiveMeasurements,
     ) -> Self {
-        let extent = if settings.fast {
-            &experiment.fast
-        } else {
-            &experiment.full
-        };
+        let extent = experiment.extent(settings.fast);
         let counted = CountedRuns::new(extent, &measured);
         let systems: Vec<SystemResult> = experiment
             .system
@@ -193,13 +190,13 @@ fn caveats(workers: usize) -> Vec<String> {
 
 /// The runs that count.
 struct CountedRuns<'a> {
-    extent: &'a LiveExtent,
+    extent: &'a LoadsExtent,
     runs: Vec<&'a LiveRun>,
     left_out: LeftOut,
 }
 
 impl<'a> CountedRuns<'a> {
-    fn new(extent: &'a LiveExtent, measured: &'a LiveMeasurements) -> Self {
+    fn new(extent: &'a LoadsExtent, measured: &'a LiveMeasurements) -> Self {
         let load_of = |run: &LiveRun| {
             extent
                 .loads

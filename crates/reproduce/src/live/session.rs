@@ -12,11 +12,12 @@ use headway_report::{ClassMeta, ClassResult, Overall, Recorder};
 use headway_workload::{Offered, Workload};
 
 use super::closed_loop::{ClosedLoop, ClosedLoopError, RequestTimes};
-use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
+use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::requests::RequestMix;
 use super::rounds::{AtServer, LiveRun, again};
 use super::server::{ServerArguments, ServerCounts, ServerError, ServerProcess};
 use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
+use crate::measured::{LoadsExtent, MeasuredExperiment as _};
 
 /// Requests of each class sent one at a time, after as many for warm-up; and the number of turns of the two programs.
 const AT_REST: usize = 40;
@@ -107,7 +108,7 @@ pub(crate) struct LiveMeasurements {
 pub(crate) struct LiveSession<'a> {
     experiment: &'a LiveExperiment,
     settings: &'a LiveSettings,
-    extent: &'a LiveExtent,
+    extent: &'a LoadsExtent,
     mix: Arc<RequestMix>,
     probes: PathBuf,
     plain: PathBuf,
@@ -128,11 +129,7 @@ impl<'a> LiveSession<'a> {
         Self {
             experiment,
             settings,
-            extent: if settings.fast {
-                &experiment.fast
-            } else {
-                &experiment.full
-            },
+            extent: experiment.extent(settings.fast),
             mix: Arc::new(RequestMix::new(&experiment.class, settings.seed)),
             probes,
             plain,

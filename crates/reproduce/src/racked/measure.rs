@@ -13,6 +13,7 @@ use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
 use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
+use crate::measured::MeasuredExperiment as _;
 use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
 
 /// Time that the client waits for the last answers.

@@ -14,7 +14,7 @@ mod run;
 pub mod show;
 
 pub use claim::{RackedClaim, RackedFigure};
-pub use experiment::{RACKED_NAMES, RackedExperiment, RackedExtent, RackedSetup, RackedSystem};
+pub use experiment::{RackedExperiment, RackedSetup, RackedSystem};
 pub use measure::{RackedError, RackedSettings};
 pub use result::{RackedPoint, RackedReproduction};
 pub use run::{PhasePart, RackedRun, RackedTail};

@@ -7,6 +7,7 @@ use super::claim::RackedFigure;
 use super::experiment::RackedExperiment;
 use super::measure::RackedSettings;
 use super::run::{RackedRun, RackedTail, p99_ms};
+use crate::measured::MeasuredExperiment as _;
 use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;

@@ -1,7 +1,5 @@
 //! The measurement: the costs of this machine, then every system at every load in turn, live and simulated.
 
-use std::time::Duration;
-
 use headway_bench::calibrate::{STEPS, calibrate};
 use headway_bench::compare::Comparison;
 use headway_bench::{Trial, TrialError};
@@ -9,9 +7,10 @@ use headway_runtime::Layout;
 use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
 use headway_workload::Workload;
 
-use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
+use super::experiment::{ReplayedExperiment, ReplayedSystem};
 use super::run::{ReplayedFigures, ReplayedRun};
 use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{LoadsExtent, MeasuredExperiment as _};
 
 /// Settings of a measurement.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +48,7 @@ pub enum ReplayedError {
 pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,
     settings: &'a ReplayedSettings,
-    extent: &'a ReplayedExtent,
+    extent: &'a LoadsExtent,
     workload: Workload,
 }
 
@@ -72,7 +71,7 @@ impl<'a> ReplayedSession<'a> {
         Ok(Self {
             experiment,
             settings,
-            extent: extent(experiment, *settings),
+            extent: experiment.extent(settings.fast),
             workload,
         })
     }
@@ -154,25 +153,13 @@ impl<'a> ReplayedSession<'a> {
             .workers(workers)
             .offered(Offered::Load { load, workers })
             .seed(self.settings.seed.wrapping_add(planned.seed()));
-        experiment.length =
-            Length::Duration(Duration::from_millis(self.extent.run_ms).as_nanos() as u64);
+        experiment.length = Length::Duration(self.extent.run().as_nanos() as u64);
         experiment.flows = system.flows()?;
         Ok(Trial {
             layout: layout_of(system),
             mechanism: system.mechanism()?,
             ..Trial::new(experiment)
         })
-    }
-}
-
-pub(super) fn extent(
-    experiment: &ReplayedExperiment,
-    settings: ReplayedSettings,
-) -> &ReplayedExtent {
-    if settings.fast {
-        &experiment.fast
-    } else {
-        &experiment.full
     }
 }
 

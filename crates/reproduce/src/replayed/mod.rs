@@ -14,9 +14,7 @@ mod run;
 pub mod show;
 
 pub use claim::{ReplayedClaim, ReplayedFigure};
-pub use experiment::{
-    REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSetup, ReplayedSystem,
-};
+pub use experiment::{ReplayedExperiment, ReplayedSetup, ReplayedSystem};
 pub use figure::RunFigure;
 pub use measure::{ReplayedError, ReplayedSettings};
 pub use result::{ReplayedPoint, ReplayedReproduction};

@@ -6,8 +6,9 @@ use serde::Serialize;
 use super::claim::ReplayedFigure;
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
-use super::measure::{ReplayedSettings, extent};
+use super::measure::ReplayedSettings;
 use super::run::ReplayedRun;
+use crate::measured::MeasuredExperiment as _;
 use crate::measured::claim::{MeasuredJudged, SystemAtPlace, counted, judge};
 use crate::measured::rounds::median;
 use crate::text::on_one_line;
@@ -72,7 +73,7 @@ impl ReplayedReproduction {
         settings: &ReplayedSettings,
         runs: Vec<ReplayedRun>,
     ) -> Self {
-        let extent = extent(experiment, *settings);
+        let extent = experiment.extent(settings.fast);
         let claims = experiment.claim.iter().map(|claim| judge(claim, &runs));
         let points = experiment
             .system
