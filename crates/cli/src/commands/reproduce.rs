@@ -6,11 +6,11 @@ use crate::output;
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_reproduce::hosted::{self, HostedExperiment, HostedReproduction};
-use headway_reproduce::live::{self, LiveExperiment, LiveReproduction};
-use headway_reproduce::measured::MeasuredExperiment;
-use headway_reproduce::racked::{self, RackedExperiment, RackedReproduction};
-use headway_reproduce::replayed::{self, ReplayedExperiment, ReplayedReproduction};
+use headway_reproduce::hosted::{self, HostedExperiment};
+use headway_reproduce::live::{self, LiveExperiment};
+use headway_reproduce::measured::{MeasuredExperiment, MeasuredResult, MeasuredSettings, listing};
+use headway_reproduce::racked::{self, RackedExperiment};
+use headway_reproduce::replayed::{self, ReplayedExperiment};
 use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
@@ -70,10 +70,10 @@ impl Args {
         }
         let experiments = match chosen(&self.names)? {
             ChosenExperiments::Simulated(experiments) => experiments,
-            ChosenExperiments::Live(experiment) => return self.measure(&experiment),
-            ChosenExperiments::Replayed(experiment) => return self.replay(&experiment),
-            ChosenExperiments::Racked(experiment) => return self.measure_rack(&experiment),
-            ChosenExperiments::Hosted(experiment) => return self.measure_host(&experiment),
+            ChosenExperiments::Live(experiment) => return self.measure_live(&experiment),
+            ChosenExperiments::Replayed(experiment) => return self.measure_replayed(&experiment),
+            ChosenExperiments::Racked(experiment) => return self.measure_racked(&experiment),
+            ChosenExperiments::Hosted(experiment) => return self.measure_hosted(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
             let live = measured_names().join(", ");
@@ -112,16 +112,16 @@ impl Args {
             ReproduceFormat::Json => output::json(&NAMES, writer)?,
             ReproduceFormat::Table | ReproduceFormat::Markdown => {
                 writeln!(writer, "{}", show::listing(&experiments))?;
-                let live = live::show::listing(&LiveExperiment::all());
+                let live = listing::<LiveExperiment>();
                 writeln!(
                     writer,
                     "\nMeasured on this machine, no part of all:\n{live}"
                 )?;
-                let replayed = replayed::show::listing(&ReplayedExperiment::all());
+                let replayed = listing::<ReplayedExperiment>();
                 writeln!(writer, "\nThe same without a network:\n{replayed}")?;
-                let racked = racked::show::listing(&RackedExperiment::all());
+                let racked = listing::<RackedExperiment>();
                 writeln!(writer, "\nThe same, servers behind a switch:\n{racked}")?;
-                let hosted = hosted::show::listing(&HostedExperiment::all());
+                let hosted = listing::<HostedExperiment>();
                 writeln!(
                     writer,
                     "\nThe same, applications that share cores:\n{hosted}"
@@ -132,100 +132,56 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn measure(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
+    fn measure_live(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
         let settings = live::LiveSettings {
             server: self.server.clone(),
             fast: self.fast,
             workers: self.workers,
-            seed: self.seed.unwrap_or(1),
+            seed: self.seed(),
         };
-        let bar = progress::bar(0, "measuring");
-        let measured = live::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+        let measured = with_bar(|progress| live::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             live::LiveError::NoServer { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &live::show::page(&result))?;
-        }
-        self.write_live(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
     }
 
-    fn replay(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = replayed::ReplayedSettings {
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = replayed::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+    fn measure_replayed(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| replayed::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             replayed::ReplayedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &replayed::show::page(&result))?;
-        }
-        self.write_replayed(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
     }
 
-    fn measure_rack(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = racked::RackedSettings {
-            command: std::env::current_exe()?,
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = racked::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured?;
-        if let Some(path) = &self.html {
-            output::page(path, &racked::show::page(&result))?;
-        }
-        self.write_racked(&result)?;
-        Ok(ExitCode::SUCCESS)
+    fn measure_racked(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| racked::measure(experiment, &settings, progress));
+        self.write_measured(&measured?)
     }
 
-    fn measure_host(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = hosted::HostedSettings {
-            command: std::env::current_exe()?,
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = hosted::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+    fn measure_hosted(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| hosted::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             hosted::HostedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &hosted::show::page(&result))?;
-        }
-        self.write_hosted(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
+    }
+
+    /// The settings of a measurement whose file gives servers and workers.
+    fn settings(&self) -> Result<MeasuredSettings> {
+        self.refuse_server()?;
+        Ok(MeasuredSettings {
+            command: std::env::current_exe()?,
+            fast: self.fast,
+            seed: self.seed(),
+        })
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
     }
 
     /// Refuses `--server` and `--workers` where the experiment's file gives them.
@@ -237,52 +193,22 @@ impl Args {
         Ok(())
     }
 
-    fn write_racked(&self, result: &RackedReproduction) -> Result<()> {
+    fn write_measured(&self, result: &impl MeasuredResult) -> Result<ExitCode> {
+        let report = result.report();
+        if let Some(path) = &self.html {
+            output::page(path, &report.page())?;
+        }
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
             ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
+                output::json(&serde_json::json!({ "results": [result] }), writer)?;
+                return Ok(ExitCode::SUCCESS);
             }
-            ReproduceFormat::Markdown => write!(writer, "{}", racked::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", racked::show::text(result))?,
+            ReproduceFormat::Markdown => write!(writer, "{}", report.markdown())?,
+            ReproduceFormat::Table => writeln!(writer, "{}", report.text())?,
         }
-        Ok(writer.flush()?)
-    }
-
-    fn write_hosted(&self, result: &HostedReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", hosted::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", hosted::show::text(result))?,
-        }
-        Ok(writer.flush()?)
-    }
-
-    fn write_replayed(&self, result: &ReplayedReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", replayed::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", replayed::show::text(result))?,
-        }
-        Ok(writer.flush()?)
-    }
-
-    fn write_live(&self, result: &LiveReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", live::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", live::show::text(result))?,
-        }
-        Ok(writer.flush()?)
+        writer.flush()?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn write(&self, results: &[Reproduction]) -> Result<()> {
@@ -303,6 +229,18 @@ impl Args {
         }
         Ok(writer.flush()?)
     }
+}
+
+/// Runs a measurement with a progress bar.
+fn with_bar<T>(measure: impl FnOnce(&mut dyn FnMut(usize, usize, &str)) -> T) -> T {
+    let bar = progress::bar(0, "measuring");
+    let measured = measure(&mut |done, of, what| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    });
+    bar.finish_and_clear();
+    measured
 }
 
 /// The experiments that the user named.

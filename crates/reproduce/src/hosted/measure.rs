@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use headway_load::{Load, LoadReport, Threads};
 use headway_policy::spec::Spec;
@@ -15,25 +14,14 @@ use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
 use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
-use crate::measured::MeasuredExperiment as _;
 use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
+use crate::measured::{MeasuredExperiment as _, MeasuredSettings};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Length of the windows over which the worst tail is taken (Shenango § 7.2).
 const WINDOW_NS: u64 = 10_000_000;
-
-/// Settings of a measurement.
-#[derive(Clone, Debug)]
-pub struct HostedSettings {
-    /// Path of the command `headway`.
-    pub command: PathBuf,
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals and policies.
-    pub seed: u64,
-}
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +61,7 @@ pub enum HostedError {
 
 pub(super) struct HostedSession<'a> {
     experiment: &'a HostedExperiment,
-    settings: &'a HostedSettings,
+    settings: &'a MeasuredSettings,
     workload: Workload,
     folder: TempDir,
     program: BatchProgram,
@@ -82,7 +70,7 @@ pub(super) struct HostedSession<'a> {
 impl<'a> HostedSession<'a> {
     pub(super) fn new(
         experiment: &'a HostedExperiment,
-        settings: &'a HostedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, HostedError> {
         let workload = experiment.host.workload(&experiment.name);
         let there = std::thread::available_parallelism().map_or(1, usize::from);

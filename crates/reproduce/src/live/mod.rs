@@ -13,7 +13,7 @@ mod result;
 mod rounds;
 mod server;
 mod session;
-pub mod show;
+mod show;
 mod tail;
 
 pub use carried::{Carried, Ratio};

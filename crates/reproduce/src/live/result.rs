@@ -1,6 +1,5 @@
 //! The measured figures beside the paper's claims.
 
-use headway_machine::MachineDescription;
 use headway_report::Summary;
 use serde::Serialize;
 
@@ -10,24 +9,17 @@ use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
 use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
+use crate::measured::result::this_machine;
 use crate::measured::rounds::median;
-use crate::measured::{LoadsExtent, MeasuredExperiment as _};
-use crate::text::on_one_line;
+use crate::measured::{ExperimentFields as _, LoadsExtent, MeasuredExperiment as _, PaperFigure};
 use crate::{Datum, Figures};
 
 /// A figure measured on this machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveReproduction {
-    /// The experiment's name.
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The differences between the paper's testbed and this machine.
-    pub testbed: String,
+    /// The paper's figure.
+    #[serde(flatten)]
+    pub paper: PaperFigure,
     /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
@@ -126,14 +118,9 @@ impl LiveReproduction {
         let rounds = (counted.rounds().count(), extent.rounds);
         let left_out = counted.left_out;
         Self {
-            name: experiment.name.clone(),
-            title: experiment.title.clone(),
-            paper: experiment.paper.clone(),
-            figure: experiment.figure.clone(),
-            testbed: on_one_line(&experiment.testbed),
+            paper: experiment.paper_figure(),
             shortened: settings.fast,
-            machine: MachineDescription::read()
-                .map_or_else(|error| error.to_string(), |it| it.to_string()),
+            machine: this_machine(),
             caveats: caveats(measured.workers),
             workers: measured.workers,
             seed: settings.seed,
@@ -376,8 +363,7 @@ mod tests {
     use super::super::rounds::AtServer;
     use super::super::session::Baseline;
     use super::*;
-    use crate::live::show;
-    use crate::measured::{Lag, MeasuredVerdict};
+    use crate::measured::{Lag, MeasuredResult as _, MeasuredVerdict};
     use headway_report::{
         ClassMeta, ClassResult, Overall, Recorder, Run, RunExtras, RunLevel, RunMeta,
     };
@@ -510,14 +496,15 @@ mod tests {
             (none.rounds.0, none.claims[0].verdict),
             (0, MeasuredVerdict::Undecided)
         );
-        assert!(show::text(&none).contains("0 of 3 rounds count"));
+        assert!(none.report().text().contains("0 of 3 rounds count"));
     }
 
     #[test]
     fn all_forms_tell_the_same() {
         let result = result(|_| {});
-        let (text, markdown) = (show::text(&result), show::markdown(&result));
-        let page = show::page(&result).render();
+        let report = result.report();
+        let (text, markdown) = (report.text(), report.markdown());
+        let page = report.page().render();
         for words in ["deviates", "Shinjuku", "3 of 3 rounds count", "--seed 0"] {
             assert!(
                 text.contains(words) && markdown.contains(words) && page.contains(words),

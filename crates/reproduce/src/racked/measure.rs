@@ -1,7 +1,6 @@
 //! The measurement: every system in turn, live and simulated.
 
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
 
 use headway_load::{Load, LoadReport, Threads};
 use headway_policy::PolicySpec;
@@ -13,22 +12,11 @@ use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
 use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
-use crate::measured::MeasuredExperiment as _;
 use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
+use crate::measured::{MeasuredExperiment as _, MeasuredSettings};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 2_000_000_000;
-
-/// Settings of a measurement.
-#[derive(Clone, Debug)]
-pub struct RackedSettings {
-    /// Path of the command `headway`.
-    pub command: PathBuf,
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals and policies.
-    pub seed: u64,
-}
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +37,7 @@ pub enum RackedError {
 
 pub(super) struct RackedSession<'a> {
     experiment: &'a RackedExperiment,
-    settings: &'a RackedSettings,
+    settings: &'a MeasuredSettings,
     workload: Workload,
     change_ns: u64,
 }
@@ -57,7 +45,7 @@ pub(super) struct RackedSession<'a> {
 impl<'a> RackedSession<'a> {
     pub(super) fn new(
         experiment: &'a RackedExperiment,
-        settings: &'a RackedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, RackedError> {
         let workload = experiment.rack.workload(&experiment.name);
         Ok(Self {

@@ -10,16 +10,7 @@ use headway_workload::Workload;
 use super::experiment::{ReplayedExperiment, ReplayedSystem};
 use super::run::{ReplayedFigures, ReplayedRun};
 use crate::measured::rounds::{PlannedRun, planned_runs};
-use crate::measured::{LoadsExtent, MeasuredExperiment as _};
-
-/// Settings of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplayedSettings {
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals, flows and policies.
-    pub seed: u64,
-}
+use crate::measured::{LoadsExtent, MeasuredExperiment as _, MeasuredSettings};
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +38,7 @@ pub enum ReplayedError {
 
 pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,
-    settings: &'a ReplayedSettings,
+    settings: &'a MeasuredSettings,
     extent: &'a LoadsExtent,
     workload: Workload,
 }
@@ -55,7 +46,7 @@ pub(super) struct ReplayedSession<'a> {
 impl<'a> ReplayedSession<'a> {
     pub(super) fn new(
         experiment: &'a ReplayedExperiment,
-        settings: &'a ReplayedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, ReplayedError> {
         let dedicated = experiment.system.iter().any(|system| system.dedicated);
         let (workers, cores) = (experiment.replay.workers, available_threads());
