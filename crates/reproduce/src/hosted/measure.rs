@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use headway_load::{Load, LoadReport, Threads};
+use headway_load::{Load, LoadReport};
 use headway_policy::spec::Spec;
 use headway_report::Histogram;
 use headway_sim::host::{App, HostExperiment, HostOutcome, RateStep};
@@ -14,8 +14,9 @@ use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
 use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
-use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
-use crate::measured::{MeasuredExperiment as _, MeasuredSettings};
+use crate::measured::client::keep_every_answer;
+use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
 /// Time that the client waits for the last answers.
@@ -136,11 +137,8 @@ impl<'a> HostedSession<'a> {
             },
         );
         load.seed = seed;
-        load.warm_up = 0.0;
+        keep_every_answer(&mut load);
         load.timeout_ns = TIMEOUT_NS;
-        load.threads = Threads::One;
-        load.late_bound_ns = LATE_NS;
-        load.keep_answers = true;
         load.policy = system.policy.clone();
         load.workers = self.experiment.host.cores;
         let (before, done) = (host.counts()?, self.program.done());
@@ -150,10 +148,7 @@ impl<'a> HostedSession<'a> {
             round: planned.round,
             system: system.name.clone(),
             place: place.name.clone(),
-            lag: Lag::of(&report.lag_ns),
-            sent: report.run.meta.requests,
-            lost: report.delivery.lost,
-            shed: report.statuses.shed + report.statuses.draining,
+            client: ClientCounts::of(&report),
             live: self.live(&report, before, after, done),
             simulated: self.simulated(system, place, seed)?,
         })

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measured::Lag;
-use crate::measured::claim::{MeasuredRun, SystemAtPlace};
+use crate::measured::{ClientCounts, MeasuredRun, SystemAtPlace};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -82,14 +81,9 @@ pub struct HostedRun {
     pub system: String,
     /// The place's name.
     pub place: String,
-    /// Sending delays at the client; a run with too many late requests does not count.
-    pub lag: Lag,
-    /// Requests sent.
-    pub sent: u64,
-    /// Requests without an answer.
-    pub lost: u64,
-    /// Requests that the server turned away.
-    pub shed: u64,
+    /// The client's counts.
+    #[serde(flatten)]
+    pub client: ClientCounts,
     /// The measured figures: latencies at the client from the intended time, cores by the daemon's counters.
     pub live: HostedFigures,
     /// The figures of a simulated host with as many cores.
@@ -110,6 +104,6 @@ impl MeasuredRun for HostedRun {
 
     /// Whether the client sent its requests in time.
     fn counts(&self) -> bool {
-        !self.lag.is_late()
+        !self.client.lag.is_late()
     }
 }

@@ -3,9 +3,9 @@
 use headway_report::Table;
 
 use super::experiment::HostedExperiment;
-use super::run::{HostedFigure, HostedRun};
+use super::run::HostedFigure;
 use crate::measured::show::number;
-use crate::measured::{MeasuredReproduction, ReportTable, ReportedKind};
+use crate::measured::{ClientCounts, MeasuredReproduction, ReportTable, ReportedKind};
 use crate::show;
 
 impl ReportedKind for HostedExperiment {
@@ -40,13 +40,7 @@ impl ReportedKind for HostedExperiment {
     }
 
     fn losses(result: &MeasuredReproduction<Self>) -> String {
-        let sum = |count: fn(&HostedRun) -> u64| result.runs.iter().map(count).sum::<u64>();
-        let (sent, lost, shed) = (
-            sum(|run| run.sent),
-            sum(|run| run.lost),
-            sum(|run| run.shed),
-        );
-        format!("of {sent} requests {lost} were lost and {shed} shed")
+        ClientCounts::losses(result.runs.iter().map(|run| &run.client))
     }
 
     fn caveats(result: &MeasuredReproduction<Self>) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! What the figures that are measured on this machine share: files, rounds, claims, verdicts, results and reports.
 
 pub(crate) mod claim;
+pub(crate) mod client;
 pub(crate) mod expectation;
 pub(crate) mod experiment;
 mod extent;
@@ -14,6 +15,7 @@ mod verdict;
 pub use claim::{
     ClaimParts, ClaimedFigure, MeasuredClaim, MeasuredJudged, MeasuredRun, SystemAtPlace,
 };
+pub use client::ClientCounts;
 pub use expectation::Expectation;
 pub use experiment::{BuiltInFile, ExperimentFields, MeasuredExperiment};
 pub use extent::{LoadsExtent, MeasuredExtent, RoundsExtent};

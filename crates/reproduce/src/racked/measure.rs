@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use headway_load::{Load, LoadReport, Threads};
+use headway_load::{Load, LoadReport};
 use headway_policy::PolicySpec;
 use headway_report::Histogram;
 use headway_sim::{Experiment, Length, Offered};
@@ -12,8 +12,9 @@ use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
 use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
-use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
-use crate::measured::{MeasuredExperiment as _, MeasuredSettings};
+use crate::measured::client::keep_every_answer;
+use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 2_000_000_000;
@@ -86,21 +87,15 @@ impl<'a> RackedSession<'a> {
         };
         let mut load = Load::new(rack.addr, self.workload.clone(), self.offered(), length);
         load.seed = seed;
-        load.warm_up = 0.0;
+        keep_every_answer(&mut load);
         load.timeout_ns = TIMEOUT_NS;
-        load.threads = Threads::One;
-        load.late_bound_ns = LATE_NS;
-        load.keep_answers = true;
         load.policy = system.policy.clone();
         load.workers = self.workers();
         let report = load.run(|_| ControlFlow::Continue(()))?;
         Ok(RackedRun {
             round: planned.round,
             system: system.name.clone(),
-            lag: Lag::of(&report.lag_ns),
-            sent: report.run.meta.requests,
-            lost: report.delivery.lost,
-            shed: report.statuses.shed + report.statuses.draining,
+            client: ClientCounts::of(&report),
             live: self.live(&report),
             simulated: self.simulated(system, seed)?,
         })

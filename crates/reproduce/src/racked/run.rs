@@ -3,8 +3,7 @@
 use headway_report::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::measured::Lag;
-use crate::measured::claim::{MeasuredRun, SystemAtPlace};
+use crate::measured::{ClientCounts, MeasuredRun, SystemAtPlace};
 
 /// A part of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -67,14 +66,9 @@ pub struct RackedRun {
     pub round: usize,
     /// The system's name.
     pub system: String,
-    /// Sending delays at the client; a run with too many late requests does not count.
-    pub lag: Lag,
-    /// Requests sent.
-    pub sent: u64,
-    /// Requests without an answer.
-    pub lost: u64,
-    /// Requests that a server or the switch turned away.
-    pub shed: u64,
+    /// The client's counts.
+    #[serde(flatten)]
+    pub client: ClientCounts,
     /// Tails at the client, from the intended time.
     pub live: Vec<RackedTail>,
     /// Tails of the simulation.
@@ -92,7 +86,7 @@ impl MeasuredRun for RackedRun {
 
     /// Whether the client sent its requests in time.
     fn counts(&self) -> bool {
-        !self.lag.is_late()
+        !self.client.lag.is_late()
     }
 }
 

@@ -3,9 +3,9 @@
 use headway_report::Table;
 
 use super::experiment::RackedExperiment;
-use super::run::{RackedRun, RackedTail};
+use super::run::RackedTail;
 use crate::measured::show::number;
-use crate::measured::{MeasuredReproduction, ReportedKind};
+use crate::measured::{ClientCounts, MeasuredReproduction, ReportedKind};
 
 impl ReportedKind for RackedExperiment {
     const FIGURES: &'static str = "Latencies are p99 in ms at the client, by class, phase and part of the phase; simulated ones in brackets.";
@@ -44,12 +44,6 @@ impl ReportedKind for RackedExperiment {
     }
 
     fn losses(result: &MeasuredReproduction<Self>) -> String {
-        let sum = |count: fn(&RackedRun) -> u64| result.runs.iter().map(count).sum::<u64>();
-        let (sent, lost, shed) = (
-            sum(|run| run.sent),
-            sum(|run| run.lost),
-            sum(|run| run.shed),
-        );
-        format!("of {sent} requests {lost} were lost and {shed} shed")
+        ClientCounts::losses(result.runs.iter().map(|run| &run.client))
     }
 }
