@@ -19,6 +19,7 @@
 //! Four more folders have the experiments that are measured on this machine: in `experiments/live/`, a client loads a real server
 //! ([`live`]); in `experiments/replayed/`, a server gets replayed arrivals without a network ([`replayed`]); in `experiments/racked/`, a
 //! switch spreads requests over servers ([`racked`]); in `experiments/hosted/`, a server and a batch program share cores ([`hosted`]).
+//! [`measured`] has what they share.
 //!
 //! A new kind of measurement is one file in [`kinds`]: a struct that is read from the file's
 //! `[[measure]]` table, and [`ExperimentKind::tasks`], which cuts the work into independent tasks.

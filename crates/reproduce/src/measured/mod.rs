@@ -1,4 +1,17 @@
 //! What the figures that are measured on this machine share: files, rounds, claims, verdicts, results and reports.
+//!
+//! A kind of figure that is measured and simulated adds what is its own:
+//!
+//! | part | by |
+//! |---|---|
+//! | the fields of its files, and their checks | `experiment_file!`, [`MeasuredExperiment`] |
+//! | its runs | [`MeasuredRun`] |
+//! | its claims, and the figures that they are about | [`MeasuredClaim`], [`ClaimedFigure`] |
+//! | the details and the medians of its results | [`MeasuredKind`] |
+//! | the tables and notes of its reports | [`ReportedKind`] |
+//!
+//! [`live`](crate::live) figures have no simulation, and claims about rates that may be bounds. They share files and reports, and judge claims by
+//! a rule of their own.
 
 pub(crate) mod claim;
 pub(crate) mod client;
