@@ -201,83 +201,47 @@ fn pairs<R: MeasuredRun>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosted::{HostedClaim, HostedFigure, HostedFigures, HostedRun};
+    use crate::measured::{ClientCounts, Lag};
 
-    #[derive(Clone, Debug, Serialize)]
-    struct ToyRun {
-        system: &'static str,
-        round: usize,
-        p99_ms: f64,
-        counts: bool,
-    }
-
-    impl MeasuredRun for ToyRun {
-        fn round(&self) -> usize {
-            self.round
-        }
-
-        fn at(&self) -> SystemAtPlace<'_> {
-            SystemAtPlace {
-                system: self.system,
-                place: Some("low"),
-            }
-        }
-
-        fn counts(&self) -> bool {
-            self.counts
-        }
-    }
-
-    #[derive(Clone, Debug, Serialize)]
-    struct ToyFigure;
-
-    impl ClaimedFigure for ToyFigure {
-        const COLUMNS: &'static [&'static str] = &[];
-
-        fn cells(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
-
-    /// A claim that mine is less than the other's, or the expectation of mine alone.
-    struct ToyClaim(Expectation);
-
-    impl MeasuredClaim for ToyClaim {
-        type Run = ToyRun;
-        type Figure = ToyFigure;
-
-        fn parts(&self) -> ClaimParts<'_> {
-            let at = |system| SystemAtPlace {
-                system,
-                place: Some("low"),
-            };
-            ClaimParts {
-                says: "so it is",
-                of: at("mine"),
-                over: (self.0 == Expectation::Less).then(|| at("other")),
-                expect: self.0,
-                reason: Some("never\n shown"),
-            }
-        }
-
-        fn figure(&self) -> ToyFigure {
-            ToyFigure
-        }
-
-        fn live(&self, run: &ToyRun) -> Option<f64> {
-            run.p99_ms.is_finite().then_some(run.p99_ms)
-        }
-
-        fn simulated(&self, _: &ToyRun) -> Option<f64> {
-            None
-        }
-    }
-
-    fn run(system: &'static str, round: usize, p99_ms: f64) -> ToyRun {
-        ToyRun {
-            system,
+    fn run(system: &str, round: usize, p999_us: f64) -> HostedRun {
+        let figures = HostedFigures {
+            p999_us,
+            worst_p999_us: f64::NAN,
+            batch_cores: 1.0,
+            efficiency: 0.5,
+            reallocations_per_s: 1.0,
+        };
+        HostedRun {
             round,
-            p99_ms,
-            counts: true,
+            system: system.into(),
+            place: "low".into(),
+            client: ClientCounts {
+                lag: Lag {
+                    p50_us: 1.0,
+                    p99_us: 1.0,
+                    max_us: 1.0,
+                    late_fraction: 0.0,
+                },
+                sent: 1,
+                lost: 0,
+                shed: 0,
+            },
+            live: figures,
+            simulated: figures,
+        }
+    }
+
+    fn claim(over: Option<&str>, expect: Expectation) -> HostedClaim {
+        HostedClaim {
+            says: "so it is".into(),
+            of: "slow".into(),
+            over: over.map(str::to_owned),
+            figure: HostedFigure::P999Us,
+            at: "low".into(),
+            over_at: None,
+            expect,
+            reason: Some("by its\n nature".into()),
         }
     }
 
@@ -285,56 +249,44 @@ mod tests {
     fn a_ratio_is_of_the_rounds_in_which_both_count() {
         let mut runs = Vec::new();
         for round in 0..5 {
-            runs.push(run("mine", round, if round == 4 { f64::NAN } else { 2.0 }));
-            runs.push(run("other", round, 4.0 + round as f64 / 10.0));
+            let is_late = round == 3;
+            let is_missing = round == 4;
+            runs.push(run("fast", round, if is_missing { f64::NAN } else { 2.0 }));
+            // The only better round does not count.
+            let mut slow = run("slow", round, 4.0 + round as f64 / 10.0);
+            if is_late {
+                slow = run("slow", round, 0.1);
+                slow.client.lag.late_fraction = 1.0;
+            }
+            runs.push(slow);
         }
-        // The other system's only better round does not count.
-        let better = runs
-            .iter_mut()
-            .find(|run| (run.system, run.round) == ("other", 3));
-        let better = better.unwrap();
-        (better.p99_ms, better.counts) = (0.1, false);
-        let judged = judge(&ToyClaim(Expectation::Less), &runs);
+        let mut claim = claim(Some("fast"), Expectation::More);
+        let judged = judge(&claim, &runs);
+        let decided = (3, MeasuredVerdict::Reproduced);
+        assert_eq!((judged.rounds, judged.verdict), decided);
+        assert_eq!(
+            (judged.reason, judged.of.as_str()),
+            (None, "slow, low ÷ fast, low")
+        );
+        claim.figure = HostedFigure::WorstP999Us;
+        let judged = judge(&claim, &runs);
         assert_eq!(
             (judged.rounds, judged.verdict),
-            (3, MeasuredVerdict::Reproduced)
+            (0, MeasuredVerdict::Undecided)
         );
-        assert!((0.4..0.55).contains(&judged.live.unwrap().estimate));
-        assert_eq!(judged.of, "mine, low ÷ other, low");
-        assert_eq!(judged.reason, None);
-        assert!(judged.simulated.is_none());
+        assert_eq!(judged.reason.as_deref(), Some("by its nature"));
     }
 
     #[test]
     fn a_single_figure_is_of_the_rounds_that_count() {
-        let mut runs: Vec<ToyRun> = (0..3)
-            .map(|round| run("mine", round, 2.0 + round as f64))
+        let mut runs: Vec<HostedRun> = [9.0, 2.0, 3.0, 4.0]
+            .iter()
+            .enumerate()
+            .map(|(round, &p999_us)| run("slow", round, p999_us))
             .collect();
-        runs[0].counts = false;
-        let judged = judge(&ToyClaim(Expectation::AtMost(2.0)), &runs);
-        assert_eq!(
-            (judged.rounds, judged.verdict),
-            (2, MeasuredVerdict::Undecided)
-        );
-        assert_eq!(judged.reason.as_deref(), Some("never shown"));
-        assert_eq!(judged.live.unwrap().estimate, 3.5);
-    }
-
-    #[test]
-    fn a_claim_names_what_there_is() {
-        let parts = ToyClaim(Expectation::Less);
-        let problem = parts.parts().check(|name| name == "mine").unwrap_err();
-        assert!(
-            problem.contains("\"other\", which is no system"),
-            "{problem}"
-        );
-        let single = ToyClaim(Expectation::More);
-        assert!(
-            single
-                .parts()
-                .check(|_| true)
-                .unwrap_err()
-                .contains("so it is")
-        );
+        runs[0].client.lag.late_fraction = 1.0;
+        let judged = judge(&claim(None, Expectation::AtMost(1.0)), &runs);
+        assert_eq!((judged.rounds, judged.of.as_str()), (3, "slow, low"));
+        assert!((judged.live.unwrap().estimate - 3.0).abs() < 1e-9);
     }
 }

@@ -78,3 +78,56 @@ impl MeasuredClaim for ReplayedClaim {
         (run.load == self.load).then(|| self.figure.simulated(run))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::MeasuredVerdict;
+    use crate::measured::claim::judge;
+    use crate::replayed::ReplayedFigures;
+    use headway_report::{ClassMeta, Overall, Recorder};
+
+    fn run(round: usize, load: f64, renewals: u64) -> ReplayedRun {
+        let recorder = Recorder::new(&[ClassMeta::new("short", 1_000.0)]);
+        let overall = Overall::of(&recorder.overall());
+        let figures = ReplayedFigures {
+            overall,
+            preemptions_each: 0.5,
+        };
+        ReplayedRun {
+            round,
+            load,
+            system: "mine".into(),
+            counts: round > 0,
+            untouched_fraction: 0.9,
+            lost_fraction: 0.01,
+            preemptions: 5,
+            renewals,
+            live: figures.clone(),
+            simulated: figures,
+            all: overall,
+        }
+    }
+
+    #[test]
+    fn a_claim_is_about_the_runs_at_its_load() {
+        let claim = ReplayedClaim {
+            says: "so it is".into(),
+            of: "mine".into(),
+            over: None,
+            figure: RunFigure::Avoided,
+            load: 0.7,
+            expect: Expectation::AtLeast(0.9),
+            reason: None,
+        };
+        let runs: Vec<ReplayedRun> = (0..3)
+            .flat_map(|round| [run(round, 0.5, 5), run(round, 0.7, 95)])
+            .collect();
+        let judged = judge(&claim, &runs);
+        let decided = (2, MeasuredVerdict::Reproduced);
+        assert_eq!((judged.rounds, judged.verdict), decided);
+        assert!((judged.live.unwrap().estimate - 0.95).abs() < 1e-9);
+        // The simulator has no count of avoided interruptions.
+        assert!(judged.simulated.is_none());
+    }
+}
