@@ -70,10 +70,7 @@ impl Args {
         }
         let experiments = match chosen(&self.names)? {
             ChosenExperiments::Simulated(experiments) => experiments,
-            ChosenExperiments::Live(experiment) => return self.measure_live(&experiment),
-            ChosenExperiments::Replayed(experiment) => return self.measure_replayed(&experiment),
-            ChosenExperiments::Racked(experiment) => return self.measure_racked(&experiment),
-            ChosenExperiments::Hosted(experiment) => return self.measure_hosted(&experiment),
+            ChosenExperiments::Measured(measure) => return measure(&self),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
             let live = measured_names().join(", ");
@@ -246,18 +243,18 @@ fn with_bar<T>(measure: impl FnOnce(&mut dyn FnMut(usize, usize, &str)) -> T) ->
 /// The experiments that the user named.
 enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
-    Live(Box<LiveExperiment>),
-    Replayed(Box<ReplayedExperiment>),
-    Racked(Box<RackedExperiment>),
-    Hosted(Box<HostedExperiment>),
+    Measured(MeasureOne),
 }
+
+/// Measures an experiment and writes its result.
+type MeasureOne = Box<dyn FnOnce(&Args) -> Result<ExitCode>>;
 
 /// The experiments asked for, each once, in the order of the list. A live experiment runs alone, since simulations would take its
 /// cores.
 fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     for name in names {
         match (measured_one(name)?, names) {
-            (Some(measured), [_]) => return Ok(measured),
+            (Some(measure), [_]) => return Ok(ChosenExperiments::Measured(measure)),
             (Some(_), _) => {
                 let why = format!("'{name}' is measured live, so nothing else can run beside it");
                 return Err(usage("reproduce", why));
@@ -268,32 +265,41 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     Ok(ChosenExperiments::Simulated(simulated(names)?))
 }
 
-/// The live experiment of that name or file, if there is one.
-fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
-    let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
-    let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));
-    let racked = |experiment| ChosenExperiments::Racked(Box::new(experiment));
-    let hosted = |experiment| ChosenExperiments::Hosted(Box::new(experiment));
-    if !is_file(name) {
-        let named = LiveExperiment::named(name).map(live);
-        let named = named.or_else(|| ReplayedExperiment::named(name).map(replayed));
-        let named = named.or_else(|| RackedExperiment::named(name).map(racked));
-        return Ok(named.or_else(|| HostedExperiment::named(name).map(hosted)));
-    }
-    let text =
-        read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
-    let read = if LiveExperiment::is_one(&text) {
-        LiveExperiment::read(&stem(name), &text).map(live)
-    } else if ReplayedExperiment::is_one(&text) {
-        ReplayedExperiment::read(&stem(name), &text).map(replayed)
-    } else if RackedExperiment::is_one(&text) {
-        RackedExperiment::read(&stem(name), &text).map(racked)
-    } else if HostedExperiment::is_one(&text) {
-        HostedExperiment::read(&stem(name), &text).map(hosted)
+/// The measurement of that name or file, if there is one.
+fn measured_one(name: &str) -> Result<Option<MeasureOne>> {
+    let text = if is_file(name) {
+        let text = read_text(Path::new(name), SETTINGS_BYTES_MAX);
+        Some(text.map_err(|error| usage(name, error))?)
     } else {
-        return Ok(None);
+        None
     };
-    Ok(Some(read.map_err(|error| usage(name, error))?))
+    let text = text.as_deref();
+    let kinds = [
+        one_of_kind(name, text, Args::measure_live)?,
+        one_of_kind(name, text, Args::measure_replayed)?,
+        one_of_kind(name, text, Args::measure_racked)?,
+        one_of_kind(name, text, Args::measure_hosted)?,
+    ];
+    Ok(kinds.into_iter().flatten().next())
+}
+
+/// The measurement of the built-in experiment of that name, or of a file's text, if it is of this kind.
+fn one_of_kind<E: MeasuredExperiment + 'static>(
+    name: &str,
+    text: Option<&str>,
+    measure: fn(&Args, &E) -> Result<ExitCode>,
+) -> Result<Option<MeasureOne>> {
+    let experiment = match text {
+        None => E::named(name),
+        Some(text) if E::is_one(text) => {
+            Some(E::read(&stem(name), text).map_err(|error| usage(name, error))?)
+        }
+        Some(_) => None,
+    };
+    Ok(experiment.map(|experiment| {
+        let measure: MeasureOne = Box::new(move |args| measure(args, &experiment));
+        measure
+    }))
 }
 
 /// The names of all experiments that are measured on this machine.
