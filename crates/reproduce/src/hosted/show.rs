@@ -62,7 +62,7 @@ impl ReportedKind for HostedExperiment {
         papers
             .map(|papers| ReportTable {
                 caption: "The simulation of the paper's host",
-                text_heading: Some(format!("{} (the paper's host)", papers.name)),
+                text_heading: Some(format!("{} (the paper's host)", papers.about.name)),
                 markdown_heading: Some(format!("`{}`, the paper's host:", papers.command)),
                 table: show::claims(papers),
             })

@@ -11,15 +11,15 @@ use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
 use crate::measured::result::this_machine;
 use crate::measured::rounds::median;
-use crate::measured::{ExperimentFields as _, LoadsExtent, MeasuredExperiment as _, PaperFigure};
-use crate::{Datum, Figures};
+use crate::measured::{ExperimentFields as _, LoadsExtent, MeasuredExperiment as _};
+use crate::{Datum, Figures, PaperFigure};
 
 /// A figure measured on this machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveReproduction {
     /// The paper's figure.
     #[serde(flatten)]
-    pub paper: PaperFigure,
+    pub about: PaperFigure,
     /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
@@ -118,7 +118,7 @@ impl LiveReproduction {
         let rounds = (counted.rounds().count(), extent.rounds);
         let left_out = counted.left_out;
         Self {
-            paper: experiment.paper_figure(),
+            about: experiment.paper_figure(),
             shortened: settings.fast,
             machine: this_machine(),
             caveats: caveats(measured.workers),

@@ -256,7 +256,7 @@ impl MeasuredResult for LiveReproduction {
         });
         let claims = self.claims.iter();
         FigureReport {
-            paper: self.paper.clone(),
+            about: self.about.clone(),
             command: self.command.clone(),
             claims: claim_table(self),
             rule: RULE.into(),
@@ -265,7 +265,7 @@ impl MeasuredResult for LiveReproduction {
                 .collect(),
             tables: vec![ReportTable::new("Carried", carried(self))],
             charts: families
-                .map(|family| chart(&self.paper.figure, family))
+                .map(|family| chart(&self.about.figure, family))
                 .collect(),
             details: vec![
                 ReportTable::new("All points", points(self)),

@@ -3,8 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::extent::MeasuredExtent;
-use super::paper_figure::PaperFigure;
-use crate::ReproduceError;
+use crate::{PaperFigure, ReproduceError};
 
 /// A file that is built into the program.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +66,8 @@ macro_rules! experiment_file {
                 self.name = name.into();
             }
 
-            fn paper_figure(&self) -> $crate::measured::PaperFigure {
-                $crate::measured::PaperFigure {
+            fn paper_figure(&self) -> $crate::PaperFigure {
+                $crate::PaperFigure {
                     name: self.name.clone(),
                     title: self.title.clone(),
                     paper: self.paper.clone(),

@@ -7,7 +7,7 @@ use headway_report::html::{Chart, Page};
 use serde::Serialize;
 
 use super::experiment::MeasuredExperiment;
-use super::paper_figure::PaperFigure;
+use crate::PaperFigure;
 use crate::show::{list, rows};
 
 /// The result of a figure that is measured on this machine.
@@ -19,7 +19,7 @@ pub trait MeasuredResult: Serialize {
 /// The report of a measured figure.
 #[derive(Clone, Debug)]
 pub struct FigureReport {
-    pub(crate) paper: PaperFigure,
+    pub(crate) about: PaperFigure,
     /// The command that repeats the measurement.
     pub(crate) command: String,
     /// The claims, judged.
@@ -67,10 +67,10 @@ impl FigureReport {
     /// The report as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let paper = &self.paper;
+        let about = &self.about;
         let mut text = format!(
             "{} · {} {}\n{}\n\n{}\n{}\n",
-            paper.name, paper.paper, paper.figure, paper.title, self.claims, self.rule
+            about.name, about.paper, about.figure, about.title, self.claims, self.rule
         );
         for note in &self.first_notes {
             let _ = writeln!(text, "{note}");
@@ -99,7 +99,7 @@ impl FigureReport {
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "## {}\n\n`{}`\n\n{}\n{}\n",
-            self.paper.heading(),
+            self.about.heading(),
             self.command,
             rows(&self.claims),
             self.rule
@@ -126,7 +126,7 @@ impl FigureReport {
     /// The report as an HTML page.
     #[must_use]
     pub fn page(&self) -> Page {
-        let mut page = Page::new(self.paper.heading())
+        let mut page = Page::new(self.about.heading())
             .table("Claims", &self.claims)
             .paragraph(&self.rule);
         for table in &self.tables {
@@ -154,7 +154,7 @@ impl FigureReport {
     }
 
     fn testbed_note(&self) -> String {
-        format!("The paper's: {}", self.paper.testbed)
+        format!("The paper's: {}", self.about.testbed)
     }
 }
 
@@ -171,8 +171,8 @@ pub fn listing<E: MeasuredExperiment>() -> Table {
         .iter()
         .map(|experiment| (experiment.paper_figure(), experiment.claims().len()))
         .collect();
-    list(listed.iter().map(|(paper, claims)| {
-        let names = [&paper.name, &paper.paper, &paper.figure];
-        (names, &paper.title, *claims)
+    list(listed.iter().map(|(about, claims)| {
+        let names = [&about.name, &about.paper, &about.figure];
+        (names, &about.title, *claims)
     }))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::claim::{MeasuredClaim, MeasuredJudged, judge};
 use super::experiment::{ExperimentFields, MeasuredExperiment};
 use super::extent::MeasuredExtent as _;
-use super::paper_figure::PaperFigure;
+use crate::PaperFigure;
 
 /// Settings of a measurement.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub type FigureOf<K> = <<K as ExperimentFields>::Claim as MeasuredClaim>::Figure
 pub struct MeasuredReproduction<K: MeasuredKind> {
     /// The paper's figure.
     #[serde(flatten)]
-    pub paper: PaperFigure,
+    pub about: PaperFigure,
     /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
@@ -78,7 +78,7 @@ impl<K: MeasuredKind> MeasuredReproduction<K> {
         details: K::Details,
         runs: Vec<RunOf<K>>,
     ) -> Self {
-        let paper = experiment.paper_figure();
+        let about = experiment.paper_figure();
         let extent = experiment.extent(settings.fast);
         let claims = experiment.claims().iter();
         let fast = if settings.fast { " --fast" } else { "" };
@@ -94,9 +94,9 @@ impl<K: MeasuredKind> MeasuredReproduction<K> {
             runs,
             command: format!(
                 "headway reproduce {} --seed {}{fast}",
-                paper.name, settings.seed
+                about.name, settings.seed
             ),
-            paper,
+            about,
         }
     }
 }

@@ -51,7 +51,7 @@ impl<K: ReportedKind> MeasuredResult for MeasuredReproduction<K> {
         ];
         tables.extend(K::more_tables(self));
         FigureReport {
-            paper: self.paper.clone(),
+            about: self.about.clone(),
             command: self.command.clone(),
             claims: claims(self),
             rule: format!("{RULE} {}", K::FIGURES),

@@ -13,7 +13,7 @@ pub struct PaperFigure {
     pub paper: String,
     /// Number of the figure or table in the paper.
     pub figure: String,
-    /// The differences between the paper's testbed and this machine, on one line.
+    /// The differences between the paper's testbed and ours, on one line.
     pub testbed: String,
 }
 
