@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::carried::{Carried, Ratio};
+use super::carried::{CarriedRate, Ratio};
 use super::tail::Tail;
 use crate::measured::MeasuredVerdict;
 use crate::text::on_one_line;
@@ -59,7 +59,7 @@ pub struct LiveJudged {
 
 impl LiveClaim {
     /// Judges the claim by the rates that both systems carried in each round.
-    pub(crate) fn judge(&self, pairs: &[(Carried, Carried)]) -> LiveJudged {
+    pub(crate) fn judge(&self, pairs: &[(CarriedRate, CarriedRate)]) -> LiveJudged {
         let ours = Ratio::of(pairs);
         let verdict = verdict(&ours, self.paper);
         let reason = self.reason.as_deref().map(on_one_line);
@@ -88,7 +88,7 @@ fn verdict(ours: &Ratio, paper: Option<f64>) -> MeasuredVerdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::carried::Carried::At;
+    use super::super::carried::CarriedRate::At;
     use super::*;
 
     /// Judges a claim by one ratio for each round.

@@ -16,12 +16,12 @@ mod session;
 mod show;
 mod tail;
 
-pub use carried::{Carried, Ratio};
+pub use carried::{CarriedRate, Ratio};
 pub use claim::{LiveClaim, LiveJudged};
 pub use closed_loop::ClosedLoopError;
 pub use experiment::{Compiled, LiveExperiment, LiveSystem, Programs};
 pub use requests::{RequestClass, UniformKey};
-pub use result::{CarriedBy, LiveReproduction, SystemResult};
+pub use result::{CarriedRates, LiveReproduction, SystemResult};
 pub use rounds::{AtServer, LeftOut, LiveRun};
 pub use server::ServerError;
 pub use session::{AtRest, LiveError, LiveSettings};

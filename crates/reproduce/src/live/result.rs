@@ -3,7 +3,7 @@
 use headway_report::Summary;
 use serde::Serialize;
 
-use super::carried::Carried;
+use super::carried::CarriedRate;
 use super::claim::LiveJudged;
 use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
@@ -67,20 +67,20 @@ pub struct SystemResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// The rates up to which the system kept the slowdown.
-    pub carried: Vec<CarriedBy>,
+    pub carried: Vec<CarriedRates>,
 }
 
 /// The rates that a system carried by one percentile.
 #[derive(Clone, Debug, Serialize)]
-pub struct CarriedBy {
+pub struct CarriedRates {
     /// The percentile of the slowdown.
     pub tail: Tail,
     /// The rate in each round that counts.
-    pub rounds: Vec<Carried>,
+    pub rounds: Vec<CarriedRate>,
 }
 
 impl SystemResult {
-    fn carried_by(&self, tail: Tail) -> &[Carried] {
+    fn carried_by(&self, tail: Tail) -> &[CarriedRate] {
         let mut all = self.carried.iter().filter(|carried| carried.tail == tail);
         all.next().map_or(&[], |carried| &carried.rounds)
     }
@@ -243,7 +243,7 @@ impl<'a> CountedRuns<'a> {
                 None => experiment
                     .tails
                     .iter()
-                    .map(|&tail: &Tail| CarriedBy {
+                    .map(|&tail: &Tail| CarriedRates {
                         tail,
                         rounds: rounds(tail),
                     })
@@ -474,7 +474,7 @@ mod tests {
             one.systems[1].carried[0]
                 .rounds
                 .iter()
-                .all(|carried| matches!(carried, Carried::At(_)))
+                .all(|carried| matches!(carried, CarriedRate::At(_)))
         );
         // Two late loads: the first round does not count.
         let two = result(|runs| [0, 3].into_iter().for_each(|at| late(runs, at)));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use headway_report::{ClassResult, Overall, Run};
 use serde::Serialize;
 
-use super::carried::{Carried, RoundStep};
+use super::carried::{CarriedRate, RoundStep};
 use super::tail::Tail;
 use crate::measured::Lag;
 
@@ -104,10 +104,10 @@ impl LeftOut {
 }
 
 /// The rate that a system carried in a round, from its runs that count.
-pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<Carried> {
+pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<CarriedRate> {
     let mut steps: Vec<RoundStep> = runs.iter().map(|run| run.step(tail)).collect();
     steps.sort_by(|a, b| a.rps.total_cmp(&b.rps));
-    Carried::of(&steps, slowdown)
+    CarriedRate::of(&steps, slowdown)
 }
 
 #[cfg(test)]

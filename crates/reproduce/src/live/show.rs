@@ -3,7 +3,7 @@
 use headway_report::{Table, format};
 
 use super::Ratio;
-use super::carried::Carried;
+use super::carried::CarriedRate;
 use super::result::{LiveReproduction, SystemResult};
 use crate::figures::distinct;
 use crate::measured::report::{FigureReport, MeasuredResult, ReportTable, reason_note};
@@ -83,12 +83,12 @@ fn carried(result: &LiveReproduction) -> Table {
 fn rates(system: &SystemResult, tail: super::Tail) -> String {
     let by = system.carried.iter().find(|by| by.tail == tail);
     let rounds = by.map_or(&[][..], |by| &by.rounds);
-    let bounded = |one: &Carried| match one {
-        Carried::Below(rps) => format!("< {}", format::metric(*rps)),
-        Carried::At(rps) => format::metric(*rps),
-        Carried::AtLeast(rps) => format!("≥ {}", format::metric(*rps)),
+    let bounded = |one: &CarriedRate| match one {
+        CarriedRate::Below(rps) => format!("< {}", format::metric(*rps)),
+        CarriedRate::At(rps) => format::metric(*rps),
+        CarriedRate::AtLeast(rps) => format!("≥ {}", format::metric(*rps)),
     };
-    let mut sorted: Vec<&Carried> = rounds.iter().collect();
+    let mut sorted: Vec<&CarriedRate> = rounds.iter().collect();
     sorted.sort_by(|a, b| a.rps().total_cmp(&b.rps()));
     match sorted[..] {
         [] => "–".into(),
@@ -213,7 +213,7 @@ fn beyond_reach(result: &LiveReproduction) -> Vec<String> {
         carried().filter(|by| by.tail == *tail).all(|by| {
             by.rounds
                 .iter()
-                .all(|one: &Carried| matches!(one, Carried::Below(_)))
+                .all(|one: &CarriedRate| matches!(one, CarriedRate::Below(_)))
         })
     });
     out.map(|tail| {
