@@ -360,7 +360,7 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(name, &[NAMES, &measured_names()].concat()) {
+    let remedy = match nearest(name, &[NAMES, &measured_names()[..]].concat()) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };
