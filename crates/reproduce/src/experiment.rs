@@ -1,8 +1,9 @@
 //! The file of an experiment.
 
+use crate::text::on_one_line;
 use crate::{
-    Claim, ComparedSystem, ExperimentKind, ExperimentServer, Measurement, NAMES, ReproduceError,
-    RunLength, Setting, catalogue,
+    Claim, ComparedSystem, ExperimentKind, ExperimentServer, Measurement, NAMES, PaperFigure,
+    ReproduceError, RunLength, Setting, catalogue,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,6 +70,18 @@ impl ExperimentFile {
                 .map_err(|problem| ReproduceError::file(name, problem))?;
         }
         Ok(experiment)
+    }
+
+    /// The paper's figure.
+    #[must_use]
+    pub fn paper_figure(&self) -> PaperFigure {
+        PaperFigure {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            paper: self.paper.clone(),
+            figure: self.figure.clone(),
+            testbed: on_one_line(&self.testbed),
+        }
     }
 
     /// The setting of one measurement, with runs of this length.

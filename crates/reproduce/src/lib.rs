@@ -19,6 +19,7 @@
 //! Four more folders have the experiments that are measured on this machine: in `experiments/live/`, a client loads a real server
 //! ([`live`]); in `experiments/replayed/`, a server gets replayed arrivals without a network ([`replayed`]); in `experiments/racked/`, a
 //! switch spreads requests over servers ([`racked`]); in `experiments/hosted/`, a server and a batch program share cores ([`hosted`]).
+//! [`measured`] has what they share.
 //!
 //! A new kind of measurement is one file in [`kinds`]: a struct that is read from the file's
 //! `[[measure]]` table, and [`ExperimentKind::tasks`], which cuts the work into independent tasks.
@@ -27,7 +28,6 @@ mod catalogue;
 mod claim;
 mod compared;
 mod error;
-mod expectation;
 mod experiment;
 mod figures;
 pub mod hosted;
@@ -35,25 +35,27 @@ mod judge;
 pub mod kinds;
 mod length;
 pub mod live;
+pub mod measured;
 mod observable;
+mod paper_figure;
+mod process;
 pub mod racked;
 pub mod replayed;
 mod result;
 mod run;
 pub mod show;
 mod text;
-mod told;
 
 pub use catalogue::NAMES;
 pub use claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
 pub use compared::{ComparedSystem, ExperimentServer};
 pub use error::ReproduceError;
-pub use expectation::Expectation;
 pub use experiment::ExperimentFile;
 pub use figures::{Datum, Figures};
 pub use kinds::{ExperimentKind, Measurement, Setting, Task};
 pub use length::RunLength;
 pub use observable::Observable;
+pub use paper_figure::PaperFigure;
+pub use process::ProcessError;
 pub use result::Reproduction;
 pub use run::run;
-pub use told::ProcessError;

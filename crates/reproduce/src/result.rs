@@ -1,22 +1,16 @@
 //! The result of an experiment.
 
-use crate::text::on_one_line;
-use crate::{ClaimVerdict, ExperimentFile, Figures, Judged, ReproduceError, RunLength};
+use crate::{
+    ClaimVerdict, ExperimentFile, Figures, Judged, PaperFigure, ReproduceError, RunLength,
+};
 use serde::Serialize;
 
 /// A reproduced figure or table: the measured figures beside the paper's.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
-    /// The experiment's name.
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The parts of the paper's figure that the model lacks.
-    pub testbed: String,
+    /// The paper's figure.
+    #[serde(flatten)]
+    pub about: PaperFigure,
     /// Whether the runs were shortened: tails of shortened runs are rough.
     pub shortened: bool,
     /// The claims, judged.
@@ -48,11 +42,7 @@ impl Reproduction {
             RunLength::AtMost(_) => "",
         };
         Ok(Self {
-            name: experiment.name.clone(),
-            title: experiment.title.clone(),
-            paper: experiment.paper.clone(),
-            figure: experiment.figure.clone(),
-            testbed: on_one_line(&experiment.testbed),
+            about: experiment.paper_figure(),
             shortened: extent != RunLength::Full,
             claims,
             figures,

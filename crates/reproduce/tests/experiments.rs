@@ -20,7 +20,10 @@ fn every_claim_is_about_something_measured() {
         |_, _| {},
     );
     let results = results.unwrap_or_else(|error| panic!("{error}"));
-    let names: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
+    let names: Vec<&str> = results
+        .iter()
+        .map(|result| result.about.name.as_str())
+        .collect();
     assert_eq!(names, NAMES);
     assert!(results.iter().all(|result| result.shortened));
 }

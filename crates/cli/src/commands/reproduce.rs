@@ -6,10 +6,11 @@ use crate::output;
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_reproduce::hosted::{self, HOSTED_NAMES, HostedExperiment, HostedReproduction};
-use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
-use headway_reproduce::racked::{self, RACKED_NAMES, RackedExperiment, RackedReproduction};
-use headway_reproduce::replayed::{self, REPLAYED_NAMES, ReplayedExperiment, ReplayedReproduction};
+use headway_reproduce::hosted::{self, HostedExperiment};
+use headway_reproduce::live::{self, LiveExperiment};
+use headway_reproduce::measured::{MeasuredExperiment, MeasuredResult, MeasuredSettings, listing};
+use headway_reproduce::racked::{self, RackedExperiment};
+use headway_reproduce::replayed::{self, ReplayedExperiment};
 use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
@@ -69,15 +70,10 @@ impl Args {
         }
         let experiments = match chosen(&self.names)? {
             ChosenExperiments::Simulated(experiments) => experiments,
-            ChosenExperiments::Live(experiment) => return self.measure(&experiment),
-            ChosenExperiments::Replayed(experiment) => return self.replay(&experiment),
-            ChosenExperiments::Racked(experiment) => return self.measure_rack(&experiment),
-            ChosenExperiments::Hosted(experiment) => return self.measure_host(&experiment),
+            ChosenExperiments::Measured(measure) => return measure(&self),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let live = [LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES, HOSTED_NAMES]
-                .concat()
-                .join(", ");
+            let live = measured_names().join(", ");
             let remedy = format!("what is measured live is {live}");
             let flags = "--server, --workers, --seed";
             return Err(usage(
@@ -113,16 +109,16 @@ impl Args {
             ReproduceFormat::Json => output::json(&NAMES, writer)?,
             ReproduceFormat::Table | ReproduceFormat::Markdown => {
                 writeln!(writer, "{}", show::listing(&experiments))?;
-                let live = live::show::listing(&LiveExperiment::all());
+                let live = listing::<LiveExperiment>();
                 writeln!(
                     writer,
                     "\nMeasured on this machine, no part of all:\n{live}"
                 )?;
-                let replayed = replayed::show::listing(&ReplayedExperiment::all());
+                let replayed = listing::<ReplayedExperiment>();
                 writeln!(writer, "\nThe same without a network:\n{replayed}")?;
-                let racked = racked::show::listing(&RackedExperiment::all());
+                let racked = listing::<RackedExperiment>();
                 writeln!(writer, "\nThe same, servers behind a switch:\n{racked}")?;
-                let hosted = hosted::show::listing(&HostedExperiment::all());
+                let hosted = listing::<HostedExperiment>();
                 writeln!(
                     writer,
                     "\nThe same, applications that share cores:\n{hosted}"
@@ -133,100 +129,56 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn measure(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
+    fn measure_live(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
         let settings = live::LiveSettings {
             server: self.server.clone(),
             fast: self.fast,
             workers: self.workers,
-            seed: self.seed.unwrap_or(1),
+            seed: self.seed(),
         };
-        let bar = progress::bar(0, "measuring");
-        let measured = live::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+        let measured = with_bar(|progress| live::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             live::LiveError::NoServer { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &live::show::page(&result))?;
-        }
-        self.write_live(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
     }
 
-    fn replay(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = replayed::ReplayedSettings {
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = replayed::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+    fn measure_replayed(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| replayed::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             replayed::ReplayedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &replayed::show::page(&result))?;
-        }
-        self.write_replayed(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
     }
 
-    fn measure_rack(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = racked::RackedSettings {
-            command: std::env::current_exe()?,
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = racked::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured?;
-        if let Some(path) = &self.html {
-            output::page(path, &racked::show::page(&result))?;
-        }
-        self.write_racked(&result)?;
-        Ok(ExitCode::SUCCESS)
+    fn measure_racked(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| racked::measure(experiment, &settings, progress));
+        self.write_measured(&measured?)
     }
 
-    fn measure_host(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
-        self.refuse_server()?;
-        let settings = hosted::HostedSettings {
-            command: std::env::current_exe()?,
-            fast: self.fast,
-            seed: self.seed.unwrap_or(1),
-        };
-        let bar = progress::bar(0, "measuring");
-        let measured = hosted::measure(experiment, &settings, |done, of, what| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
-        bar.finish_and_clear();
-        let result = measured.map_err(|error| match error {
+    fn measure_hosted(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
+        let settings = self.settings()?;
+        let measured = with_bar(|progress| hosted::measure(experiment, &settings, progress));
+        self.write_measured(&measured.map_err(|error| match error {
             hosted::HostedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
-        })?;
-        if let Some(path) = &self.html {
-            output::page(path, &hosted::show::page(&result))?;
-        }
-        self.write_hosted(&result)?;
-        Ok(ExitCode::SUCCESS)
+        })?)
+    }
+
+    /// The settings of a measurement whose file gives servers and workers.
+    fn settings(&self) -> Result<MeasuredSettings> {
+        self.refuse_server()?;
+        Ok(MeasuredSettings {
+            command: std::env::current_exe()?,
+            fast: self.fast,
+            seed: self.seed(),
+        })
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
     }
 
     /// Refuses `--server` and `--workers` where the experiment's file gives them.
@@ -238,52 +190,22 @@ impl Args {
         Ok(())
     }
 
-    fn write_racked(&self, result: &RackedReproduction) -> Result<()> {
+    fn write_measured(&self, result: &impl MeasuredResult) -> Result<ExitCode> {
+        let report = result.report();
+        if let Some(path) = &self.html {
+            output::page(path, &report.page())?;
+        }
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
             ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
+                output::json(&serde_json::json!({ "results": [result] }), writer)?;
+                return Ok(ExitCode::SUCCESS);
             }
-            ReproduceFormat::Markdown => write!(writer, "{}", racked::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", racked::show::text(result))?,
+            ReproduceFormat::Markdown => write!(writer, "{}", report.markdown())?,
+            ReproduceFormat::Table => writeln!(writer, "{}", report.text())?,
         }
-        Ok(writer.flush()?)
-    }
-
-    fn write_hosted(&self, result: &HostedReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", hosted::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", hosted::show::text(result))?,
-        }
-        Ok(writer.flush()?)
-    }
-
-    fn write_replayed(&self, result: &ReplayedReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", replayed::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", replayed::show::text(result))?,
-        }
-        Ok(writer.flush()?)
-    }
-
-    fn write_live(&self, result: &LiveReproduction) -> Result<()> {
-        let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": [result] }), writer);
-            }
-            ReproduceFormat::Markdown => write!(writer, "{}", live::show::markdown(result))?,
-            ReproduceFormat::Table => writeln!(writer, "{}", live::show::text(result))?,
-        }
-        Ok(writer.flush()?)
+        writer.flush()?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn write(&self, results: &[Reproduction]) -> Result<()> {
@@ -306,21 +228,33 @@ impl Args {
     }
 }
 
+/// Runs a measurement with a progress bar.
+fn with_bar<T>(measure: impl FnOnce(&mut dyn FnMut(usize, usize, &str)) -> T) -> T {
+    let bar = progress::bar(0, "measuring");
+    let measured = measure(&mut |done, of, what| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    });
+    bar.finish_and_clear();
+    measured
+}
+
 /// The experiments that the user named.
 enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
-    Live(Box<LiveExperiment>),
-    Replayed(Box<ReplayedExperiment>),
-    Racked(Box<RackedExperiment>),
-    Hosted(Box<HostedExperiment>),
+    Measured(MeasureOne),
 }
+
+/// Measures an experiment and writes its result.
+type MeasureOne = Box<dyn FnOnce(&Args) -> Result<ExitCode>>;
 
 /// The experiments asked for, each once, in the order of the list. A live experiment runs alone, since simulations would take its
 /// cores.
 fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     for name in names {
         match (measured_one(name)?, names) {
-            (Some(measured), [_]) => return Ok(measured),
+            (Some(measure), [_]) => return Ok(ChosenExperiments::Measured(measure)),
             (Some(_), _) => {
                 let why = format!("'{name}' is measured live, so nothing else can run beside it");
                 return Err(usage("reproduce", why));
@@ -331,32 +265,52 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     Ok(ChosenExperiments::Simulated(simulated(names)?))
 }
 
-/// The live experiment of that name or file, if there is one.
-fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
-    let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
-    let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));
-    let racked = |experiment| ChosenExperiments::Racked(Box::new(experiment));
-    let hosted = |experiment| ChosenExperiments::Hosted(Box::new(experiment));
-    if !is_file(name) {
-        let named = LiveExperiment::named(name).map(live);
-        let named = named.or_else(|| ReplayedExperiment::named(name).map(replayed));
-        let named = named.or_else(|| RackedExperiment::named(name).map(racked));
-        return Ok(named.or_else(|| HostedExperiment::named(name).map(hosted)));
-    }
-    let text =
-        read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
-    let read = if LiveExperiment::is_one(&text) {
-        LiveExperiment::read(&stem(name), &text).map(live)
-    } else if ReplayedExperiment::is_one(&text) {
-        ReplayedExperiment::read(&stem(name), &text).map(replayed)
-    } else if RackedExperiment::is_one(&text) {
-        RackedExperiment::read(&stem(name), &text).map(racked)
-    } else if HostedExperiment::is_one(&text) {
-        HostedExperiment::read(&stem(name), &text).map(hosted)
+/// The measurement of that name or file, if there is one.
+fn measured_one(name: &str) -> Result<Option<MeasureOne>> {
+    let text = if is_file(name) {
+        let text = read_text(Path::new(name), SETTINGS_BYTES_MAX);
+        Some(text.map_err(|error| usage(name, error))?)
     } else {
-        return Ok(None);
+        None
     };
-    Ok(Some(read.map_err(|error| usage(name, error))?))
+    let text = text.as_deref();
+    let kinds = [
+        one_of_kind(name, text, Args::measure_live)?,
+        one_of_kind(name, text, Args::measure_replayed)?,
+        one_of_kind(name, text, Args::measure_racked)?,
+        one_of_kind(name, text, Args::measure_hosted)?,
+    ];
+    Ok(kinds.into_iter().flatten().next())
+}
+
+/// The measurement of the built-in experiment of that name, or of a file's text, if it is of this kind.
+fn one_of_kind<E: MeasuredExperiment + 'static>(
+    name: &str,
+    text: Option<&str>,
+    measure: fn(&Args, &E) -> Result<ExitCode>,
+) -> Result<Option<MeasureOne>> {
+    let experiment = match text {
+        None => E::named(name),
+        Some(text) if E::is_one(text) => {
+            Some(E::read(&stem(name), text).map_err(|error| usage(name, error))?)
+        }
+        Some(_) => None,
+    };
+    Ok(experiment.map(|experiment| {
+        let measure: MeasureOne = Box::new(move |args| measure(args, &experiment));
+        measure
+    }))
+}
+
+/// The names of all experiments that are measured on this machine.
+fn measured_names() -> Vec<&'static str> {
+    let files = [
+        LiveExperiment::BUILT_IN,
+        ReplayedExperiment::BUILT_IN,
+        RackedExperiment::BUILT_IN,
+        HostedExperiment::BUILT_IN,
+    ];
+    files.into_iter().flatten().map(|file| file.name).collect()
 }
 
 fn is_file(name: &str) -> bool {
@@ -406,17 +360,7 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(
-        name,
-        &[
-            NAMES,
-            LIVE_NAMES,
-            REPLAYED_NAMES,
-            RACKED_NAMES,
-            HOSTED_NAMES,
-        ]
-        .concat(),
-    ) {
+    let remedy = match nearest(name, &[NAMES, &measured_names()[..]].concat()) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };

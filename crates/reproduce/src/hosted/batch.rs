@@ -36,9 +36,9 @@ pub(super) struct BatchProgram {
 }
 
 /// The program while it runs alone; killed when it is dropped.
-struct Alone(Child);
+struct SoloProcess(Child);
 
-impl Drop for Alone {
+impl Drop for SoloProcess {
     fn drop(&mut self) {
         // Fails if the process has already ended.
         let _ = self.0.kill();
@@ -70,7 +70,7 @@ impl BatchProgram {
             .arg(&program.counter)
             .arg("1")
             .spawn()?;
-        let _alone = Alone(spawned);
+        let _alone = SoloProcess(spawned);
         program.await_work()?;
         let (before, start) = (program.done(), Instant::now());
         thread::sleep(ALONE);

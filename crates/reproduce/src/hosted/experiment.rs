@@ -5,58 +5,23 @@ use headway_workload::{Workload, duration};
 use serde::Deserialize;
 
 use super::claim::HostedClaim;
-use crate::{ExperimentFile, ReproduceError};
+use crate::ExperimentFile;
+use crate::measured::claim::check_names;
+use crate::measured::experiment::{built_in_files, experiment_file};
+use crate::measured::{
+    BuiltInFile, ExperimentFields as _, MeasuredClaim as _, MeasuredExperiment, RoundsExtent,
+};
 
-/// Names of the built-in experiments.
-pub const HOSTED_NAMES: &[&str] = &[
-    "shenango-fig1-live",
-    "shenango-fig4-live",
-    "shenango-fig5-live",
-];
-
-fn text(name: &str) -> Option<&'static str> {
-    macro_rules! file {
-        ($name:literal) => {
-            include_str!(concat!("../../../../experiments/hosted/", $name, ".toml"))
-        };
+experiment_file! {
+    /// A figure of a paper, both measured on applications that share cores of this machine and simulated.
+    pub struct HostedExperiment(RoundsExtent, HostedSystem, HostedClaim) {
+        /// The experiment that simulates the paper's own host, if there is one.
+        pub papers: Option<String>,
+        /// The host and its server's workload.
+        pub host: HostedSetup,
+        /// The loads.
+        pub place: Vec<HostedPlace>,
     }
-    Some(match name {
-        "shenango-fig1-live" => file!("shenango-fig1-live"),
-        "shenango-fig4-live" => file!("shenango-fig4-live"),
-        "shenango-fig5-live" => file!("shenango-fig5-live"),
-        _ => return None,
-    })
-}
-
-/// A figure of a paper, both measured on applications that share cores of this machine and simulated.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostedExperiment {
-    /// The experiment's name: the file's name without `.toml`.
-    #[serde(skip)]
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
-    pub testbed: String,
-    /// The experiment that simulates the paper's own host, if there is one.
-    pub papers: Option<String>,
-    /// The host and its server's workload.
-    pub host: HostedSetup,
-    /// Rounds of the full measurement.
-    pub full: HostedExtent,
-    /// Rounds of the short version.
-    pub fast: HostedExtent,
-    /// The loads.
-    pub place: Vec<HostedPlace>,
-    /// The compared systems.
-    pub system: Vec<HostedSystem>,
-    /// The paper's claims.
-    pub claim: Vec<HostedClaim>,
 }
 
 /// The parameters that all systems share.
@@ -67,14 +32,6 @@ pub struct HostedSetup {
     pub cores: usize,
     /// The server's workload, in the format of a workload file.
     pub workload: toml::Table,
-}
-
-/// Rounds of a measurement.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostedExtent {
-    /// Runs of each system at each place, at least 2.
-    pub rounds: usize,
 }
 
 /// A load on the server.
@@ -128,59 +85,19 @@ impl HostedSetup {
     }
 }
 
-impl HostedExperiment {
-    /// The built-in experiment called `name`.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match Self::read(name, text(name)?) {
-            Ok(experiment) => Some(experiment),
-            Err(error) => panic!("a built-in experiment must be readable: {error}"),
-        }
-    }
-
-    /// Every built-in experiment.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        HOSTED_NAMES
-            .iter()
-            .filter_map(|name| Self::named(name))
-            .collect()
-    }
-
-    /// Reads the text of a file and makes all checks that need no run.
-    ///
-    /// # Errors
-    /// The problem and its position.
-    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
-        let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment =
-            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
-        experiment.name = name.into();
-        experiment
-            .check()
-            .map_err(|problem| ReproduceError::file(name, problem))?;
-        Ok(experiment)
-    }
-
-    /// Whether the text of a file is an experiment of this kind.
-    #[must_use]
-    pub fn is_one(text: &str) -> bool {
-        let table: Option<toml::Table> = toml::from_str(text).ok();
-        table.is_some_and(|table| table.contains_key("host"))
-    }
-
-    /// The full or the short extent.
-    pub(super) fn extent(&self, fast: bool) -> HostedExtent {
-        if fast { self.fast } else { self.full }
-    }
+impl MeasuredExperiment for HostedExperiment {
+    const BUILT_IN: &'static [BuiltInFile] = built_in_files![
+        "hosted":
+        "shenango-fig1-live",
+        "shenango-fig4-live",
+        "shenango-fig5-live",
+    ];
+    const TABLE: &'static str = "host";
 
     fn check(&self) -> Result<(), String> {
         let workload = self.host.workload(&self.name)?;
         if self.host.cores == 0 || !workload.phases.is_empty() {
             return Err("there must be `cores`, and a workload without phases".into());
-        }
-        if self.full.rounds < 2 || self.fast.rounds < 2 {
-            return Err("an interval needs two `rounds`".into());
         }
         for place in &self.place {
             let steps = place.steps.iter();
@@ -217,60 +134,17 @@ impl HostedExperiment {
             .iter()
             .try_for_each(|claim| self.check_claim(claim))
     }
-
-    /// Checks that the experiment has the claim's systems and places.
-    fn check_claim(&self, claim: &HostedClaim) -> Result<(), String> {
-        let checked = claim.expect.check(claim.is_ratio());
-        checked.map_err(|problem| format!("the claim {:?}: {problem}", claim.says))?;
-        let mut systems = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) =
-            systems.find(|name| self.system.iter().all(|system| system.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no system"));
-        }
-        let mut places = [&claim.at].into_iter().chain(&claim.over_at);
-        if let Some(name) = places.find(|name| self.place.iter().all(|place| place.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no place"));
-        }
-        Ok(())
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_file_is_built_in_and_can_be_read() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/hosted");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .map(|file| file.strip_suffix(".toml").unwrap().to_owned())
-            .collect();
-        files.sort();
-        assert_eq!(files, HOSTED_NAMES);
-        assert_eq!(HostedExperiment::all().len(), HOSTED_NAMES.len());
-    }
-
-    #[test]
-    fn mistakes_are_told() {
-        let good = text("shenango-fig4-live").unwrap();
-        for (from, to, word) in [
-            ("rounds = ", "rounds = 0 #", "two `rounds`"),
-            ("of = \"", "of = \"no ", "which is no system"),
-            ("policy = \"shenango", "policy = \"shenangoo", "shenangoo"),
-            ("policy = \"shenango", "policy = \"darc", "no allocator"),
-            ("at = \"", "at = \"no ", "which is no place"),
-            ("papers = \"", "papers = \"no", "no experiment"),
-            ("rate = ", "rate = -", "above 0"),
-            ("guaranteed = ", "guaranteed = 9", "more than all"),
-        ] {
-            assert!(good.contains(from), "{from}");
-            let error = HostedExperiment::read("one", &good.replacen(from, to, 1)).unwrap_err();
-            assert!(error.to_string().contains(word), "{error}");
-        }
-        assert!(HostedExperiment::is_one(good));
+impl HostedExperiment {
+    /// Checks that the experiment has the claim's systems and places.
+    fn check_claim(&self, claim: &HostedClaim) -> Result<(), String> {
+        let parts = claim.parts();
+        parts.check(|name| self.has_system(name))?;
+        let named = [Some(parts.of), parts.over].into_iter().flatten();
+        let places = named.filter_map(|at| at.place);
+        check_names("place", places, |name| {
+            self.place.iter().any(|place| place.name == name)
+        })
     }
 }

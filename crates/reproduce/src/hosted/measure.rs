@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
-use headway_load::{Load, LoadReport, Threads};
+use headway_load::{Load, LoadReport};
 use headway_policy::spec::Spec;
 use headway_report::Histogram;
 use headway_sim::host::{App, HostExperiment, HostOutcome, RateStep};
@@ -13,28 +12,17 @@ use tempfile::TempDir;
 
 use super::batch::{BatchError, BatchProgram};
 use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
-use super::processes::{Counted, HostProcesses};
+use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
-use crate::live::{Lag, PlannedRun, planned_runs};
+use crate::measured::client::keep_every_answer;
+use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// A request that leaves later than this is late.
-const LATE_NS: u64 = 1_000_000;
 /// Length of the windows over which the worst tail is taken (Shenango § 7.2).
 const WINDOW_NS: u64 = 10_000_000;
-
-/// Settings of a measurement.
-#[derive(Clone, Debug)]
-pub struct HostedSettings {
-    /// Path of the command `headway`.
-    pub command: PathBuf,
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals and policies.
-    pub seed: u64,
-}
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +62,7 @@ pub enum HostedError {
 
 pub(super) struct HostedSession<'a> {
     experiment: &'a HostedExperiment,
-    settings: &'a HostedSettings,
+    settings: &'a MeasuredSettings,
     workload: Workload,
     folder: TempDir,
     program: BatchProgram,
@@ -83,7 +71,7 @@ pub(super) struct HostedSession<'a> {
 impl<'a> HostedSession<'a> {
     pub(super) fn new(
         experiment: &'a HostedExperiment,
-        settings: &'a HostedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, HostedError> {
         let workload = experiment.host.workload(&experiment.name);
         let there = std::thread::available_parallelism().map_or(1, usize::from);
@@ -149,24 +137,18 @@ impl<'a> HostedSession<'a> {
             },
         );
         load.seed = seed;
-        load.warm_up = 0.0;
+        keep_every_answer(&mut load);
         load.timeout_ns = TIMEOUT_NS;
-        load.threads = Threads::One;
-        load.late_bound_ns = LATE_NS;
-        load.keep_answers = true;
         load.policy = system.policy.clone();
         load.workers = self.experiment.host.cores;
-        let (before, done) = (host.counted()?, self.program.done());
+        let (before, done) = (host.counts()?, self.program.done());
         let report = load.run(|_| ControlFlow::Continue(()))?;
-        let (after, done) = (host.counted()?, self.program.done() - done);
+        let (after, done) = (host.counts()?, self.program.done() - done);
         Ok(HostedRun {
             round: planned.round,
             system: system.name.clone(),
             place: place.name.clone(),
-            lag: Lag::of(&report.lag_ns),
-            sent: report.run.meta.requests,
-            lost: report.delivery.lost,
-            shed: report.statuses.shed + report.statuses.draining,
+            client: ClientCounts::of(&report),
             live: self.live(&report, before, after, done),
             simulated: self.simulated(system, place, seed)?,
         })
@@ -201,8 +183,8 @@ impl<'a> HostedSession<'a> {
     fn live(
         &self,
         report: &LoadReport,
-        before: Counted,
-        after: Counted,
+        before: DaemonCounts,
+        after: DaemonCounts,
         batch_done: u64,
     ) -> HostedFigures {
         let begin_ns = report.answers.iter().map(|answer| answer.due_ns).min();

@@ -12,17 +12,36 @@ mod measure;
 mod processes;
 mod result;
 mod run;
-pub mod show;
+mod show;
 
 pub use batch::BatchError;
-pub use claim::{HostedClaim, HostedJudged};
-pub use experiment::{
-    HOSTED_NAMES, HostedExperiment, HostedExtent, HostedPlace, HostedSetup, HostedStep,
-    HostedSystem,
-};
-pub use measure::{HostedError, HostedSettings};
-pub use result::{HostedPoint, HostedReproduction};
+pub use claim::{HostedClaim, HostedClaimFigure};
+pub use experiment::{HostedExperiment, HostedPlace, HostedSetup, HostedStep, HostedSystem};
+pub use measure::HostedError;
+pub use result::{HostedDetails, HostedPoint};
 pub use run::{HostedFigure, HostedFigures, HostedRun};
+
+use crate::measured::{MeasuredKind, MeasuredReproduction, MeasuredSettings, RoundsExtent};
+
+impl MeasuredKind for HostedExperiment {
+    type Details = HostedDetails;
+    type Point = HostedPoint;
+
+    fn systems(&self) -> Vec<(String, String)> {
+        let systems = self.system.iter();
+        systems
+            .map(|system| (system.name.clone(), system.policy.clone()))
+            .collect()
+    }
+
+    fn points(&self, _: &RoundsExtent, runs: &[HostedRun]) -> Vec<HostedPoint> {
+        let places = self.place.iter();
+        let pairs = places.flat_map(|place| self.system.iter().map(move |it| (place, it)));
+        pairs
+            .map(|(place, system)| HostedPoint::new(&system.name, &place.name, runs))
+            .collect()
+    }
+}
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///
@@ -30,11 +49,17 @@ pub use run::{HostedFigure, HostedFigures, HostedRun};
 /// A process, the client or a simulation fails.
 pub fn measure(
     experiment: &HostedExperiment,
-    settings: &HostedSettings,
+    settings: &MeasuredSettings,
     progress: impl FnMut(usize, usize, &str),
-) -> Result<HostedReproduction, HostedError> {
+) -> Result<MeasuredReproduction<HostedExperiment>, HostedError> {
     let session = measure::HostedSession::new(experiment, settings)?;
     let runs = session.measure(progress)?;
-    let papers = session.simulate_papers_host()?;
-    Ok(HostedReproduction::new(experiment, settings, runs, papers))
+    let details = HostedDetails {
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: experiment.host.cores,
+        papers: session.simulate_papers_host()?,
+    };
+    Ok(MeasuredReproduction::new(
+        experiment, settings, details, runs,
+    ))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::batch::BatchProgram;
 use super::experiment::{HostedSetup, HostedSystem};
-use crate::told::{ProcessError, Told};
+use crate::process::{HeadwayProcess, ProcessError};
 
 /// The server's name in the daemon's rules.
 const SERVER: &str = "server";
@@ -22,14 +22,14 @@ pub(super) struct HostProcesses {
     pub(super) addr: SocketAddr,
     command: PathBuf,
     socket: String,
-    _batch: Option<Told>,
-    _server: Told,
-    _daemon: Told,
+    _batch: Option<HeadwayProcess>,
+    _server: HeadwayProcess,
+    _daemon: HeadwayProcess,
 }
 
 /// The daemon's counters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct DaemonCounts {
     /// Time on the daemon's clock, ns.
     pub(super) at_ns: u64,
     /// Core time that the daemon granted to the server, ns.
@@ -61,13 +61,13 @@ impl HostProcesses {
         let mut args = vec!["host", "--socket", &socket, "--policy", &system.policy];
         args.extend(["--app", &server_rule, "--app", &batch_rule]);
         args.extend(["--share-core", "--cores", &cores]);
-        let daemon = Told::start(command, &args)?;
+        let daemon = HeadwayProcess::start(command, &args)?;
         daemon.await_line("deals out cores")?;
         let workers = setup.cores.to_string();
         let mut args = vec!["serve", "--listen", "udp://127.0.0.1:0", "--app", "spin"];
         args.extend(["--workload", &mix, "--policy", "c-fcfs", "--no-ctl"]);
         args.extend(["--host", SERVER, "--socket", &socket, "--workers", &workers]);
-        let server = Told::start(command, &args)?;
+        let server = HeadwayProcess::start(command, &args)?;
         let addr = server.await_address()?;
         program
             .reset()
@@ -77,7 +77,7 @@ impl HostProcesses {
             let counter = program.counter.to_string_lossy().into_owned();
             let mut args = vec!["run", "--batch", BATCH, "--socket", &socket, "--"];
             args.extend([&*path, &*counter, &*workers]);
-            let batch = Told::start(command, &args)?;
+            let batch = HeadwayProcess::start(command, &args)?;
             program
                 .await_work()
                 .map_err(|error| cannot(std::io::Error::other(error)))?;
@@ -96,7 +96,7 @@ impl HostProcesses {
     }
 
     /// Reads the daemon's counters.
-    pub(super) fn counted(&self) -> Result<Counted, ProcessError> {
+    pub(super) fn counts(&self) -> Result<DaemonCounts, ProcessError> {
         let program = "headway host status".to_owned();
         let output = Command::new(&self.command)
             .args([
@@ -116,7 +116,7 @@ impl HostProcesses {
         let apps = status["apps"].as_array().cloned().unwrap_or_default();
         let server = apps.iter().find(|app| app["name"] == SERVER);
         match (status["at_ns"].as_u64(), server) {
-            (Some(at_ns), Some(server)) => Ok(Counted {
+            (Some(at_ns), Some(server)) => Ok(DaemonCounts {
                 at_ns,
                 server_core_ns: server["core_ns"].as_u64().unwrap_or(0),
                 grants: apps.iter().filter_map(|app| app["grants"].as_u64()).sum(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::live::Lag;
+use crate::measured::{ClientCounts, MeasuredRun, SystemAtPlace};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -81,24 +81,29 @@ pub struct HostedRun {
     pub system: String,
     /// The place's name.
     pub place: String,
-    /// Sending delays at the client; a run with too many late requests does not count.
-    pub lag: Lag,
-    /// Requests sent.
-    pub sent: u64,
-    /// Requests without an answer.
-    pub lost: u64,
-    /// Requests that the server turned away.
-    pub shed: u64,
+    /// The client's counts.
+    #[serde(flatten)]
+    pub client: ClientCounts,
     /// The measured figures: latencies at the client from the intended time, cores by the daemon's counters.
     pub live: HostedFigures,
     /// The figures of a simulated host with as many cores.
     pub simulated: HostedFigures,
 }
 
-impl HostedRun {
+impl MeasuredRun for HostedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace {
+            system: &self.system,
+            place: Some(&self.place),
+        }
+    }
+
     /// Whether the client sent its requests in time.
-    #[must_use]
-    pub fn counts(&self) -> bool {
-        !self.lag.is_late()
+    fn counts(&self) -> bool {
+        !self.client.lag.is_late()
     }
 }

@@ -1,7 +1,7 @@
 //! The highest load that meets an SLO, by bisection, as `headway capacity` finds it.
 
 use crate::kinds::setting::SimulatedSystem;
-use crate::kinds::{On, Setting, Task, Vary};
+use crate::kinds::{ServerChanges, Setting, Task, Vary};
 use crate::{Datum, ExperimentKind, Observable, ReproduceError};
 use headway_report::Slo;
 use headway_sim::CapacitySearch;
@@ -18,7 +18,7 @@ pub struct CapacityMeasurement {
     pub slo: String,
     /// Changes to the experiment's server.
     #[serde(default)]
-    pub on: On,
+    pub on: ServerChanges,
     /// Figures of the run at the highest load.
     #[serde(default)]
     pub show: Vec<String>,

@@ -21,7 +21,7 @@ pub use kind::{ExperimentKind, Task};
 pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
 pub use servers::ServersMeasurement;
-pub use setting::{On, Setting};
+pub use setting::{ServerChanges, Setting};
 pub use superposed::Superposed;
 pub use sweep::Sweep;
 pub use vary::Vary;

@@ -1,7 +1,7 @@
 //! One run through the phases of a workload: latencies and reservations over time.
 
 use crate::kinds::setting::SimulatedSystem;
-use crate::kinds::{On, Setting, Task};
+use crate::kinds::{ServerChanges, Setting, Task};
 use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_report::Histogram;
 use headway_sim::{Length, Offered, Outcome, PlanChange};
@@ -29,7 +29,7 @@ pub struct Phases {
     pub statistic: PhaseTail,
     /// Changes to the experiment's server.
     #[serde(default)]
-    pub on: On,
+    pub on: ServerChanges,
 }
 
 /// A tail of latencies.

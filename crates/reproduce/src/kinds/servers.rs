@@ -1,7 +1,7 @@
 //! Requests, utilization and slowdown of each server of a rack.
 
 use crate::kinds::setting::SimulatedSystem;
-use crate::kinds::{On, Setting, Task};
+use crate::kinds::{ServerChanges, Setting, Task};
 use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_sim::Offered;
 use headway_sim::rack::ServerFigures;
@@ -20,7 +20,7 @@ pub struct ServersMeasurement {
     pub load: f64,
     /// Changes to the experiment's server.
     #[serde(default)]
-    pub on: On,
+    pub on: ServerChanges,
 }
 
 impl ExperimentKind for ServersMeasurement {

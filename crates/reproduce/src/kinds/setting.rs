@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// A measurement's changes to the experiment's server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct On {
+pub struct ServerChanges {
     /// Another workload.
     pub workload: Option<String>,
     /// Another number of servers.
@@ -131,7 +131,10 @@ impl<'a> Setting<'a> {
     }
 
     /// The systems of a measurement.
-    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, ReproduceError> {
+    pub(crate) fn systems(
+        &self,
+        on: &ServerChanges,
+    ) -> Result<Vec<&'a ComparedSystem>, ReproduceError> {
         let all = self.systems;
         let Some(names) = &on.systems else {
             return Ok(all.iter().collect());
@@ -149,7 +152,7 @@ impl<'a> Setting<'a> {
     pub(crate) fn subject(
         &self,
         system: &ComparedSystem,
-        on: &On,
+        on: &ServerChanges,
         inserted: &str,
     ) -> Result<SimulatedSystem, ReproduceError> {
         let server = self.server;

@@ -1,7 +1,7 @@
 //! Figures over load, of superposed streams of requests that have separate arrival processes.
 
 use crate::kinds::setting::SimulatedSystem;
-use crate::kinds::{On, Setting, Task};
+use crate::kinds::{ServerChanges, Setting, Task};
 use crate::{ExperimentKind, ReproduceError};
 use headway_workload::Workload;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Superposed {
     pub show: Vec<String>,
     /// Changes to the experiment's server. The streams replace its workload.
     #[serde(default)]
-    pub on: On,
+    pub on: ServerChanges,
 }
 
 impl ExperimentKind for Superposed {

@@ -1,7 +1,7 @@
 //! Figures over load, or over a parameter at one load, as `headway sweep` makes them.
 
 use crate::kinds::setting::SimulatedSystem;
-use crate::kinds::{On, Setting, Task, Vary};
+use crate::kinds::{ServerChanges, Setting, Task, Vary};
 use crate::{ExperimentKind, Observable, ReproduceError};
 use headway_sim::Offered;
 use headway_workload::rate;
@@ -27,7 +27,7 @@ pub struct Sweep {
     pub vary: Option<Vary>,
     /// Changes to the experiment's server.
     #[serde(default)]
-    pub on: On,
+    pub on: ServerChanges,
 }
 
 impl ExperimentKind for Sweep {

@@ -1,7 +1,7 @@
 //! The parameters other than load that can vary along an axis.
 
 use crate::ReproduceError;
-use crate::kinds::{On, Setting};
+use crate::kinds::{ServerChanges, Setting};
 use headway_workload::duration;
 use serde::Deserialize;
 
@@ -26,33 +26,34 @@ pub struct Vary {
 pub(crate) struct VariedPoint {
     pub(crate) x: f64,
     pub(crate) inserted: String,
-    pub(crate) on: On,
+    pub(crate) on: ServerChanges,
 }
 
 impl Vary {
     /// All points; each changes one parameter of `on`.
     pub(crate) fn points(
         &self,
-        on: &On,
+        on: &ServerChanges,
         setting: &Setting<'_>,
     ) -> Result<Vec<VariedPoint>, ReproduceError> {
-        let point = |text: &str, on: On| (text.to_owned(), on);
+        let point = |text: &str, on: ServerChanges| (text.to_owned(), on);
         let policies = self.policy.iter().map(|text| point(text, on.clone()));
         let workers = self.workers.iter().map(|&workers| {
-            let on = On {
+            let on = ServerChanges {
                 workers: Some(workers),
                 ..on.clone()
             };
             point(&workers.to_string(), on)
         });
         let workloads = self.workload.iter().map(|name| {
-            let on = On {
+            let on = ServerChanges {
                 workload: Some(name.clone()),
                 ..on.clone()
             };
             point(name, on)
         });
-        let varied: Vec<(String, On)> = policies.chain(workers).chain(workloads).collect();
+        let varied: Vec<(String, ServerChanges)> =
+            policies.chain(workers).chain(workloads).collect();
         let given = !self.x.is_empty();
         if varied.is_empty() || given && self.x.len() != varied.len() {
             return Err(setting.fault("`vary` needs values, and as many `x`, if any"));
@@ -60,7 +61,7 @@ impl Vary {
         varied
             .into_iter()
             .enumerate()
-            .map(|(index, (text, on)): (usize, (String, On))| {
+            .map(|(index, (text, on)): (usize, (String, ServerChanges))| {
                 let x = match self.x.get(index) {
                     Some(x) => *x,
                     None => number(&text)

@@ -20,7 +20,7 @@ pub(crate) struct RoundStep {
 /// The rate up to which a system keeps a slowdown, or a bound of it, requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "bound", content = "rps", rename_all = "kebab-case")]
-pub enum Carried {
+pub enum CarriedRate {
     /// Even the lowest step exceeds the slowdown: the rate is below it.
     Below(f64),
     /// The rate, interpolated between two steps.
@@ -29,7 +29,7 @@ pub enum Carried {
     AtLeast(f64),
 }
 
-impl Carried {
+impl CarriedRate {
     /// Computes the rate from steps in ascending order, up to the first step that misses the slowdown. Between this step and the last one
     /// that keeps it, the logarithm of the slowdown is taken to grow in proportion to the rate. If the first missing step lost requests,
     /// the rate of the last step before it counts. None without a step.
@@ -90,7 +90,7 @@ pub struct Ratio {
 
 impl Ratio {
     /// Computes the ratio from one pair for each round. An interval needs two rounds; with fewer, both ends are unknown.
-    pub(crate) fn of(pairs: &[(Carried, Carried)]) -> Self {
+    pub(crate) fn of(pairs: &[(CarriedRate, CarriedRate)]) -> Self {
         let least: Vec<_> = pairs
             .iter()
             .map(|(of, over)| (of.least(), over.most()))
@@ -125,12 +125,12 @@ fn interval(pairs: &[(f64, f64)]) -> Option<ConfidenceInterval> {
 
 #[cfg(test)]
 mod tests {
-    use super::Carried::{At, AtLeast, Below};
+    use super::CarriedRate::{At, AtLeast, Below};
     use super::*;
 
     const SLO: f64 = 50.0;
 
-    fn carried(slowdowns: &[f64]) -> Carried {
+    fn carried(slowdowns: &[f64]) -> CarriedRate {
         let steps: Vec<RoundStep> = slowdowns
             .iter()
             .enumerate()
@@ -140,7 +140,7 @@ mod tests {
                 sustained: true,
             })
             .collect();
-        Carried::of(&steps, SLO).unwrap()
+        CarriedRate::of(&steps, SLO).unwrap()
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             matches!(half, At(rps) if (rps - 250.0).abs() < 1e-9),
             "{half:?}"
         );
-        assert_eq!(Carried::of(&[], SLO), None);
+        assert_eq!(CarriedRate::of(&[], SLO), None);
     }
 
     #[test]
@@ -164,8 +164,8 @@ mod tests {
             sustained,
         };
         let steps = [step(100.0, true), step(200.0, false)];
-        assert_eq!(Carried::of(&steps, SLO), Some(At(100.0)));
-        assert_eq!(Carried::of(&steps[1..], SLO), Some(Below(200.0)));
+        assert_eq!(CarriedRate::of(&steps, SLO), Some(At(100.0)));
+        assert_eq!(CarriedRate::of(&steps[1..], SLO), Some(Below(200.0)));
     }
 
     #[test]

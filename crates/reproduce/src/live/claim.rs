@@ -9,8 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::carried::{Carried, Ratio};
+use super::carried::{CarriedRate, Ratio};
 use super::tail::Tail;
+use crate::measured::MeasuredVerdict;
 use crate::text::on_one_line;
 
 /// A claim of the paper.
@@ -36,33 +37,6 @@ fn as_in_the_papers() -> Tail {
     Tail::P999
 }
 
-/// The verdict on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LiveVerdict {
-    /// The interval holds the paper's figure and not 1.
-    Reproduced,
-    /// The same system wins, by another factor.
-    Deviates,
-    /// The other system wins.
-    NotReproduced,
-    /// The interval holds 1.
-    Undecided,
-}
-
-impl LiveVerdict {
-    /// The verdict as tables show it.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Reproduced => "reproduced",
-            Self::Deviates => "deviates",
-            Self::NotReproduced => "not reproduced",
-            Self::Undecided => "undecided",
-        }
-    }
-}
-
 /// A claim beside the measured figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveJudged {
@@ -77,7 +51,7 @@ pub struct LiveJudged {
     /// The measured ratio.
     pub ours: Ratio,
     /// The verdict.
-    pub verdict: LiveVerdict,
+    pub verdict: MeasuredVerdict,
     /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -85,7 +59,7 @@ pub struct LiveJudged {
 
 impl LiveClaim {
     /// Judges the claim by the rates that both systems carried in each round.
-    pub(crate) fn judge(&self, pairs: &[(Carried, Carried)]) -> LiveJudged {
+    pub(crate) fn judge(&self, pairs: &[(CarriedRate, CarriedRate)]) -> LiveJudged {
         let ours = Ratio::of(pairs);
         let verdict = verdict(&ours, self.paper);
         let reason = self.reason.as_deref().map(on_one_line);
@@ -96,25 +70,25 @@ impl LiveClaim {
             paper: self.paper,
             ours,
             verdict,
-            reason: reason.filter(|_| verdict != LiveVerdict::Reproduced),
+            reason: reason.filter(|_| verdict != MeasuredVerdict::Reproduced),
         }
     }
 }
 
-fn verdict(ours: &Ratio, paper: Option<f64>) -> LiveVerdict {
+fn verdict(ours: &Ratio, paper: Option<f64>) -> MeasuredVerdict {
     let paper_wins = paper.is_none_or(|paper| paper > 1.0);
     let ours_wins = ours.lo > 1.0;
     match paper {
-        _ if ours.allows(1.0) => LiveVerdict::Undecided,
-        _ if ours_wins != paper_wins => LiveVerdict::NotReproduced,
-        Some(paper) if !ours.allows(paper) => LiveVerdict::Deviates,
-        _ => LiveVerdict::Reproduced,
+        _ if ours.allows(1.0) => MeasuredVerdict::Undecided,
+        _ if ours_wins != paper_wins => MeasuredVerdict::NotReproduced,
+        Some(paper) if !ours.allows(paper) => MeasuredVerdict::Deviates,
+        _ => MeasuredVerdict::Reproduced,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::carried::Carried::At;
+    use super::super::carried::CarriedRate::At;
     use super::*;
 
     /// Judges a claim by one ratio for each round.
@@ -137,14 +111,14 @@ mod tests {
     #[test]
     fn the_rule_in_its_order() {
         for (paper, ratios, verdict) in [
-            (Some(1.5), [0.9, 1.1, 1.6], LiveVerdict::Undecided),
-            (Some(1.5), [0.5, 0.52, 0.51], LiveVerdict::NotReproduced),
-            (Some(1.5), [1.4, 1.5, 1.6], LiveVerdict::Reproduced),
-            (Some(1.5), [3.0, 3.1, 3.05], LiveVerdict::Deviates),
-            (Some(0.9), [0.88, 0.9, 0.92], LiveVerdict::Reproduced),
-            (Some(0.9), [1.4, 1.5, 1.6], LiveVerdict::NotReproduced),
-            (None, [1.4, 1.5, 1.6], LiveVerdict::Reproduced),
-            (None, [0.5, 0.52, 0.51], LiveVerdict::NotReproduced),
+            (Some(1.5), [0.9, 1.1, 1.6], MeasuredVerdict::Undecided),
+            (Some(1.5), [0.5, 0.52, 0.51], MeasuredVerdict::NotReproduced),
+            (Some(1.5), [1.4, 1.5, 1.6], MeasuredVerdict::Reproduced),
+            (Some(1.5), [3.0, 3.1, 3.05], MeasuredVerdict::Deviates),
+            (Some(0.9), [0.88, 0.9, 0.92], MeasuredVerdict::Reproduced),
+            (Some(0.9), [1.4, 1.5, 1.6], MeasuredVerdict::NotReproduced),
+            (None, [1.4, 1.5, 1.6], MeasuredVerdict::Reproduced),
+            (None, [0.5, 0.52, 0.51], MeasuredVerdict::NotReproduced),
         ] {
             assert_eq!(
                 judged(paper, &ratios).verdict,

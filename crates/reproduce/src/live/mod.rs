@@ -4,31 +4,29 @@
 //! the rule for rounds that count (`rounds`) are fixed before the measurement. Slowdowns are those at the server, as in the papers:
 //! each latency, less the network's time at rest, is divided by the handler's time at rest, compiled without probes.
 
-mod asked;
 mod carried;
 mod claim;
-mod closed;
+mod closed_loop;
 mod experiment;
+mod requests;
 mod result;
 mod rounds;
 mod server;
 mod session;
-pub mod show;
+mod show;
 mod tail;
 
-pub use asked::{AskedClass, UniformKey};
-pub use carried::{Carried, Ratio};
-pub use claim::{LiveClaim, LiveJudged, LiveVerdict};
-pub use closed::ClosedError;
-pub use experiment::{Compiled, LIVE_NAMES, LiveExperiment, LiveExtent, LiveSystem, Programs};
-pub use result::{CarriedBy, LiveReproduction, SystemResult};
-pub use rounds::{AtServer, Lag, LeftOut, LiveRun};
+pub use carried::{CarriedRate, Ratio};
+pub use claim::{LiveClaim, LiveJudged};
+pub use closed_loop::ClosedLoopError;
+pub use experiment::{Compiled, LiveExperiment, LiveSystem, Programs};
+pub use requests::{RequestClass, UniformKey};
+pub use result::{CarriedRates, LiveReproduction, SystemResult};
+pub use rounds::{AtServer, LeftOut, LiveRun};
 pub use server::ServerError;
 pub use session::{AtRest, LiveError, LiveSettings};
 pub use tail::Tail;
 
-pub(crate) use result::median;
-pub(crate) use rounds::{PlannedRun, planned_runs};
 use session::LiveSession;
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.

@@ -1,31 +1,25 @@
 //! The measured figures beside the paper's claims.
 
-use headway_machine::MachineDescription;
 use headway_report::Summary;
 use serde::Serialize;
 
-use super::carried::Carried;
+use super::carried::CarriedRate;
 use super::claim::LiveJudged;
-use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
+use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
 use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
-use crate::text::on_one_line;
-use crate::{Datum, Figures};
+use crate::measured::result::this_machine;
+use crate::measured::rounds::median;
+use crate::measured::{ExperimentFields as _, LoadsExtent, MeasuredExperiment as _};
+use crate::{Datum, Figures, PaperFigure};
 
 /// A figure measured on this machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveReproduction {
-    /// The experiment's name.
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The differences between the paper's testbed and this machine.
-    pub testbed: String,
+    /// The paper's figure.
+    #[serde(flatten)]
+    pub about: PaperFigure,
     /// Whether this is the short version.
     pub shortened: bool,
     /// This machine.
@@ -73,20 +67,20 @@ pub struct SystemResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// The rates up to which the system kept the slowdown.
-    pub carried: Vec<CarriedBy>,
+    pub carried: Vec<CarriedRates>,
 }
 
 /// The rates that a system carried by one percentile.
 #[derive(Clone, Debug, Serialize)]
-pub struct CarriedBy {
+pub struct CarriedRates {
     /// The percentile of the slowdown.
     pub tail: Tail,
     /// The rate in each round that counts.
-    pub rounds: Vec<Carried>,
+    pub rounds: Vec<CarriedRate>,
 }
 
 impl SystemResult {
-    fn carried_by(&self, tail: Tail) -> &[Carried] {
+    fn carried_by(&self, tail: Tail) -> &[CarriedRate] {
         let mut all = self.carried.iter().filter(|carried| carried.tail == tail);
         all.next().map_or(&[], |carried| &carried.rounds)
     }
@@ -98,17 +92,13 @@ impl LiveReproduction {
         settings: &LiveSettings,
         measured: LiveMeasurements,
     ) -> Self {
-        let extent = if settings.fast {
-            &experiment.fast
-        } else {
-            &experiment.full
-        };
-        let books = Books::new(extent, &measured);
+        let extent = experiment.extent(settings.fast);
+        let counted = CountedRuns::new(extent, &measured);
         let systems: Vec<SystemResult> = experiment
             .system
             .iter()
             .zip(&measured.skipped)
-            .map(|(system, skipped)| books.system(system, skipped.clone(), experiment))
+            .map(|(system, skipped)| counted.system(system, skipped.clone(), experiment))
             .collect();
         let claims = experiment.claim.iter().map(|claim| {
             let of = |name: &str| {
@@ -124,18 +114,13 @@ impl LiveReproduction {
             claim.judge(&pairs.collect::<Vec<_>>())
         });
         let claims = claims.collect();
-        let figures = books.figures(experiment);
-        let rounds = (books.rounds().count(), extent.rounds);
-        let left_out = books.left_out;
+        let figures = counted.figures(experiment);
+        let rounds = (counted.rounds().count(), extent.rounds);
+        let left_out = counted.left_out;
         Self {
-            name: experiment.name.clone(),
-            title: experiment.title.clone(),
-            paper: experiment.paper.clone(),
-            figure: experiment.figure.clone(),
-            testbed: on_one_line(&experiment.testbed),
+            about: experiment.paper_figure(),
             shortened: settings.fast,
-            machine: MachineDescription::read()
-                .map_or_else(|error| error.to_string(), |it| it.to_string()),
+            machine: this_machine(),
             caveats: caveats(measured.workers),
             workers: measured.workers,
             seed: settings.seed,
@@ -191,14 +176,14 @@ fn caveats(workers: usize) -> Vec<String> {
 }
 
 /// The runs that count.
-struct Books<'a> {
-    extent: &'a LiveExtent,
+struct CountedRuns<'a> {
+    extent: &'a LoadsExtent,
     runs: Vec<&'a LiveRun>,
     left_out: LeftOut,
 }
 
-impl<'a> Books<'a> {
-    fn new(extent: &'a LiveExtent, measured: &'a LiveMeasurements) -> Self {
+impl<'a> CountedRuns<'a> {
+    fn new(extent: &'a LoadsExtent, measured: &'a LiveMeasurements) -> Self {
         let load_of = |run: &LiveRun| {
             extent
                 .loads
@@ -258,7 +243,7 @@ impl<'a> Books<'a> {
                 None => experiment
                     .tails
                     .iter()
-                    .map(|&tail: &Tail| CarriedBy {
+                    .map(|&tail: &Tail| CarriedRates {
                         tail,
                         rounds: rounds(tail),
                     })
@@ -372,22 +357,13 @@ fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
         .collect()
 }
 
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        count => (values[(count - 1) / 2] + values[count / 2]) / 2.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::carried::Ratio;
-    use super::super::rounds::{AtServer, Lag};
+    use super::super::rounds::AtServer;
     use super::super::session::Baseline;
     use super::*;
-    use crate::live::{LiveVerdict, show};
+    use crate::measured::{Lag, MeasuredResult as _, MeasuredVerdict};
     use headway_report::{
         ClassMeta, ClassResult, Overall, Recorder, Run, RunExtras, RunLevel, RunMeta,
     };
@@ -484,7 +460,7 @@ mod tests {
         let way = 0.2 * (25.0_f64.ln() / 250.0_f64.ln());
         let expected = (0.6 + way) / (0.2 + way);
         assert!((ratio(&result).estimate.unwrap() - expected).abs() < 1e-9);
-        assert_eq!(result.claims[0].verdict, LiveVerdict::Deviates);
+        assert_eq!(result.claims[0].verdict, MeasuredVerdict::Deviates);
         assert_eq!((result.rounds, ratio(&result).rounds), ((3, 3), 3));
     }
 
@@ -498,7 +474,7 @@ mod tests {
             one.systems[1].carried[0]
                 .rounds
                 .iter()
-                .all(|carried| matches!(carried, Carried::At(_)))
+                .all(|carried| matches!(carried, CarriedRate::At(_)))
         );
         // Two late loads: the first round does not count.
         let two = result(|runs| [0, 3].into_iter().for_each(|at| late(runs, at)));
@@ -518,16 +494,17 @@ mod tests {
         let none = result(|runs| runs.iter_mut().for_each(|run| run.lag.late_fraction = 0.5));
         assert_eq!(
             (none.rounds.0, none.claims[0].verdict),
-            (0, LiveVerdict::Undecided)
+            (0, MeasuredVerdict::Undecided)
         );
-        assert!(show::text(&none).contains("0 of 3 rounds count"));
+        assert!(none.report().text().contains("0 of 3 rounds count"));
     }
 
     #[test]
     fn all_forms_tell_the_same() {
         let result = result(|_| {});
-        let (text, markdown) = (show::text(&result), show::markdown(&result));
-        let page = show::page(&result).render();
+        let report = result.report();
+        let (text, markdown) = (report.text(), report.markdown());
+        let page = report.page().render();
         for words in ["deviates", "Shinjuku", "3 of 3 rounds count", "--seed 0"] {
             assert!(
                 text.contains(words) && markdown.contains(words) && page.contains(words),
@@ -538,12 +515,5 @@ mod tests {
         let json = serde_json::to_value(&result).unwrap();
         assert_eq!(json["runs"].as_array().unwrap().len(), 24);
         assert_eq!(json["claims"][0]["verdict"], "deviates");
-    }
-
-    #[test]
-    fn the_median_of_two_lies_between_them() {
-        assert_eq!(median([3.0, f64::NAN, 1.0].into_iter()), 2.0);
-        assert_eq!(median([5.0, 1.0, 3.0].into_iter()), 3.0);
-        assert!(median(std::iter::empty()).is_nan());
     }
 }

@@ -1,4 +1,4 @@
-//! The order of the runs, the result of a run, and the rule for runs that count.
+//! The result of a run, and the rule for runs that count.
 //!
 //! If more than 1 % of a run's requests leave more than 1 ms late, client and server lacked processor time. Such a run is repeated once, up
 //! to a quarter of all runs. If the repetition is late too, that load is left out of the round for all systems, so that each round compares
@@ -6,90 +6,21 @@
 
 use std::collections::BTreeSet;
 
-use headway_report::{ClassResult, Histogram, Overall, Run};
+use headway_report::{ClassResult, Overall, Run};
 use serde::Serialize;
 
-use super::carried::{Carried, RoundStep};
+use super::carried::{CarriedRate, RoundStep};
 use super::tail::Tail;
+use crate::measured::Lag;
 
-/// A request that leaves later than this is late.
-pub(crate) const LATE_NS: u64 = 1_000_000;
-/// The fraction of a run's requests that may be late.
-const LATE_FRACTION_MAX: f64 = 0.01;
 /// The fraction of all runs that may be repeated.
 const AGAIN_MAX: f64 = 0.25;
 /// Number of loads that a round may lack.
 const LACKING_MAX: usize = 1;
 
-/// A planned run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlannedRun {
-    pub(crate) round: usize,
-    /// Index of the load.
-    pub(crate) load: usize,
-    /// Index of the system.
-    pub(crate) system: usize,
-}
-
-impl PlannedRun {
-    /// Seed of the arrivals: the same for all systems at one load of a round, different for each round and load.
-    pub(crate) fn seed(self) -> u64 {
-        (self.round as u64) << 32 | self.load as u64
-    }
-}
-
-/// Plans every system at every load in every round. Systems at the same load run one after the other, so that slow changes of the machine
-/// affect all of them. The first system changes from load to load and from round to round.
-pub(crate) fn planned_runs(rounds: usize, loads: usize, systems: &[usize]) -> Vec<PlannedRun> {
-    let mut planned = Vec::new();
-    for round in 0..rounds {
-        for load in 0..loads {
-            for place in 0..systems.len() {
-                planned.push(PlannedRun {
-                    round,
-                    load,
-                    system: systems[(place + round + load) % systems.len()],
-                });
-            }
-        }
-    }
-    planned
-}
-
 /// Number of repetitions that a plan of `runs` runs may have.
 pub(crate) fn again(runs: usize) -> usize {
     (AGAIN_MAX * runs as f64) as usize
-}
-
-/// Sending delays at the client, µs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Lag {
-    /// Median.
-    pub p50_us: f64,
-    /// 99th percentile.
-    pub p99_us: f64,
-    /// Largest.
-    pub max_us: f64,
-    /// The fraction of the requests that left more than 1 ms late.
-    pub late_fraction: f64,
-}
-
-impl Lag {
-    pub(crate) fn of(lag_ns: &Histogram) -> Self {
-        let quantile = |quantile| lag_ns.quantile(quantile).unwrap_or(0) as f64 / 1e3;
-        Self {
-            p50_us: quantile(0.5),
-            p99_us: quantile(0.99),
-            max_us: lag_ns.max().unwrap_or(0) as f64 / 1e3,
-            late_fraction: lag_ns.count_above(LATE_NS) as f64 / lag_ns.count().max(1) as f64,
-        }
-    }
-
-    /// Whether too many requests were late, so that the run measured a client without processor time.
-    #[must_use]
-    pub fn is_late(&self) -> bool {
-        self.late_fraction > LATE_FRACTION_MAX
-    }
 }
 
 /// One system at one load in one round.
@@ -173,32 +104,15 @@ impl LeftOut {
 }
 
 /// The rate that a system carried in a round, from its runs that count.
-pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<Carried> {
+pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<CarriedRate> {
     let mut steps: Vec<RoundStep> = runs.iter().map(|run| run.step(tail)).collect();
     steps.sort_by(|a, b| a.rps.total_cmp(&b.rps));
-    Carried::of(&steps, slowdown)
+    CarriedRate::of(&steps, slowdown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_system_runs_at_every_load_in_every_round_and_each_is_first_at_times() {
-        let systems = [0, 2, 3];
-        let planned = planned_runs(3, 2, &systems);
-        assert_eq!(planned.len(), 18);
-        for group in planned.chunks(3) {
-            let mut met: Vec<usize> = group.iter().map(|run| run.system).collect();
-            met.sort_unstable();
-            assert_eq!(met, systems);
-            assert!(group.iter().all(|run| run.seed() == group[0].seed()));
-        }
-        let firsts: BTreeSet<usize> = planned.chunks(3).map(|group| group[0].system).collect();
-        assert_eq!(firsts.len(), 3);
-        let seeds: BTreeSet<u64> = planned.iter().map(|run| run.seed()).collect();
-        assert_eq!(seeds.len(), 6);
-    }
 
     #[test]
     fn a_late_load_is_left_out_of_its_round_and_a_round_that_lacks_two() {
@@ -216,15 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_that_of_more_than_one_in_a_hundred() {
-        let lag = |late: usize| {
-            let mut lag_ns = Histogram::new();
-            (0..1000 - late).for_each(|_| lag_ns.record(20_000));
-            (0..late).for_each(|_| lag_ns.record(3_000_000));
-            Lag::of(&lag_ns)
-        };
-        assert!(!lag(10).is_late() && lag(11).is_late());
-        assert!((lag(10).p50_us - 20.0).abs() < 0.5 && lag(10).max_us >= 2_900.0);
+    fn a_quarter_of_the_runs_may_be_repeated() {
         assert_eq!(again(75), 18);
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct ServerProcess {
 
 /// A server's counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct ServerCounts {
     pub(crate) answered: u64,
     pub(crate) preemptions: u64,
     /// 0 if the server does not report it.
@@ -85,7 +85,10 @@ fn quoted(complaint: &str) -> String {
 
 impl ServerProcess {
     /// Starts the server with a new folder, and waits until it is ready.
-    pub(crate) fn start(program: &Path, orders: &ServerArguments<'_>) -> Result<Self, ServerError> {
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &ServerArguments<'_>,
+    ) -> Result<Self, ServerError> {
         let cannot = |source| ServerError::Run {
             program: program.into(),
             source,
@@ -97,8 +100,8 @@ impl ServerProcess {
         let complaints = File::create(complaints_in(&folder)).map_err(cannot)?;
         let mut process = Command::new(program)
             .arg(folder.path().join("data"))
-            .args([orders.policy, &orders.workers.to_string()])
-            .args(["udp://127.0.0.1:0", orders.preempt, "spin"])
+            .args([arguments.policy, &arguments.workers.to_string()])
+            .args(["udp://127.0.0.1:0", arguments.preempt, "spin"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(complaints)
@@ -128,7 +131,7 @@ impl ServerProcess {
     }
 
     /// Ends the server and returns its counts.
-    pub(crate) fn stop(mut self) -> Result<Done, ServerError> {
+    pub(crate) fn stop(mut self) -> Result<ServerCounts, ServerError> {
         drop(self.input.take());
         let (mut last, mut lock_yields) = (String::new(), 0);
         loop {
@@ -150,11 +153,11 @@ impl ServerProcess {
         if !status.success() {
             return Err(self.failed(format!("ended with {status}")));
         }
-        let done = Done::read(&last)
+        let counts = ServerCounts::read(&last)
             .ok_or_else(|| self.failed(format!("ended with the words {last:?}")))?;
-        Ok(Done {
+        Ok(ServerCounts {
             lock_yields,
-            ..done
+            ..counts
         })
     }
 
@@ -176,7 +179,7 @@ impl Drop for ServerProcess {
     }
 }
 
-impl Done {
+impl ServerCounts {
     /// Parses `answered N, preemptions M`.
     fn read(line: &str) -> Option<Self> {
         let (answered, preemptions) = line
@@ -216,7 +219,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    const ORDERS: ServerArguments<'_> = ServerArguments {
+    const ARGUMENTS: ServerArguments<'_> = ServerArguments {
         policy: "c-fcfs",
         workers: 1,
         preempt: "probes",
@@ -237,22 +240,22 @@ mod tests {
             "[ \"$2 $3 $4 $5 $6\" = 'c-fcfs 1 udp://127.0.0.1:0 probes spin' ] || exit 3\n\
              echo listening udp://127.0.0.1:4242; cat; echo lock yields 2; echo answered 12, preemptions 3",
         );
-        let server = ServerProcess::start(&path, &ORDERS).unwrap();
+        let server = ServerProcess::start(&path, &ARGUMENTS).unwrap();
         assert_eq!(server.addr.port(), 4242);
-        let done = server.stop().unwrap();
-        let (answered, preemptions) = (done.answered, done.preemptions);
-        assert_eq!((answered, preemptions, done.lock_yields), (12, 3, 2));
+        let counts = server.stop().unwrap();
+        let (answered, preemptions) = (counts.answered, counts.preemptions);
+        assert_eq!((answered, preemptions, counts.lock_yields), (12, 3, 2));
     }
 
     #[test]
     fn a_server_that_fails_is_quoted() {
         let (_folder, path) = script("echo no policy is called so >&2; exit 1");
-        let error = ServerProcess::start(&path, &ORDERS)
+        let error = ServerProcess::start(&path, &ARGUMENTS)
             .unwrap_err()
             .to_string();
         assert!(error.ends_with("no policy is called so"), "{error}");
         let (_folder, path) = script("echo listening udp://127.0.0.1:1; cat; exit 7");
-        let error = ServerProcess::start(&path, &ORDERS)
+        let error = ServerProcess::start(&path, &ARGUMENTS)
             .unwrap()
             .stop()
             .unwrap_err();
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_named() {
-        let error = ServerProcess::start(Path::new("/nowhere/server"), &ORDERS).unwrap_err();
+        let error = ServerProcess::start(Path::new("/nowhere/server"), &ARGUMENTS).unwrap_err();
         assert!(error.to_string().contains("/nowhere/server"), "{error}");
     }
 }

@@ -11,11 +11,13 @@ use headway_policy::Rng;
 use headway_report::{ClassMeta, ClassResult, Overall, Recorder};
 use headway_workload::{Offered, Workload};
 
-use super::asked::RequestMix;
-use super::closed::{Closed, ClosedError, Took};
-use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
-use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, PlannedRun, again, planned_runs};
-use super::server::{Done, ServerArguments, ServerError, ServerProcess};
+use super::closed_loop::{ClosedLoop, ClosedLoopError, RequestTimes};
+use super::experiment::{Compiled, LiveExperiment, LiveSystem};
+use super::requests::RequestMix;
+use super::rounds::{AtServer, LiveRun, again};
+use super::server::{ServerArguments, ServerCounts, ServerError, ServerProcess};
+use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
+use crate::measured::{LoadsExtent, MeasuredExperiment as _};
 
 /// Requests of each class sent one at a time, after as many for warm-up; and the number of turns of the two programs.
 const AT_REST: usize = 40;
@@ -63,7 +65,7 @@ pub enum LiveError {
     Server(#[from] ServerError),
     /// The closed loop failed.
     #[error(transparent)]
-    Closed(#[from] ClosedError),
+    ClosedLoop(#[from] ClosedLoopError),
     /// The open loop failed.
     #[error(transparent)]
     Load(#[from] headway_load::LoadError),
@@ -106,8 +108,8 @@ pub(crate) struct LiveMeasurements {
 pub(crate) struct LiveSession<'a> {
     experiment: &'a LiveExperiment,
     settings: &'a LiveSettings,
-    extent: &'a LiveExtent,
-    asked: Arc<RequestMix>,
+    extent: &'a LoadsExtent,
+    mix: Arc<RequestMix>,
     probes: PathBuf,
     plain: PathBuf,
     workers: usize,
@@ -127,12 +129,8 @@ impl<'a> LiveSession<'a> {
         Self {
             experiment,
             settings,
-            extent: if settings.fast {
-                &experiment.fast
-            } else {
-                &experiment.full
-            },
-            asked: Arc::new(RequestMix::new(&experiment.class, settings.seed)),
+            extent: experiment.extent(settings.fast),
+            mix: Arc::new(RequestMix::new(&experiment.class, settings.seed)),
             probes,
             plain,
             workers: settings
@@ -204,7 +202,7 @@ impl<'a> LiveSession<'a> {
 
     /// The network's time of the shortest class, whose round trip consists of little else.
     fn network_ns(&self, at_rest: &[AtRest]) -> u64 {
-        let sent = self.asked.sent().map(|class| &at_rest[class]);
+        let sent = self.mix.sent().map(|class| &at_rest[class]);
         let shortest = sent.min_by_key(|class| class.service_ns);
         shortest.map_or(0, |class| {
             class.round_trip_ns.saturating_sub(class.service_ns)
@@ -213,7 +211,7 @@ impl<'a> LiveSession<'a> {
 
     fn workload(&self, at_rest: &[AtRest]) -> Workload {
         let service_ns: Vec<u64> = at_rest.iter().map(|class| class.service_ns).collect();
-        self.asked.workload(&self.experiment.name, &service_ns)
+        self.mix.workload(&self.experiment.name, &service_ns)
     }
 
     /// Starts a system once and returns why it cannot run here; none if it can.
@@ -238,12 +236,12 @@ impl<'a> LiveSession<'a> {
     }
 
     fn start(&self, system: &LiveSystem) -> Result<ServerProcess, ServerError> {
-        let orders = ServerArguments {
+        let arguments = ServerArguments {
             policy: &system.policy,
             workers: self.workers + usize::from(system.undispatched),
             preempt: if system.signal { "signal" } else { "probes" },
         };
-        ServerProcess::start(self.program(system.program), &orders)
+        ServerProcess::start(self.program(system.program), &arguments)
     }
 
     /// Programs with and without probes take turns, since a machine's speed changes from second to second.
@@ -260,32 +258,37 @@ impl<'a> LiveSession<'a> {
                 self.ask_each(&probed, &mut with_probes)?;
             }
         }
-        let executions = |took: &[Took]| median(took.iter().map(|took| took.execution_ns));
+        let executions =
+            |times: &[RequestTimes]| median(times.iter().map(|times| times.execution_ns));
         Ok(own
             .iter()
             .enumerate()
-            .map(|(index, took): (usize, &Vec<Took>)| AtRest {
-                class: self.asked.name(index).into(),
-                service_ns: executions(took).max(1),
+            .map(|(index, times): (usize, &Vec<RequestTimes>)| AtRest {
+                class: self.mix.name(index).into(),
+                service_ns: executions(times).max(1),
                 with_probes_ns: self
                     .probes
                     .exists()
                     .then(|| executions(&with_probes[index])),
-                round_trip_ns: median(took.iter().map(|took| took.round_trip_ns)),
+                round_trip_ns: median(times.iter().map(|times| times.round_trip_ns)),
             })
             .collect())
     }
 
     /// Sends a new server one request after the other, and adds each one's times to its class.
-    fn ask_each(&self, system: &LiveSystem, took: &mut [Vec<Took>]) -> Result<(), LiveError> {
+    fn ask_each(
+        &self,
+        system: &LiveSystem,
+        times: &mut [Vec<RequestTimes>],
+    ) -> Result<(), LiveError> {
         let server = self.start(system)?;
-        let mut closed = Closed::connect(server.addr, &self.asked)?;
-        for class in self.asked.sent() {
+        let mut client = ClosedLoop::connect(server.addr, &self.mix)?;
+        for class in self.mix.sent() {
             for _ in 0..AT_REST {
-                closed.ask(class)?;
+                client.ask(class)?;
             }
             for _ in 0..AT_REST {
-                took[class].push(closed.ask(class)?);
+                times[class].push(client.ask(class)?);
             }
         }
         server.stop()?;
@@ -295,8 +298,8 @@ impl<'a> LiveSession<'a> {
     fn capacity(&self, reference: &LiveSystem) -> Result<f64, LiveError> {
         let server = self.start(reference)?;
         let mut rng = Rng::new(self.settings.seed);
-        let mut closed = Closed::connect(server.addr, &self.asked)?;
-        let rps = closed.throughput(OUTSTANDING, SATURATED, || self.asked.draw(&mut rng))?;
+        let mut client = ClosedLoop::connect(server.addr, &self.mix)?;
+        let rps = client.throughput(OUTSTANDING, SATURATED, || self.mix.draw(&mut rng))?;
         server.stop()?;
         Ok(rps)
     }
@@ -311,8 +314,8 @@ impl<'a> LiveSession<'a> {
         load.policy = system.policy.clone();
         load.workers += usize::from(system.undispatched);
         let report = load.run(|_| ControlFlow::Continue(()))?;
-        let done = server.stop()?;
-        Ok(self.told(planned, baseline, report, done))
+        let counts = server.stop()?;
+        Ok(self.live_run(planned, baseline, report, counts))
     }
 
     fn load(
@@ -333,21 +336,21 @@ impl<'a> LiveSession<'a> {
         load.late_bound_ns = LATE_NS;
         load.keep_answers = true;
         load.workers = self.workers;
-        let asked = Arc::clone(&self.asked);
-        load.body = Arc::new(move |class, index, room: &mut [u8]| asked.body(class, index, room));
+        let mix = Arc::clone(&self.mix);
+        load.body = Arc::new(move |class, index, room: &mut [u8]| mix.body(class, index, room));
         load
     }
 
-    fn told(
+    fn live_run(
         &self,
         planned: PlannedRun,
         baseline: &Baseline,
         report: LoadReport,
-        done: Done,
+        counts: ServerCounts,
     ) -> LiveRun {
         let server = at_server(&report, baseline);
         let mut run = report.run;
-        run.meta.preemptions = done.preemptions;
+        run.meta.preemptions = counts.preemptions;
         LiveRun {
             round: planned.round,
             load: self.extent.loads[planned.load],
@@ -356,7 +359,7 @@ impl<'a> LiveSession<'a> {
             shed: report.statuses.shed + report.statuses.draining,
             lag: Lag::of(&report.lag_ns),
             repeated: false,
-            lock_yields: done.lock_yields,
+            lock_yields: counts.lock_yields,
             server,
             run,
         }

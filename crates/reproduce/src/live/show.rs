@@ -1,29 +1,17 @@
-//! A figure measured live as text, Markdown and HTML, with the same content.
+//! The report of a figure that is measured live.
 
-use std::fmt::Write as _;
-
-use headway_report::html::Page;
 use headway_report::{Table, format};
 
-use super::carried::Carried;
-use super::experiment::LiveExperiment;
-use super::result::{LiveReproduction, SystemResult, median};
-use super::{LiveJudged, Ratio};
+use super::Ratio;
+use super::carried::CarriedRate;
+use super::result::{LiveReproduction, SystemResult};
 use crate::figures::distinct;
-use crate::show::{chart, list, rows};
-
-/// The list of experiments.
-#[must_use]
-pub fn listing(experiments: &[LiveExperiment]) -> Table {
-    list(experiments.iter().map(|experiment| {
-        let names = [&experiment.name, &experiment.paper, &experiment.figure];
-        (names, &experiment.title, experiment.claim.len())
-    }))
-}
+use crate::measured::report::{FigureReport, MeasuredResult, ReportTable, reason_note};
+use crate::measured::rounds::median;
+use crate::show::chart;
 
 /// The claims: the paper's figure, the measured one, the verdict.
-#[must_use]
-pub fn claims(result: &LiveReproduction) -> Table {
+fn claim_table(result: &LiveReproduction) -> Table {
     let mut table = Table::new(["what", "slowdown by", "paper", "here", "verdict"]);
     for claim in &result.claims {
         table.push([
@@ -56,8 +44,7 @@ fn shown(ratio: &Ratio) -> String {
 }
 
 /// The rates that each system carried.
-#[must_use]
-pub fn carried(result: &LiveReproduction) -> Table {
+fn carried(result: &LiveReproduction) -> Table {
     let tails = result
         .systems
         .iter()
@@ -96,12 +83,12 @@ pub fn carried(result: &LiveReproduction) -> Table {
 fn rates(system: &SystemResult, tail: super::Tail) -> String {
     let by = system.carried.iter().find(|by| by.tail == tail);
     let rounds = by.map_or(&[][..], |by| &by.rounds);
-    let bounded = |one: &Carried| match one {
-        Carried::Below(rps) => format!("< {}", format::metric(*rps)),
-        Carried::At(rps) => format::metric(*rps),
-        Carried::AtLeast(rps) => format!("≥ {}", format::metric(*rps)),
+    let bounded = |one: &CarriedRate| match one {
+        CarriedRate::Below(rps) => format!("< {}", format::metric(*rps)),
+        CarriedRate::At(rps) => format::metric(*rps),
+        CarriedRate::AtLeast(rps) => format!("≥ {}", format::metric(*rps)),
     };
-    let mut sorted: Vec<&Carried> = rounds.iter().collect();
+    let mut sorted: Vec<&CarriedRate> = rounds.iter().collect();
     sorted.sort_by(|a, b| a.rps().total_cmp(&b.rps()));
     match sorted[..] {
         [] => "–".into(),
@@ -114,8 +101,7 @@ fn rates(system: &SystemResult, tail: super::Tail) -> String {
 }
 
 /// Every system at every load: medians over the rounds that count.
-#[must_use]
-pub fn points(result: &LiveReproduction) -> Table {
+fn points(result: &LiveReproduction) -> Table {
     let short = result.at_rest.iter().min_by_key(|class| class.service_ns);
     let short = short.map_or("", |class| class.class.as_str());
     let mut whats: Vec<(String, String)> = vec![("achieved".into(), "achieved".into())];
@@ -227,7 +213,7 @@ fn beyond_reach(result: &LiveReproduction) -> Vec<String> {
         carried().filter(|by| by.tail == *tail).all(|by| {
             by.rounds
                 .iter()
-                .all(|one: &Carried| matches!(one, Carried::Below(_)))
+                .all(|one: &CarriedRate| matches!(one, CarriedRate::Below(_)))
         })
     });
     out.map(|tail| {
@@ -261,88 +247,31 @@ fn lateness(result: &LiveReproduction) -> String {
 const RULE: &str = "The interval over rounds (95 %) holds 1: undecided; lies on the other side of 1 than the paper: not reproduced; holds the \
                     paper's figure, if there is one: reproduced; else: deviates.";
 
-fn reasons(result: &LiveReproduction) -> Vec<String> {
-    result
-        .claims
-        .iter()
-        .filter_map(|claim: &LiveJudged| {
-            let reason = claim.reason.as_ref()?;
-            Some(format!("Why ({}): {reason}", claim.says))
-        })
-        .collect()
-}
-
-/// The result as text for a terminal.
-#[must_use]
-pub fn text(result: &LiveReproduction) -> String {
-    let mut text = format!(
-        "{} · {} {}\n{}\n\n{}\n{RULE}\n",
-        result.name,
-        result.paper,
-        result.figure,
-        result.title,
-        claims(result)
-    );
-    for reason in reasons(result) {
-        let _ = writeln!(text, "{reason}");
-    }
-    let _ = write!(
-        text,
-        "\n{}\n\n{}\n\n{}\n",
-        carried(result),
-        points(result),
-        at_rest(result)
-    );
-    for note in notes(result) {
-        let _ = write!(text, "\n{note}");
-    }
-    let _ = write!(
-        text,
-        "\nThe paper's: {}\nAgain: {}\n",
-        result.testbed, result.command
-    );
-    text
-}
-
-/// The result as a section in Markdown.
-#[must_use]
-pub fn markdown(result: &LiveReproduction) -> String {
-    let mut text = format!(
-        "## {}, {}: {}\n\n`{}`\n\n{}\n{RULE}\n",
-        result.paper,
-        result.figure,
-        result.title,
-        result.command,
-        rows(&claims(result))
-    );
-    for table in [carried(result), points(result), at_rest(result)] {
-        let _ = write!(text, "\n{}", rows(&table));
-    }
-    for note in reasons(result).into_iter().chain(notes(result)) {
-        let _ = write!(text, "\n- {note}");
-    }
-    let _ = write!(text, "\n- The paper's: {}\n", result.testbed);
-    text
-}
-
-/// The result as an HTML page with the curves.
-#[must_use]
-pub fn page(result: &LiveReproduction) -> Page {
-    let title = format!("{}, {}: {}", result.paper, result.figure, result.title);
-    let mut page = Page::new(title)
-        .table("Claims", &claims(result))
-        .paragraph(RULE)
-        .table("Carried", &carried(result));
-    for note in reasons(result).iter().chain(&notes(result)) {
-        page = page.paragraph(note);
-    }
-    page = page.paragraph(&format!("The paper's: {}", result.testbed));
-    for family in result.figures.families() {
-        if family[0].what.contains("slowdown") || family[0].what == "achieved" {
-            page = page.chart(&chart(&result.figure, &family));
+impl MeasuredResult for LiveReproduction {
+    fn report(&self) -> FigureReport {
+        let families = self.figures.families();
+        let families = families.iter().filter(|family| {
+            let what = &family[0].what;
+            what.contains("slowdown") || what == "achieved"
+        });
+        let claims = self.claims.iter();
+        FigureReport {
+            about: self.about.clone(),
+            command: self.command.clone(),
+            claims: claim_table(self),
+            rule: RULE.into(),
+            first_notes: claims
+                .filter_map(|claim| reason_note(&claim.says, claim.reason.as_deref()))
+                .collect(),
+            tables: vec![ReportTable::new("Carried", carried(self))],
+            charts: families
+                .map(|family| chart(&self.about.figure, family))
+                .collect(),
+            details: vec![
+                ReportTable::new("All points", points(self)),
+                ReportTable::new("At rest", at_rest(self)),
+            ],
+            notes: notes(self),
         }
     }
-    page.table("All points", &points(result))
-        .table("At rest", &at_rest(result))
-        .code(&result.command)
 }

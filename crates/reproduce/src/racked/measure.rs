@@ -1,9 +1,8 @@
 //! The measurement: every system in turn, live and simulated.
 
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
 
-use headway_load::{Load, LoadReport, Threads};
+use headway_load::{Load, LoadReport};
 use headway_policy::PolicySpec;
 use headway_report::Histogram;
 use headway_sim::{Experiment, Length, Offered};
@@ -11,25 +10,14 @@ use headway_workload::Workload;
 
 use super::experiment::{RackedExperiment, RackedSystem};
 use super::processes::RackProcesses;
-use super::run::{During, RackedRun, RackedTail};
+use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
-use crate::live::{Lag, PlannedRun, planned_runs};
+use crate::measured::client::keep_every_answer;
+use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 
 /// Time that the client waits for the last answers.
 const TIMEOUT_NS: u64 = 2_000_000_000;
-/// A request that leaves later than this is late. A tenth of the shortest service time would be too strict: a sleep's own delay reaches it.
-const LATE_NS: u64 = 1_000_000;
-
-/// Settings of a measurement.
-#[derive(Clone, Debug)]
-pub struct RackedSettings {
-    /// Path of the command `headway`.
-    pub command: PathBuf,
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals and policies.
-    pub seed: u64,
-}
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +38,7 @@ pub enum RackedError {
 
 pub(super) struct RackedSession<'a> {
     experiment: &'a RackedExperiment,
-    settings: &'a RackedSettings,
+    settings: &'a MeasuredSettings,
     workload: Workload,
     change_ns: u64,
 }
@@ -58,7 +46,7 @@ pub(super) struct RackedSession<'a> {
 impl<'a> RackedSession<'a> {
     pub(super) fn new(
         experiment: &'a RackedExperiment,
-        settings: &'a RackedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, RackedError> {
         let workload = experiment.rack.workload(&experiment.name);
         Ok(Self {
@@ -99,21 +87,15 @@ impl<'a> RackedSession<'a> {
         };
         let mut load = Load::new(rack.addr, self.workload.clone(), self.offered(), length);
         load.seed = seed;
-        load.warm_up = 0.0;
+        keep_every_answer(&mut load);
         load.timeout_ns = TIMEOUT_NS;
-        load.threads = Threads::One;
-        load.late_bound_ns = LATE_NS;
-        load.keep_answers = true;
         load.policy = system.policy.clone();
         load.workers = self.workers();
         let report = load.run(|_| ControlFlow::Continue(()))?;
         Ok(RackedRun {
             round: planned.round,
             system: system.name.clone(),
-            lag: Lag::of(&report.lag_ns),
-            sent: report.run.meta.requests,
-            lost: report.delivery.lost,
-            shed: report.statuses.shed + report.statuses.draining,
+            client: ClientCounts::of(&report),
             live: self.live(&report),
             simulated: self.simulated(system, seed)?,
         })
@@ -136,13 +118,13 @@ impl<'a> RackedSession<'a> {
     }
 
     /// Each part of each phase, with its time span.
-    fn parts(&self) -> Vec<(usize, During, Range<u64>)> {
+    fn parts(&self) -> Vec<(usize, PhasePart, Range<u64>)> {
         let mut parts = Vec::new();
         let mut begin_ns = 0;
         for (index, phase) in self.workload.phases.iter().enumerate() {
             let (settled_ns, end_ns) = (begin_ns + self.change_ns, begin_ns + phase.duration_ns);
-            parts.push((index + 1, During::Change, begin_ns..settled_ns));
-            parts.push((index + 1, During::Settled, settled_ns..end_ns));
+            parts.push((index + 1, PhasePart::Change, begin_ns..settled_ns));
+            parts.push((index + 1, PhasePart::Settled, settled_ns..end_ns));
             begin_ns = end_ns;
         }
         parts

@@ -11,13 +11,34 @@ mod measure;
 mod processes;
 mod result;
 mod run;
-pub mod show;
+mod show;
 
-pub use claim::{RackedClaim, RackedJudged};
-pub use experiment::{RACKED_NAMES, RackedExperiment, RackedExtent, RackedSetup, RackedSystem};
-pub use measure::{RackedError, RackedSettings};
-pub use result::{RackedPoint, RackedReproduction};
-pub use run::{During, RackedRun, RackedTail};
+pub use claim::{RackedClaim, RackedFigure};
+pub use experiment::{RackedExperiment, RackedSetup, RackedSystem};
+pub use measure::RackedError;
+pub use result::{RackedDetails, RackedPoint};
+pub use run::{PhasePart, RackedRun, RackedTail};
+
+use crate::measured::{MeasuredKind, MeasuredReproduction, MeasuredSettings, RoundsExtent};
+
+impl MeasuredKind for RackedExperiment {
+    type Details = RackedDetails;
+    type Point = RackedPoint;
+
+    fn systems(&self) -> Vec<(String, String)> {
+        let systems = self.system.iter();
+        systems
+            .map(|system| (system.name.clone(), system.simulated()))
+            .collect()
+    }
+
+    fn points(&self, _: &RoundsExtent, runs: &[RackedRun]) -> Vec<RackedPoint> {
+        let systems = self.system.iter();
+        systems
+            .map(|system| RackedPoint::new(&system.name, runs))
+            .collect()
+    }
+}
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
 ///
@@ -25,9 +46,15 @@ pub use run::{During, RackedRun, RackedTail};
 /// A process of the rack, the client or the simulation fails.
 pub fn measure(
     experiment: &RackedExperiment,
-    settings: &RackedSettings,
+    settings: &MeasuredSettings,
     progress: impl FnMut(usize, usize, &str),
-) -> Result<RackedReproduction, RackedError> {
+) -> Result<MeasuredReproduction<RackedExperiment>, RackedError> {
     let runs = measure::RackedSession::new(experiment, settings)?.measure(progress)?;
-    Ok(RackedReproduction::new(experiment, settings, runs))
+    let details = RackedDetails {
+        servers: [experiment.rack.servers, experiment.rack.workers],
+        load: experiment.rack.load,
+    };
+    Ok(MeasuredReproduction::new(
+        experiment, settings, details, runs,
+    ))
 }

@@ -8,15 +8,15 @@ use headway_workload::Workload;
 use tempfile::TempDir;
 
 use super::experiment::{RackedSetup, RackedSystem};
-use crate::told::{ProcessError, Told};
+use crate::process::{HeadwayProcess, ProcessError};
 
 /// A running rack.
 #[derive(Debug)]
 pub(super) struct RackProcesses {
     /// Address of the switch.
     pub(super) addr: SocketAddr,
-    _switch: Told,
-    _servers: Vec<Told>,
+    _switch: HeadwayProcess,
+    _servers: Vec<HeadwayProcess>,
     _folder: TempDir,
 }
 
@@ -47,7 +47,7 @@ impl RackProcesses {
             if let Some(policy) = &system.servers {
                 args.extend(["--policy", policy]);
             }
-            servers.push(Told::start(command, &args)?);
+            servers.push(HeadwayProcess::start(command, &args)?);
         }
         let addresses: Vec<String> = servers
             .iter()
@@ -57,7 +57,7 @@ impl RackProcesses {
         args.extend(["--agents", &agents, "--agent-key", &key]);
         args.extend(["--workload", &mix, "--policy", &system.policy]);
         args.extend(addresses.iter().flat_map(|addr| ["--server", addr]));
-        let switch = Told::start(command, &args)?;
+        let switch = HeadwayProcess::start(command, &args)?;
         let addr = switch.await_address()?;
         for server in &servers {
             server.await_line("has this server")?;

@@ -3,19 +3,19 @@
 use headway_report::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::live::Lag;
+use crate::measured::{ClientCounts, MeasuredRun, SystemAtPlace};
 
 /// A part of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum During {
+pub enum PhasePart {
     /// The first part, in which the rack adapts.
     Change,
     /// The rest of it.
     Settled,
 }
 
-impl During {
+impl PhasePart {
     /// Both parts.
     pub const BOTH: [Self; 2] = [Self::Change, Self::Settled];
 
@@ -35,7 +35,7 @@ pub struct RackedTail {
     /// Number of the phase, from 1.
     pub phase: usize,
     /// The part of the phase.
-    pub during: During,
+    pub during: PhasePart,
     /// The class.
     pub class: String,
     /// 99th percentile of the latencies of requests due in that part, ms; not a number without requests.
@@ -43,7 +43,12 @@ pub struct RackedTail {
 }
 
 impl RackedTail {
-    pub(super) fn new(phase: usize, during: During, class: &str, latency_ns: &Histogram) -> Self {
+    pub(super) fn new(
+        phase: usize,
+        during: PhasePart,
+        class: &str,
+        latency_ns: &Histogram,
+    ) -> Self {
         let p99_ns = latency_ns.quantile(0.99);
         Self {
             phase,
@@ -61,30 +66,32 @@ pub struct RackedRun {
     pub round: usize,
     /// The system's name.
     pub system: String,
-    /// Sending delays at the client; a run with too many late requests does not count.
-    pub lag: Lag,
-    /// Requests sent.
-    pub sent: u64,
-    /// Requests without an answer.
-    pub lost: u64,
-    /// Requests that a server or the switch turned away.
-    pub shed: u64,
+    /// The client's counts.
+    #[serde(flatten)]
+    pub client: ClientCounts,
     /// Tails at the client, from the intended time.
     pub live: Vec<RackedTail>,
     /// Tails of the simulation.
     pub simulated: Vec<RackedTail>,
 }
 
-impl RackedRun {
+impl MeasuredRun for RackedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace::anywhere(&self.system)
+    }
+
     /// Whether the client sent its requests in time.
-    #[must_use]
-    pub fn counts(&self) -> bool {
-        !self.lag.is_late()
+    fn counts(&self) -> bool {
+        !self.client.lag.is_late()
     }
 }
 
 /// The tail of a class in a part of a phase, ms.
-pub(super) fn p99_ms(tails: &[RackedTail], phase: usize, during: During, class: &str) -> f64 {
+pub(super) fn p99_ms(tails: &[RackedTail], phase: usize, during: PhasePart, class: &str) -> f64 {
     tails
         .iter()
         .find(|tail| (tail.phase, tail.during) == (phase, during) && tail.class == class)

@@ -1,12 +1,15 @@
 //! The paper's claims about the systems.
+//!
+//! A claim is judged as those of all figures that are measured and simulated ([`judge`](crate::measured::claim)), by the rounds whose runs
+//! the machine left undisturbed.
 
-use headway_report::stats::ConfidenceInterval;
+use headway_report::format;
 use serde::{Deserialize, Serialize};
 
 use super::figure::RunFigure;
-use crate::expectation::{Expectation, Pair, interval};
-use crate::live::LiveVerdict;
-use crate::text::on_one_line;
+use super::run::ReplayedRun;
+use crate::measured::Expectation;
+use crate::measured::claim::{ClaimParts, ClaimedFigure, MeasuredClaim, SystemAtPlace};
 
 /// A claim of the paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,138 +31,103 @@ pub struct ReplayedClaim {
     pub reason: Option<String>,
 }
 
-/// A claim beside the measured figures.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReplayedJudged {
-    /// The claim in words.
-    pub says: String,
-    /// The compared systems: `+ stealing ÷ rss`.
-    pub of: String,
+/// The figure that a claim is about.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ReplayedFigure {
     /// The kind of figure.
     pub figure: RunFigure,
     /// The offered load.
     pub load: f64,
-    /// The expected value or bound.
-    pub expect: Expectation,
-    /// The measured estimate and its interval over the rounds that count; none with fewer than two rounds.
-    pub live: Option<ConfidenceInterval>,
-    /// The simulated estimate and its interval over the same rounds.
-    pub simulated: Option<ConfidenceInterval>,
-    /// Number of rounds that count.
-    pub rounds: usize,
-    /// The verdict on the measured interval.
-    pub verdict: LiveVerdict,
-    /// Why the result differs from the paper's; none if it is reproduced or the cause is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
 }
 
-impl ReplayedClaim {
-    /// Checks that the claim's expectation fits its figure: a ratio or a single one.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let checked = self.expect.check(self.over.is_some());
-        checked.map_err(|problem| format!("the claim {:?}: {problem}", self.says))
+impl ClaimedFigure for ReplayedFigure {
+    const COLUMNS: &'static [&'static str] = &["figure", "load"];
+
+    fn cells(&self) -> Vec<String> {
+        let load = format::significant(self.load, 2);
+        vec![self.figure.words().into(), load]
+    }
+}
+
+impl MeasuredClaim for ReplayedClaim {
+    type Run = ReplayedRun;
+    type Figure = ReplayedFigure;
+
+    fn parts(&self) -> ClaimParts<'_> {
+        ClaimParts {
+            says: &self.says,
+            of: SystemAtPlace::anywhere(&self.of),
+            over: self.over.as_deref().map(SystemAtPlace::anywhere),
+            expect: self.expect,
+            reason: self.reason.as_deref(),
+        }
     }
 
-    /// Judges the claim by the live and simulated figures of each round that counts.
-    pub(super) fn judge(&self, live: &[Pair], simulated: &[Pair]) -> ReplayedJudged {
-        let ours = interval(live);
-        let verdict = self.expect.judge(ours.as_ref());
-        let reason = self.reason.as_deref().map(on_one_line);
-        ReplayedJudged {
-            says: self.says.clone(),
-            of: match &self.over {
-                Some(over) => format!("{} ÷ {over}", self.of),
-                None => self.of.clone(),
-            },
+    fn figure(&self) -> ReplayedFigure {
+        ReplayedFigure {
             figure: self.figure,
             load: self.load,
-            expect: self.expect,
-            live: ours,
-            simulated: interval(simulated),
-            rounds: live.len(),
-            verdict,
-            reason: reason.filter(|_| verdict != LiveVerdict::Reproduced),
         }
+    }
+
+    fn live(&self, run: &ReplayedRun) -> Option<f64> {
+        (run.load == self.load).then(|| self.figure.live(run))
+    }
+
+    fn simulated(&self, run: &ReplayedRun) -> Option<f64> {
+        (run.load == self.load).then(|| self.figure.simulated(run))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measured::MeasuredVerdict;
+    use crate::measured::claim::judge;
+    use crate::replayed::ReplayedFigures;
+    use headway_report::{ClassMeta, Overall, Recorder};
 
-    fn judged(expect: Expectation, ratios: &[f64]) -> LiveVerdict {
+    fn run(round: usize, load: f64, renewals: u64) -> ReplayedRun {
+        let recorder = Recorder::new(&[ClassMeta::new("short", 1_000.0)]);
+        let overall = Overall::of(&recorder.overall());
+        let figures = ReplayedFigures {
+            overall,
+            preemptions_each: 0.5,
+        };
+        ReplayedRun {
+            round,
+            load,
+            system: "mine".into(),
+            counts: round > 0,
+            untouched_fraction: 0.9,
+            lost_fraction: 0.01,
+            preemptions: 5,
+            renewals,
+            live: figures.clone(),
+            simulated: figures,
+            all: overall,
+        }
+    }
+
+    #[test]
+    fn a_claim_is_about_the_runs_at_its_load() {
         let claim = ReplayedClaim {
-            says: "it is".into(),
-            of: "a".into(),
-            over: Some("b".into()),
-            figure: RunFigure::SlowdownP99,
+            says: "so it is".into(),
+            of: "mine".into(),
+            over: None,
+            figure: RunFigure::Avoided,
             load: 0.7,
-            expect,
+            expect: Expectation::AtLeast(0.9),
             reason: None,
         };
-        let pairs: Vec<Pair> = ratios
-            .iter()
-            .map(|ratio: &f64| Pair {
-                of: 30.0 * ratio,
-                over: Some(30.0),
-            })
+        let runs: Vec<ReplayedRun> = (0..3)
+            .flat_map(|round| [run(round, 0.5, 5), run(round, 0.7, 95)])
             .collect();
-        claim.judge(&pairs, &pairs).verdict
-    }
-
-    #[test]
-    fn the_rules_by_their_table() {
-        use Expectation::{AtLeast, AtMost, Less, More, Paper, Within};
-        use LiveVerdict::{Deviates, NotReproduced, Reproduced, Undecided};
-        let (half, one, twice, wide) = (
-            [0.49, 0.5, 0.51],
-            [0.99, 1.0, 1.01],
-            [1.9, 2.0, 2.1],
-            [0.5, 1.0, 2.5],
-        );
-        for (expect, ratios, verdict) in [
-            (Paper(2.0), twice, Reproduced),
-            (Paper(3.0), twice, Deviates),
-            (Paper(2.0), half, NotReproduced),
-            (Paper(2.0), wide, Undecided),
-            (Paper(0.5), half, Reproduced),
-            (Paper(0.5), twice, NotReproduced),
-            (More, twice, Reproduced),
-            (More, half, NotReproduced),
-            (More, one, Undecided),
-            (Less, half, Reproduced),
-            (Less, twice, NotReproduced),
-            (Within(0.25), one, Reproduced),
-            (Within(0.25), half, NotReproduced),
-            (Within(0.25), twice, NotReproduced),
-            (Within(0.25), wide, Undecided),
-            (AtLeast(1.2), twice, Reproduced),
-            (AtLeast(1.2), one, NotReproduced),
-            (AtLeast(1.2), wide, Undecided),
-            (AtMost(1.2), one, Reproduced),
-        ] {
-            assert_eq!(judged(expect, &ratios), verdict, "{expect:?} {ratios:?}");
-        }
-        assert_eq!(judged(More, &[2.0]), Undecided, "one round tells nothing");
-    }
-
-    #[test]
-    fn a_single_figure_has_the_interval_of_its_mean() {
-        let pairs: Vec<Pair> = [0.93, 0.95, 0.94]
-            .iter()
-            .map(|of: &f64| Pair {
-                of: *of,
-                over: None,
-            })
-            .collect();
-        let ours = interval(&pairs).unwrap();
-        assert!((ours.estimate - 0.94).abs() < 1e-9);
-        let verdict = |expect: Expectation| expect.judge(Some(&ours));
-        assert_eq!(verdict(Expectation::AtLeast(0.9)), LiveVerdict::Reproduced);
-        assert_eq!(
-            verdict(Expectation::AtLeast(0.99)),
-            LiveVerdict::NotReproduced
-        );
+        let judged = judge(&claim, &runs);
+        let decided = (2, MeasuredVerdict::Reproduced);
+        assert_eq!((judged.rounds, judged.verdict), decided);
+        assert!((judged.live.unwrap().estimate - 0.95).abs() < 1e-9);
+        // The simulator has no count of avoided interruptions.
+        assert!(judged.simulated.is_none());
     }
 }

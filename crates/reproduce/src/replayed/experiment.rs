@@ -7,58 +7,17 @@ use headway_workload::Workload;
 use serde::Deserialize;
 
 use super::claim::ReplayedClaim;
-use crate::ReproduceError;
+use crate::measured::experiment::{built_in_files, experiment_file};
+use crate::measured::{
+    BuiltInFile, ExperimentFields as _, LoadsExtent, MeasuredClaim as _, MeasuredExperiment,
+};
 
-/// Names of the built-in experiments.
-pub const REPLAYED_NAMES: &[&str] = &[
-    "synergy-fig6-5-live",
-    "synergy-fig6-6-live",
-    "synergy-fig6-7-live",
-    "synergy-fig6-8-live",
-    "synergy-zippydb-live",
-];
-
-fn text(name: &str) -> Option<&'static str> {
-    macro_rules! file {
-        ($name:literal) => {
-            include_str!(concat!("../../../../experiments/replayed/", $name, ".toml"))
-        };
+experiment_file! {
+    /// A figure of a paper, both measured on this machine without a network and simulated with this machine's costs.
+    pub struct ReplayedExperiment(LoadsExtent, ReplayedSystem, ReplayedClaim) {
+        /// The replayed workload and the number of workers.
+        pub replay: ReplayedSetup,
     }
-    Some(match name {
-        "synergy-fig6-5-live" => file!("synergy-fig6-5-live"),
-        "synergy-fig6-6-live" => file!("synergy-fig6-6-live"),
-        "synergy-fig6-7-live" => file!("synergy-fig6-7-live"),
-        "synergy-fig6-8-live" => file!("synergy-fig6-8-live"),
-        "synergy-zippydb-live" => file!("synergy-zippydb-live"),
-        _ => return None,
-    })
-}
-
-/// A figure of a paper, both measured on this machine without a network and simulated with this machine's costs.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReplayedExperiment {
-    /// The experiment's name: the file's name without `.toml`.
-    #[serde(skip)]
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The differences between the paper's testbed and this machine, and the comparison that remains valid.
-    pub testbed: String,
-    /// The replayed workload and the number of workers.
-    pub replay: ReplayedSetup,
-    /// Loads, rounds and run lengths of the full measurement.
-    pub full: ReplayedExtent,
-    /// The same for the short version.
-    pub fast: ReplayedExtent,
-    /// The compared systems.
-    pub system: Vec<ReplayedSystem>,
-    /// The paper's claims.
-    pub claim: Vec<ReplayedClaim>,
 }
 
 /// The parameters that all systems share.
@@ -69,18 +28,6 @@ pub struct ReplayedSetup {
     pub workload: String,
     /// Number of workers of each system, one core each.
     pub workers: usize,
-}
-
-/// Loads, rounds and run lengths of a measurement.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReplayedExtent {
-    /// Offered loads of the workers, ascending, above 0.
-    pub loads: Vec<f64>,
-    /// Runs of each system at each load, at least 2.
-    pub rounds: usize,
-    /// Time that requests arrive in a run, ms.
-    pub run_ms: u64,
 }
 
 /// A compared system.
@@ -135,60 +82,21 @@ impl ReplayedSystem {
     }
 }
 
-impl ReplayedExperiment {
-    /// The built-in experiment called `name`.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match Self::read(name, text(name)?) {
-            Ok(experiment) => Some(experiment),
-            Err(error) => panic!("a built-in experiment must be readable: {error}"),
-        }
-    }
-
-    /// Every built-in experiment.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        REPLAYED_NAMES
-            .iter()
-            .filter_map(|name| Self::named(name))
-            .collect()
-    }
-
-    /// Reads the text of a file and makes all checks that need no run.
-    ///
-    /// # Errors
-    /// The problem and its position.
-    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
-        let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment =
-            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
-        experiment.name = name.into();
-        experiment
-            .check()
-            .map_err(|problem| ReproduceError::file(name, problem))?;
-        Ok(experiment)
-    }
-
-    /// Whether the text of a file is an experiment of this kind.
-    #[must_use]
-    pub fn is_one(text: &str) -> bool {
-        let table: Option<toml::Table> = toml::from_str(text).ok();
-        table.is_some_and(|table| table.contains_key("replay"))
-    }
+impl MeasuredExperiment for ReplayedExperiment {
+    const BUILT_IN: &'static [BuiltInFile] = built_in_files![
+        "replayed":
+        "synergy-fig6-5-live",
+        "synergy-fig6-6-live",
+        "synergy-fig6-7-live",
+        "synergy-fig6-8-live",
+        "synergy-zippydb-live",
+    ];
+    const TABLE: &'static str = "replay";
 
     fn check(&self) -> Result<(), String> {
         Workload::resolve(&self.replay.workload).map_err(|error| error.to_string())?;
         if self.replay.workers == 0 {
             return Err("there must be `workers`".into());
-        }
-        for extent in [&self.full, &self.fast] {
-            let ascending = extent.loads.windows(2).all(|pair| pair[0] < pair[1]);
-            if extent.loads.first().is_none_or(|&first| first <= 0.0) || !ascending {
-                return Err("`loads` must be above 0 and ascend".into());
-            }
-            if extent.rounds < 2 || extent.run_ms == 0 {
-                return Err("an interval needs two `rounds`, and `run_ms` above 0".into());
-            }
         }
         for system in &self.system {
             system.spec()?;
@@ -205,16 +113,12 @@ impl ReplayedExperiment {
             .iter()
             .try_for_each(|claim| self.check_claim(claim))
     }
+}
 
+impl ReplayedExperiment {
     /// Checks that the experiment has the claim's systems and load.
     fn check_claim(&self, claim: &ReplayedClaim) -> Result<(), String> {
-        claim.check()?;
-        let mut names = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) =
-            names.find(|name| self.system.iter().all(|system| system.name != **name))
-        {
-            return Err(format!("a claim is about {name:?}, which is no system"));
-        }
+        claim.parts().check(|name| self.has_system(name))?;
         if !self.full.loads.contains(&claim.load) {
             return Err(format!(
                 "a claim is about the load {}, which is none of `loads`",
@@ -222,66 +126,5 @@ impl ReplayedExperiment {
             ));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_file_is_built_in_and_can_be_read() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/replayed");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .map(|file| file.strip_suffix(".toml").unwrap().to_owned())
-            .collect();
-        files.sort();
-        assert_eq!(files, REPLAYED_NAMES);
-        assert_eq!(ReplayedExperiment::all().len(), REPLAYED_NAMES.len());
-    }
-
-    /// The short version judges every claim too.
-    #[test]
-    fn claims_are_about_loads_of_both_extents() {
-        for experiment in ReplayedExperiment::all() {
-            for claim in &experiment.claim {
-                assert!(
-                    experiment.fast.loads.contains(&claim.load),
-                    "{}",
-                    claim.says
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn mistakes_are_told() {
-        let good = text("synergy-fig6-5-live").unwrap();
-        for (from, to, word) in [
-            ("rounds = ", "rounds = 0 #", "two `rounds`"),
-            ("workload = \"zippydb\"", "workload = \"zipydb\"", "zippydb"),
-            ("of = \"", "of = \"no ", "which is no system"),
-            ("policy = \"synergy", "policy = \"sinergy", "sinergy"),
-            ("loads = [", "loads = [9.9, ", "ascend"),
-            ("load = 0.", "load = 0.0", "none of `loads`"),
-            (
-                "figure = \"slowdown.p99",
-                "figure = \"slowness.p99",
-                "slowness",
-            ),
-            (
-                "\n[[claim]]",
-                "\npreempt = \"signal\"\n[[claim]]",
-                "dedicated",
-            ),
-            ("\n[[claim]]", "\nflows = \"few\"\n[[claim]]", "such as 8"),
-        ] {
-            assert!(good.contains(from), "{from}");
-            let error = ReplayedExperiment::read("one", &good.replacen(from, to, 1)).unwrap_err();
-            assert!(error.to_string().contains(word), "{error}");
-        }
-        assert!(ReplayedExperiment::is_one(good));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{ReplayedRun, Side};
+use super::run::{ReplayedFigures, ReplayedRun};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -70,7 +70,7 @@ impl RunFigure {
         self.of(&run.simulated)
     }
 
-    fn of(self, side: &Side) -> f64 {
+    fn of(self, side: &ReplayedFigures) -> f64 {
         let slowdown = &side.overall.slowdown;
         match self {
             Self::SlowdownP50 => slowdown.p50,

@@ -1,7 +1,5 @@
 //! The measurement: the costs of this machine, then every system at every load in turn, live and simulated.
 
-use std::time::Duration;
-
 use headway_bench::calibrate::{STEPS, calibrate};
 use headway_bench::compare::Comparison;
 use headway_bench::{Trial, TrialError};
@@ -9,18 +7,10 @@ use headway_runtime::Layout;
 use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
 use headway_workload::Workload;
 
-use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
-use super::run::{ReplayedRun, Side};
-use crate::live::{PlannedRun, planned_runs};
-
-/// Settings of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplayedSettings {
-    /// Whether to run the short version.
-    pub fast: bool,
-    /// Seed of arrivals, flows and policies.
-    pub seed: u64,
-}
+use super::experiment::{ReplayedExperiment, ReplayedSystem};
+use super::run::{ReplayedFigures, ReplayedRun};
+use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::{LoadsExtent, MeasuredExperiment as _, MeasuredSettings};
 
 /// The errors of a measurement.
 #[derive(Debug, thiserror::Error)]
@@ -48,15 +38,15 @@ pub enum ReplayedError {
 
 pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,
-    settings: &'a ReplayedSettings,
-    extent: &'a ReplayedExtent,
+    settings: &'a MeasuredSettings,
+    extent: &'a LoadsExtent,
     workload: Workload,
 }
 
 impl<'a> ReplayedSession<'a> {
     pub(super) fn new(
         experiment: &'a ReplayedExperiment,
-        settings: &'a ReplayedSettings,
+        settings: &'a MeasuredSettings,
     ) -> Result<Self, ReplayedError> {
         let dedicated = experiment.system.iter().any(|system| system.dedicated);
         let (workers, cores) = (experiment.replay.workers, available_threads());
@@ -72,7 +62,7 @@ impl<'a> ReplayedSession<'a> {
         Ok(Self {
             experiment,
             settings,
-            extent: extent(experiment, *settings),
+            extent: experiment.extent(settings.fast),
             workload,
         })
     }
@@ -134,11 +124,11 @@ impl<'a> ReplayedSession<'a> {
             lost_fraction,
             preemptions: live.meta.preemptions,
             renewals,
-            live: Side {
+            live: ReplayedFigures {
                 overall: untouched.overall.live,
                 preemptions_each: each(live),
             },
-            simulated: Side {
+            simulated: ReplayedFigures {
                 overall: untouched.overall.simulated,
                 preemptions_each: each(simulated),
             },
@@ -154,25 +144,13 @@ impl<'a> ReplayedSession<'a> {
             .workers(workers)
             .offered(Offered::Load { load, workers })
             .seed(self.settings.seed.wrapping_add(planned.seed()));
-        experiment.length =
-            Length::Duration(Duration::from_millis(self.extent.run_ms).as_nanos() as u64);
+        experiment.length = Length::Duration(self.extent.run().as_nanos() as u64);
         experiment.flows = system.flows()?;
         Ok(Trial {
             layout: layout_of(system),
             mechanism: system.mechanism()?,
             ..Trial::new(experiment)
         })
-    }
-}
-
-pub(super) fn extent(
-    experiment: &ReplayedExperiment,
-    settings: ReplayedSettings,
-) -> &ReplayedExtent {
-    if settings.fast {
-        &experiment.fast
-    } else {
-        &experiment.full
     }
 }
 

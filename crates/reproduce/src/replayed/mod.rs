@@ -11,16 +11,38 @@ mod figure;
 mod measure;
 mod result;
 mod run;
-pub mod show;
+mod show;
 
-pub use claim::{ReplayedClaim, ReplayedJudged};
-pub use experiment::{
-    REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSetup, ReplayedSystem,
-};
+pub use claim::{ReplayedClaim, ReplayedFigure};
+pub use experiment::{ReplayedExperiment, ReplayedSetup, ReplayedSystem};
 pub use figure::RunFigure;
-pub use measure::{ReplayedError, ReplayedSettings};
-pub use result::{Point, ReplayedReproduction};
-pub use run::{ReplayedRun, Side};
+pub use measure::ReplayedError;
+pub use result::{ReplayedDetails, ReplayedPoint};
+pub use run::{ReplayedFigures, ReplayedRun};
+
+use crate::measured::{
+    LoadsExtent, MeasuredExperiment as _, MeasuredKind, MeasuredReproduction, MeasuredSettings,
+};
+
+impl MeasuredKind for ReplayedExperiment {
+    type Details = ReplayedDetails;
+    type Point = ReplayedPoint;
+
+    fn systems(&self) -> Vec<(String, String)> {
+        let systems = self.system.iter();
+        systems
+            .map(|system| (system.name.clone(), system.how()))
+            .collect()
+    }
+
+    fn points(&self, extent: &LoadsExtent, runs: &[ReplayedRun]) -> Vec<ReplayedPoint> {
+        let systems = self.system.iter();
+        let pairs = systems.flat_map(|system| extent.loads.iter().map(move |load| (system, load)));
+        pairs
+            .map(|(system, &load)| ReplayedPoint::new(&system.name, load, runs))
+            .collect()
+    }
+}
 
 /// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name.
 ///
@@ -28,9 +50,16 @@ pub use run::{ReplayedRun, Side};
 /// A system fails, or the machine has too few cores.
 pub fn measure(
     experiment: &ReplayedExperiment,
-    settings: &ReplayedSettings,
+    settings: &MeasuredSettings,
     progress: impl FnMut(usize, usize, &str),
-) -> Result<ReplayedReproduction, ReplayedError> {
+) -> Result<MeasuredReproduction<ReplayedExperiment>, ReplayedError> {
     let runs = measure::ReplayedSession::new(experiment, settings)?.measure(progress)?;
-    Ok(ReplayedReproduction::new(experiment, settings, runs))
+    let details = ReplayedDetails {
+        workload: experiment.replay.workload.clone(),
+        workers: experiment.replay.workers,
+        run_ms: experiment.extent(settings.fast).run_ms,
+    };
+    Ok(MeasuredReproduction::new(
+        experiment, settings, details, runs,
+    ))
 }

@@ -1,59 +1,27 @@
-//! The measured figures beside the paper's claims.
+//! The results of replayed arrivals: their workload, and the figures of each system at each load.
 
-use headway_machine::MachineDescription;
 use serde::Serialize;
 
-use super::claim::{ReplayedClaim, ReplayedJudged};
-use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
-use super::measure::{ReplayedSettings, extent};
 use super::run::ReplayedRun;
-use crate::expectation::Pair;
-use crate::live::median;
-use crate::text::on_one_line;
+use crate::measured::SystemAtPlace;
+use crate::measured::claim::counted;
+use crate::measured::rounds::median;
 
-/// A figure measured on this machine.
+/// The replayed workload.
 #[derive(Clone, Debug, Serialize)]
-pub struct ReplayedReproduction {
-    /// The experiment's name.
-    pub name: String,
-    /// Title of the figure.
-    pub title: String,
-    /// The paper.
-    pub paper: String,
-    /// Number of the figure or table in the paper.
-    pub figure: String,
-    /// The differences between the paper's testbed and this machine.
-    pub testbed: String,
-    /// Whether this is the short version.
-    pub shortened: bool,
-    /// This machine.
-    pub machine: String,
+pub struct ReplayedDetails {
     /// The workload.
     pub workload: String,
     /// Number of workers of each system.
     pub workers: usize,
-    /// Number of rounds of each system at each load.
-    pub rounds: usize,
     /// Time that requests arrived in a run, ms.
     pub run_ms: u64,
-    /// Seed of all random choices.
-    pub seed: u64,
-    /// Each system's policy and other parameters, in the file's order.
-    pub systems: Vec<(String, String)>,
-    /// The claims, judged.
-    pub claims: Vec<ReplayedJudged>,
-    /// Medians over the rounds that count.
-    pub points: Vec<Point>,
-    /// Every run.
-    pub runs: Vec<ReplayedRun>,
-    /// The command that repeats the measurement.
-    pub command: String,
 }
 
 /// A system at a load: medians over the rounds that count.
 #[derive(Clone, Debug, Serialize)]
-pub struct Point {
+pub struct ReplayedPoint {
     /// The system's name.
     pub system: String,
     /// Offered load of the workers.
@@ -66,182 +34,22 @@ pub struct Point {
     pub figures: Vec<(RunFigure, f64, f64)>,
 }
 
-impl ReplayedReproduction {
-    pub(super) fn new(
-        experiment: &ReplayedExperiment,
-        settings: &ReplayedSettings,
-        runs: Vec<ReplayedRun>,
-    ) -> Self {
-        let extent = extent(experiment, *settings);
-        let claims = experiment.claim.iter().map(|claim| judged(claim, &runs));
-        let points = experiment
-            .system
-            .iter()
-            .flat_map(|system| extent.loads.iter().map(|&load| (&system.name, load)))
-            .map(|(system, load)| point(system, load, &runs));
-        Self {
-            name: experiment.name.clone(),
-            title: experiment.title.clone(),
-            paper: experiment.paper.clone(),
-            figure: experiment.figure.clone(),
-            testbed: on_one_line(&experiment.testbed),
-            shortened: settings.fast,
-            machine: MachineDescription::read()
-                .map_or_else(|error| error.to_string(), |it| it.to_string()),
-            workload: experiment.replay.workload.clone(),
-            workers: experiment.replay.workers,
-            rounds: extent.rounds,
-            run_ms: extent.run_ms,
-            seed: settings.seed,
-            systems: experiment
-                .system
-                .iter()
-                .map(|system| (system.name.clone(), system.how()))
-                .collect(),
-            claims: claims.collect(),
-            points: points.collect(),
-            command: command(experiment, settings),
-            runs,
-        }
-    }
-}
-
-fn command(experiment: &ReplayedExperiment, settings: &ReplayedSettings) -> String {
-    let (name, seed) = (&experiment.name, settings.seed);
-    let fast = if settings.fast { " --fast" } else { "" };
-    format!("headway reproduce {name} --seed {seed}{fast}")
-}
-
-/// The runs that count of a system at a load, by round.
-fn runs_of<'a>(
-    runs: &'a [ReplayedRun],
-    system: &'a str,
-    load: f64,
-) -> impl Iterator<Item = &'a ReplayedRun> {
-    runs.iter()
-        .filter(move |run| run.counts && run.system == system && run.load == load)
-}
-
-/// Judges a claim by the rounds in which all of its systems have runs that count.
-fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
-    let pairs = |seen: &dyn Fn(&ReplayedRun) -> f64| -> Vec<Pair> {
-        runs_of(runs, &claim.of, claim.load)
-            .filter_map(|run: &ReplayedRun| {
-                let over = match &claim.over {
-                    None => None,
-                    Some(over) => {
-                        let mut others = runs_of(runs, over, claim.load);
-                        Some(seen(others.find(|other| other.round == run.round)?))
-                    }
-                };
-                Some(Pair {
-                    of: seen(run),
-                    over,
-                })
-            })
-            .collect()
-    };
-    let live = pairs(&|run| claim.figure.live(run));
-    let simulated = pairs(&|run| claim.figure.simulated(run));
-    claim.judge(&live, &simulated)
-}
-
-fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
-    let counted: Vec<&ReplayedRun> = runs_of(runs, system, load).collect();
-    Point {
-        system: system.into(),
-        load,
-        rounds: counted.len(),
-        untouched_fraction: median(counted.iter().map(|run| run.untouched_fraction)),
-        figures: RunFigure::SHOWN
-            .map(|seen: RunFigure| {
-                let live = median(counted.iter().map(|run| seen.live(run)));
-                (
-                    seen,
-                    live,
-                    median(counted.iter().map(|run| seen.simulated(run))),
-                )
-            })
-            .to_vec(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::run::Side;
-    use super::*;
-    use crate::expectation::Expectation;
-    use crate::live::LiveVerdict;
-    use headway_report::{ClassMeta, Overall, Recorder};
-
-    fn run(system: &str, round: usize, slowdown: u64, counts: bool) -> ReplayedRun {
-        let mut recorder = Recorder::new(&[ClassMeta::new("short", 1_000.0)]);
-        for _ in 0..100 {
-            recorder.record(0, 1_000 * slowdown, 1_000);
-        }
-        let side = Side {
-            overall: Overall::of(&recorder.overall()),
-            preemptions_each: 0.5,
-        };
-        ReplayedRun {
-            round,
-            load: 0.7,
-            system: system.into(),
-            counts,
-            untouched_fraction: 0.9,
-            lost_fraction: 0.01,
-            preemptions: 5,
-            renewals: 95,
-            all: side.overall,
-            live: side.clone(),
-            simulated: side,
-        }
-    }
-
-    fn claim(over: Option<&str>, figure: RunFigure, expect: Expectation) -> ReplayedClaim {
-        ReplayedClaim {
-            says: "so it is".into(),
-            of: "mine".into(),
-            over: over.map(str::to_owned),
-            figure,
-            load: 0.7,
-            expect,
-            reason: None,
-        }
-    }
-
-    #[test]
-    fn a_ratio_is_of_the_rounds_in_which_both_count() {
-        let mut runs = Vec::new();
-        for round in 0..4 {
-            runs.push(run("mine", round, 10, true));
-            // The other system's only better round does not count.
-            let slowdown = if round == 3 { 1 } else { 20 + round as u64 };
-            runs.push(run("other", round, slowdown, round != 3));
-        }
-        let told = judged(
-            &claim(Some("other"), RunFigure::SlowdownP99, Expectation::Less),
-            &runs,
-        );
-        assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
-        assert!((0.4..0.55).contains(&told.live.unwrap().estimate));
-    }
-
-    #[test]
-    fn a_single_figure_is_of_the_rounds_that_count() {
-        let runs: Vec<_> = (0..3)
-            .map(|round| run("mine", round, 2, round > 0))
+impl ReplayedPoint {
+    pub(super) fn new(system: &str, load: f64, runs: &[ReplayedRun]) -> Self {
+        let counted: Vec<&ReplayedRun> = counted(runs, SystemAtPlace::anywhere(system))
+            .filter(|run| run.load == load)
             .collect();
-        let avoided = claim(None, RunFigure::Avoided, Expectation::AtLeast(0.9));
-        let told = judged(&avoided, &runs);
-        assert_eq!((told.rounds, told.verdict), (2, LiveVerdict::Reproduced));
-        assert!((told.live.unwrap().estimate - 0.95).abs() < 1e-9);
-        // The simulator has no count of avoided interruptions.
-        assert!(told.simulated.is_none());
-        let here = point("mine", 0.7, &runs);
-        assert_eq!(
-            (here.rounds, here.figures.len()),
-            (2, RunFigure::SHOWN.len())
-        );
+        let figures = RunFigure::SHOWN.map(|figure: RunFigure| {
+            let live = median(counted.iter().map(|run| figure.live(run)));
+            let simulated = median(counted.iter().map(|run| figure.simulated(run)));
+            (figure, live, simulated)
+        });
+        Self {
+            system: system.into(),
+            load,
+            rounds: counted.len(),
+            untouched_fraction: median(counted.iter().map(|run| run.untouched_fraction)),
+            figures: figures.to_vec(),
+        }
     }
 }

@@ -3,6 +3,8 @@
 use headway_report::Overall;
 use serde::Serialize;
 
+use crate::measured::claim::{MeasuredRun, SystemAtPlace};
+
 /// One system at one load in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayedRun {
@@ -23,18 +25,32 @@ pub struct ReplayedRun {
     /// Number of quanta that ended without an interruption of their request.
     pub renewals: u64,
     /// The live figures of the undisturbed requests; interruptions are those of all requests.
-    pub live: Side,
+    pub live: ReplayedFigures,
     /// The simulated figures of the same requests.
-    pub simulated: Side,
+    pub simulated: ReplayedFigures,
     /// The live figures of all requests.
     pub all: Overall,
 }
 
 /// The live or the simulated figures of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Side {
+pub struct ReplayedFigures {
     /// Latencies and slowdowns.
     pub overall: Overall,
     /// Interruptions per request.
     pub preemptions_each: f64,
+}
+
+impl MeasuredRun for ReplayedRun {
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn at(&self) -> SystemAtPlace<'_> {
+        SystemAtPlace::anywhere(&self.system)
+    }
+
+    fn counts(&self) -> bool {
+        self.counts
+    }
 }

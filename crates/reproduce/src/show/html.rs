@@ -18,15 +18,12 @@ pub fn page(results: &[Reproduction]) -> Page {
 
 fn section(page: Page, result: &Reproduction) -> Page {
     let mut page = page
-        .heading(&format!(
-            "{}, {}: {}",
-            result.paper, result.figure, result.title
-        ))
+        .heading(&result.about.heading())
         .table("Claims", &claims(result));
     for (reason, of) in reasons(result) {
         page = page.paragraph(&format!("Why ({}): {reason}", of.join("; ")));
     }
-    page = page.paragraph(&format!("Not in the model: {}", result.testbed));
+    page = page.paragraph(&format!("Not in the model: {}", result.about.testbed));
     if result.shortened {
         page = page.paragraph("Shortened runs: their tails are rough, and so are the verdicts.");
     }
@@ -34,7 +31,7 @@ fn section(page: Page, result: &Reproduction) -> Page {
         page = page.table("Figures", &table);
     }
     for family in result.figures.families() {
-        page = page.chart(&chart(&result.figure, &family));
+        page = page.chart(&chart(&result.about.figure, &family));
     }
     let mut commands = result.command.clone();
     for command in &result.commands {

@@ -14,9 +14,9 @@ pub fn markdown(results: &[Reproduction]) -> String {
         text += "\nThese runs were shortened: their tails are rough, and so are the verdicts.\n";
     }
     text += &format!("\n## Overview\n\n{}", rows(&overview(results)));
-    for paper in distinct(results.iter().map(|result| result.paper.as_str())) {
+    for paper in distinct(results.iter().map(|result| result.about.paper.as_str())) {
         let _ = write!(text, "\n## {paper}\n");
-        for result in results.iter().filter(|result| result.paper == paper) {
+        for result in results.iter().filter(|result| result.about.paper == paper) {
             section(&mut text, result);
         }
     }
@@ -44,13 +44,13 @@ fn section(text: &mut String, result: &Reproduction) {
     let _ = write!(
         text,
         "\n### {}: {}\n\n`{}`\n\n{}\n",
-        result.figure,
-        result.title,
+        result.about.figure,
+        result.about.title,
         result.command,
         rows(&claims(result)),
     );
     whys(text, result);
-    let _ = writeln!(text, "{}", result.testbed);
+    let _ = writeln!(text, "{}", result.about.testbed);
     for table in singles(result) {
         let _ = write!(text, "\n{}", rows(&table));
     }

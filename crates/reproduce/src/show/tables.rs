@@ -42,8 +42,8 @@ pub fn overview(results: &[Reproduction]) -> Table {
         let tally = result.tally();
         sum = std::array::from_fn(|index| sum[index] + tally[index]);
         table.push(overview_row(
-            &result.name,
-            &format!("{} {}", result.paper, result.figure),
+            &result.about.name,
+            &format!("{} {}", result.about.paper, result.about.figure),
             tally,
         ));
     }
@@ -190,10 +190,10 @@ const ROWS_MAX: usize = 24;
 pub fn text(result: &Reproduction) -> String {
     let mut text = format!(
         "{} · {} {}\n{}\n\n{}\n",
-        result.name,
-        result.paper,
-        result.figure,
-        result.title,
+        result.about.name,
+        result.about.paper,
+        result.about.figure,
+        result.about.title,
         claims(result)
     );
     for (reason, of) in reasons(result) {
@@ -208,7 +208,7 @@ pub fn text(result: &Reproduction) -> String {
             points => text += &format!("\n{what}: {points} points, see --html or --format json\n"),
         }
     }
-    text += &format!("\nNot in the model: {}\n", result.testbed);
+    text += &format!("\nNot in the model: {}\n", result.about.testbed);
     if result.shortened {
         text += "Shortened runs: their tails are rough, and so are these verdicts.\n";
     }

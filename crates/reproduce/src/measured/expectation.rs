@@ -14,7 +14,7 @@ use headway_report::format;
 use headway_report::stats::{ConfidenceInterval, mean_interval, ratio_interval};
 use serde::{Deserialize, Serialize};
 
-use crate::live::LiveVerdict;
+use super::verdict::MeasuredVerdict;
 
 /// Confidence of every interval over rounds.
 const CONFIDENCE: f64 = 0.95;
@@ -101,18 +101,18 @@ impl Expectation {
     }
 
     /// The verdict on an interval; without an interval it is undecided.
-    pub(crate) fn judge(self, ours: Option<&ConfidenceInterval>) -> LiveVerdict {
-        ours.map_or(LiveVerdict::Undecided, |ours| self.verdict(ours))
+    pub(crate) fn judge(self, ours: Option<&ConfidenceInterval>) -> MeasuredVerdict {
+        ours.map_or(MeasuredVerdict::Undecided, |ours| self.verdict(ours))
     }
 
-    fn verdict(self, ours: &ConfidenceInterval) -> LiveVerdict {
+    fn verdict(self, ours: &ConfidenceInterval) -> MeasuredVerdict {
         let beyond = |lo: f64, hi: f64| {
             if lo <= ours.lo && ours.hi <= hi {
-                LiveVerdict::Reproduced
+                MeasuredVerdict::Reproduced
             } else if ours.hi < lo || hi < ours.lo {
-                LiveVerdict::NotReproduced
+                MeasuredVerdict::NotReproduced
             } else {
-                LiveVerdict::Undecided
+                MeasuredVerdict::Undecided
             }
         };
         // A ratio of exactly 1 is on neither side.
@@ -124,8 +124,8 @@ impl Expectation {
                 } else {
                     beyond(0.0, below)
                 };
-                if side == LiveVerdict::Reproduced && !ours.contains(paper) {
-                    LiveVerdict::Deviates
+                if side == MeasuredVerdict::Reproduced && !ours.contains(paper) {
+                    MeasuredVerdict::Deviates
                 } else {
                     side
                 }
@@ -136,5 +136,79 @@ impl Expectation {
             Self::AtLeast(bound) => beyond(bound, f64::INFINITY),
             Self::AtMost(bound) => beyond(f64::NEG_INFINITY, bound),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(expect: Expectation, ratios: &[f64]) -> MeasuredVerdict {
+        let pairs: Vec<Pair> = ratios
+            .iter()
+            .map(|ratio: &f64| Pair {
+                of: 30.0 * ratio,
+                over: Some(30.0),
+            })
+            .collect();
+        expect.judge(interval(&pairs).as_ref())
+    }
+
+    #[test]
+    fn the_rules_by_their_table() {
+        use Expectation::{AtLeast, AtMost, Less, More, Paper, Within};
+        use MeasuredVerdict::{Deviates, NotReproduced, Reproduced, Undecided};
+        let (half, one, twice, wide) = (
+            [0.49, 0.5, 0.51],
+            [0.99, 1.0, 1.01],
+            [1.9, 2.0, 2.1],
+            [0.5, 1.0, 2.5],
+        );
+        for (expect, ratios, verdict) in [
+            (Paper(2.0), twice, Reproduced),
+            (Paper(3.0), twice, Deviates),
+            (Paper(2.0), half, NotReproduced),
+            (Paper(2.0), wide, Undecided),
+            (Paper(0.5), half, Reproduced),
+            (Paper(0.5), twice, NotReproduced),
+            (More, twice, Reproduced),
+            (More, half, NotReproduced),
+            (More, one, Undecided),
+            (Less, half, Reproduced),
+            (Less, twice, NotReproduced),
+            (Within(0.25), one, Reproduced),
+            (Within(0.25), half, NotReproduced),
+            (Within(0.25), twice, NotReproduced),
+            (Within(0.25), wide, Undecided),
+            (AtLeast(1.2), twice, Reproduced),
+            (AtLeast(1.2), one, NotReproduced),
+            (AtLeast(1.2), wide, Undecided),
+            (AtMost(1.2), one, Reproduced),
+        ] {
+            assert_eq!(judged(expect, &ratios), verdict, "{expect:?} {ratios:?}");
+        }
+        assert_eq!(judged(More, &[2.0]), Undecided, "one round tells nothing");
+    }
+
+    #[test]
+    fn a_single_figure_has_the_interval_of_its_mean() {
+        let pairs: Vec<Pair> = [0.93, 0.95, 0.94]
+            .iter()
+            .map(|of: &f64| Pair {
+                of: *of,
+                over: None,
+            })
+            .collect();
+        let ours = interval(&pairs).unwrap();
+        assert!((ours.estimate - 0.94).abs() < 1e-9);
+        let verdict = |expect: Expectation| expect.judge(Some(&ours));
+        assert_eq!(
+            verdict(Expectation::AtLeast(0.9)),
+            MeasuredVerdict::Reproduced
+        );
+        assert_eq!(
+            verdict(Expectation::AtLeast(0.99)),
+            MeasuredVerdict::NotReproduced
+        );
     }
 }

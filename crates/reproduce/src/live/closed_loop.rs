@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::PAYLOAD_BYTES;
 
-use super::asked::RequestMix;
+use super::requests::RequestMix;
 
 /// An answer that takes longer is lost, and the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The errors of a closed loop.
 #[derive(Debug, thiserror::Error)]
-pub enum ClosedError {
+pub enum ClosedLoopError {
     /// The system refused to send, or no answer came.
     #[error("a request at rest was not answered: {0}")]
     Link(#[from] std::io::Error),
@@ -29,39 +29,39 @@ pub enum ClosedError {
 }
 
 /// A client with a closed loop.
-pub(crate) struct Closed<'a> {
+pub(crate) struct ClosedLoop<'a> {
     socket: UdpSocket,
-    asked: &'a RequestMix,
+    mix: &'a RequestMix,
     next: u32,
 }
 
-/// Times of one request.
+/// Times of one request, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Took {
+pub(crate) struct RequestTimes {
     /// From the send to the answer's arrival at the program, ns.
     pub(crate) round_trip_ns: u64,
     /// The handler's time, as the server reports it, ns.
     pub(crate) execution_ns: u64,
 }
 
-impl<'a> Closed<'a> {
-    pub(crate) fn connect(addr: SocketAddr, asked: &'a RequestMix) -> Result<Self, ClosedError> {
+impl<'a> ClosedLoop<'a> {
+    pub(crate) fn connect(addr: SocketAddr, mix: &'a RequestMix) -> Result<Self, ClosedLoopError> {
         let socket = UdpSocket::bind(("127.0.0.1", 0))?;
         socket.connect(addr)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self {
             socket,
-            asked,
+            mix,
             next: 0,
         })
     }
 
     /// Sends one request of a class, and waits for its answer.
-    pub(crate) fn ask(&mut self, class: usize) -> Result<Took, ClosedError> {
+    pub(crate) fn ask(&mut self, class: usize) -> Result<RequestTimes, ClosedLoopError> {
         let began = Instant::now();
         self.send(class)?;
         let header = self.receive()?;
-        Ok(Took {
+        Ok(RequestTimes {
             round_trip_ns: began.elapsed().as_nanos() as u64,
             execution_ns: u64::from(header.time_ns),
         })
@@ -73,7 +73,7 @@ impl<'a> Closed<'a> {
         outstanding: usize,
         length: Duration,
         mut draw: impl FnMut() -> usize,
-    ) -> Result<f64, ClosedError> {
+    ) -> Result<f64, ClosedLoopError> {
         for _ in 0..outstanding {
             self.send(draw())?;
         }
@@ -91,7 +91,7 @@ impl<'a> Closed<'a> {
         Ok(rps)
     }
 
-    fn send(&mut self, class: usize) -> Result<(), ClosedError> {
+    fn send(&mut self, class: usize) -> Result<(), ClosedLoopError> {
         let mut datagram = [0; PAYLOAD_BYTES];
         let header = Header {
             class: class as u8,
@@ -101,13 +101,13 @@ impl<'a> Closed<'a> {
         };
         let (front, room) = datagram.split_at_mut(HEADER_BYTES);
         front.copy_from_slice(&header.encode());
-        let length = self.asked.body(header.class, self.next, room);
+        let length = self.mix.body(header.class, self.next, room);
         self.next = self.next.wrapping_add(1);
         self.socket.send(&datagram[..HEADER_BYTES + length])?;
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Header, ClosedError> {
+    fn receive(&mut self) -> Result<Header, ClosedLoopError> {
         let mut datagram = [0; PAYLOAD_BYTES];
         let length = self.socket.recv(&mut datagram)?;
         let header = Header::parse(&datagram[..length])
@@ -117,9 +117,9 @@ impl<'a> Closed<'a> {
             Some(header) if header.flag.is_response() && header.flag.status() == Status::Ok => {
                 Ok(header)
             }
-            other => Err(ClosedError::Refused {
+            other => Err(ClosedLoopError::Refused {
                 class: other
-                    .map_or("none", |header| self.asked.name(header.class.into()))
+                    .map_or("none", |header| self.mix.name(header.class.into()))
                     .into(),
                 status: other.map(|header| header.flag.status()),
             }),

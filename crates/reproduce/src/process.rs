@@ -1,4 +1,4 @@
-//! Processes of the command `headway` that print a line when they are ready.
+//! Processes of the command `headway`, which print a line when they are ready.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -34,13 +34,13 @@ pub enum ProcessError {
 
 /// A process whose output lines can be awaited; killed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct HeadwayProcess {
     program: String,
     process: Child,
     lines: Receiver<String>,
 }
 
-impl Told {
+impl HeadwayProcess {
     pub(crate) fn start(command: &Path, args: &[&str]) -> Result<Self, ProcessError> {
         let program = format!("headway {}", args.first().unwrap_or(&""));
         let started = Command::new(command)
@@ -105,7 +105,7 @@ fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     Box::new(stream)
 }
 
-impl Drop for Told {
+impl Drop for HeadwayProcess {
     fn drop(&mut self) {
         // Fails if the process has already ended.
         let _ = self.process.kill();

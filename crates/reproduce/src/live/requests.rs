@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// A class of requests; its place in the file is its type in the wire header.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedClass {
+pub struct RequestClass {
     /// Name in the results.
     pub name: String,
     /// The fraction of the requests, 0 to 1; 0 for a type that no client sends.
@@ -31,12 +31,12 @@ pub struct UniformKey {
 /// All classes, and the seed of their keys.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMix {
-    classes: Vec<AskedClass>,
+    classes: Vec<RequestClass>,
     seed: u64,
 }
 
 impl RequestMix {
-    pub(crate) fn new(classes: &[AskedClass], seed: u64) -> Self {
+    pub(crate) fn new(classes: &[RequestClass], seed: u64) -> Self {
         Self {
             classes: classes.to_vec(),
             seed,
@@ -90,7 +90,7 @@ impl RequestMix {
             self.classes
                 .iter()
                 .zip(service_ns)
-                .map(|(class, &ns): (&AskedClass, &u64)| {
+                .map(|(class, &ns): (&RequestClass, &u64)| {
                     Class::new(
                         &class.name,
                         class.share,
@@ -115,8 +115,8 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     /// GET with a key and SCAN, with a type between them that no client sends.
-    pub(crate) fn asked() -> RequestMix {
-        let class = |name: &str, share, key| AskedClass {
+    pub(crate) fn mix() -> RequestMix {
+        let class = |name: &str, share, key| RequestClass {
             name: name.into(),
             share,
             key,
@@ -136,10 +136,10 @@ pub(crate) mod tests {
 
     #[test]
     fn keys_are_those_of_the_store_and_depend_on_the_index_alone() {
-        let asked = asked();
+        let mix = mix();
         let key = |index| {
             let mut room = [0; 64];
-            let length = asked.body(0, index, &mut room);
+            let length = mix.body(0, index, &mut room);
             String::from_utf8(room[..length].to_vec()).unwrap()
         };
         let keys: BTreeSet<String> = (0..5_000).map(key).collect();
@@ -149,16 +149,16 @@ pub(crate) mod tests {
             assert!(key.len() == 8 && number < 15_000, "{key}");
         }
         assert_eq!(key(17), key(17));
-        assert_eq!(asked.body(2, 0, &mut [0; 64]), 0);
+        assert_eq!(mix.body(2, 0, &mut [0; 64]), 0);
     }
 
     #[test]
     fn classes_are_drawn_as_often_as_they_are_asked_for() {
-        let asked = asked();
+        let mix = mix();
         let mut rng = Rng::new(1);
         let mut counts = [0; 3];
         for _ in 0..10_000 {
-            counts[asked.draw(&mut rng)] += 1;
+            counts[mix.draw(&mut rng)] += 1;
         }
         assert_eq!(counts[1], 0);
         assert!((7_300..7_700).contains(&counts[0]), "{counts:?}");
@@ -166,7 +166,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_workload_keeps_the_types() {
-        let workload = asked().workload("store", &[2_000, 1, 900_000]);
+        let workload = mix().workload("store", &[2_000, 1, 900_000]);
         assert_eq!(workload.class_names(), ["GET", "PUT", "SCAN"]);
         let mean_ns = workload.mean_service_ns();
         assert!((mean_ns - (0.75 * 2_000.0 + 0.25 * 900_000.0)).abs() < 1.0);
