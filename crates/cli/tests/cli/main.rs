@@ -12,6 +12,7 @@ mod controlling;
 mod errors;
 mod hosted;
 mod hosting;
+mod hosting_xdp;
 mod hosts;
 mod interrupting;
 mod learning;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Runs a test in a thread, whose namespaces end with it. Prints why if the test cannot run.
-fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
         println!("SKIPPED {test}: {why}");
@@ -53,7 +53,7 @@ fn serve_args<'a>(rest: &[&'a str]) -> Vec<&'a str> {
     [&serve[..], &["--pin", "off", "--no-ctl"], rest].concat()
 }
 
-fn has_program(interface: &str) -> bool {
+pub(super) fn has_program(interface: &str) -> bool {
     shell(&format!("ip -details link show dev {interface}")).contains("xdp")
 }
 
@@ -122,7 +122,7 @@ fn a_killed_server_leaves_neither_program_nor_socket() {
 }
 
 /// The error of a command that must exit with 2; `before` is a prefix of the command.
-fn refused_by(before: &[&str], args: &[&str]) -> String {
+pub(super) fn refused_by(before: &[&str], args: &[&str]) -> String {
     let command = [before, &[env!("CARGO_BIN_EXE_headway")], args].concat();
     let output = Command::new(command[0])
         .args(&command[1..])
