@@ -4,7 +4,7 @@
 mod bad_network;
 mod bad_wire;
 mod clients;
-#[path = "../../examples/echo.rs"]
+#[path = "../../examples/thread_sockets.rs"]
 #[allow(dead_code, reason = "the example's `main` is not called")]
 mod example;
 mod hosted;

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! headway host --device eth1 --app echo:ip=10.0.0.9/24
-//! cargo run --release -p headway-stack --example echo -- /run/headway/host.sock echo
+//! cargo run --release -p headway-stack --example thread_sockets -- /run/headway/host.sock echo
 //! ```
 #![expect(
     unsafe_code,
