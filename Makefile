@@ -225,6 +225,7 @@ test-xdp: toolchain
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
+		why=$$(pass/packages.sh curl bind9-dnsutils dnsperf libmemcached-tools) || echo "SKIPPED other programs' clients: $$why"; \
 		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/retest $(CARGO) test --locked -- --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
 		HEADWAY_XDP_REQUIRED=1 .ci/retest $(CARGO) test --locked -- --workspace --test cli --test udp _xdp -- --nocapture; \
 	fi
