@@ -31,7 +31,7 @@ pub struct StackConfig {
     pub gateway: Option<Ipv4Addr>,
     /// The longest packet without its Ethernet header.
     pub mtu: usize,
-    /// Bytes of each of a socket's two buffers.
+    /// Bytes of each of a socket's two buffers. TCP receives into at most 65,535 of them, which is its window without scaling.
     pub buffer_bytes: usize,
     /// The seed of chosen ports and sequence numbers.
     pub seed: u64,
@@ -110,6 +110,9 @@ pub(crate) enum Transport {
 
 /// The first of the ports that the stack chooses.
 const FIRST_CHOSEN: u16 = 49152;
+/// The largest window that TCP can announce to the byte. A scaled window is rounded down, so that its end may move back by a few bytes that the peer has sent
+/// (RFC 7323, 2.4). At a window of 0 smoltcp then ignores all acknowledgements behind those bytes: two sides that wait for room would wait for ever.
+const MOST_WINDOW_BYTES: usize = 65_535;
 /// The interval at which a flushing thread checks for the end of connections.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
 /// The time after which a connection without an owner is aborted.
@@ -354,8 +357,9 @@ impl StackCore {
 
     /// A new socket of TCP.
     pub(crate) fn add_tcp(&mut self) -> SocketHandle {
-        let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
-        let mut socket = tcp::Socket::new(buffer(), buffer());
+        let buffer = |bytes| tcp::SocketBuffer::new(vec![0; bytes]);
+        let received = buffer(self.buffer_bytes.min(MOST_WINDOW_BYTES));
+        let mut socket = tcp::Socket::new(received, buffer(self.buffer_bytes));
         socket.set_congestion_control(tcp::CongestionControl::Cubic);
         // Requests and responses are written whole, so Nagle's algorithm would only delay them.
         socket.set_nagle_enabled(false);
