@@ -29,7 +29,8 @@ pub trait CoreSource: Send + Sync {
     fn leave(&self, kthread: usize, grant: Grant, finds_nothing: &mut dyn FnMut() -> bool)
     -> Grant;
 
-    /// Called after work was put into a queue: wakes a kthread if all of them sleep. It costs a load when none sleeps.
+    /// Called after work was put into a queue: wakes a kthread that sleeps on a core of the application, or asks for a core if no kthread has one. It costs a
+    /// load when there is nothing to wake. Further cores are the arbiter's to give, which sees how long work waits.
     fn notify(&self);
 
     /// Called after entries were put into a queue that all kthreads share, so that the arbiter sees their waiting time.

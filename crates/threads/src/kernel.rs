@@ -457,6 +457,11 @@ impl RuntimeShared {
         (0..self.kthreads().len()).find(has_it)
     }
 
+    /// Whether a thread that any kthread may run waits in a queue.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.injected.is_empty() || self.kthreads().iter().any(KthreadRunner::has_waiting)
+    }
+
     /// Wakes a kthread for a thread that became ready, unless one looks for work already.
     #[inline]
     pub(crate) fn notify(&self) {

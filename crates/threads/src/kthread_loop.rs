@@ -81,7 +81,8 @@ impl KthreadLoop<'_> {
 
     fn run(&mut self, thread: Uthread) {
         self.idleness.found_work();
-        if self.stop_searching() && self.kthread.has_waiting() {
+        // While it searched, new work woke nobody: what it leaves in any queue needs another kthread.
+        if self.stop_searching() && self.kthread.shared().has_waiting() {
             self.kthread.shared().notify();
         }
         thread.head().kthread.set((&raw const *self.kthread).cast());

@@ -6,6 +6,7 @@
 
 mod arbiter;
 mod interrupts;
+mod searching;
 mod soak;
 mod source;
 
