@@ -26,12 +26,12 @@ demo: build
 # A rack in network namespaces, or on loopback, under racksched and pallas in turn: less than a minute once built.
 .PHONY: demo-rack
 demo-rack: toolchain
-	$(CARGO) run --release --locked -p headway-rack --example demo -- $(CARGO_OUT)/demo-rack.html
+	$(CARGO) run --release --locked -p headway-rack --example changing_mix -- $(CARGO_OUT)/demo-rack.html
 
 # A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: less than a minute once built.
 .PHONY: demo-host
 demo-host: toolchain
-	$(CARGO) run --release --locked -p headway-host --example demo -- $(CARGO_OUT)/demo-host.html
+	$(CARGO) run --release --locked -p headway-host --example shared_cores -- $(CARGO_OUT)/demo-host.html
 
 # Minutes: every figure of the papers, at full length.
 reproduce: build

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const SOURCE: &str = include_str!("../../../host/examples/demo/pricer.c");
+const SOURCE: &str = include_str!("../../../host/examples/shared_cores/pricer.c");
 /// Time that the program runs alone, to measure its work on one core.
 const ALONE: Duration = Duration::from_millis(700);
 

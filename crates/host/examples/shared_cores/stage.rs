@@ -90,7 +90,7 @@ impl Stage {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let pricer = folder.path().join("pricer");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo/pricer.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/shared_cores/pricer.c");
         let compiled = Command::new("cc")
             .args(["-std=gnu11", "-O2", "-pthread", "-o"])
             .args([&pricer, &source])
