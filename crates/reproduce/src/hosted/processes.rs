@@ -1,5 +1,6 @@
 //! The host under test: daemon, server and batch program, each a process of the command `headway`.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +52,14 @@ impl HostProcesses {
             program: "the host".into(),
             source,
         };
-        let socket = folder.join("host.sock").to_string_lossy().into_owned();
+        let socket = folder.join("host.sock");
+        // The last run's daemon was killed and left its socket. One that takes a socket over first gives the applications of the last one 100 ms to come back,
+        // and grants no core meanwhile.
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot(error)),
+            _ => {}
+        }
+        let socket = socket.to_string_lossy().into_owned();
         let mix = folder.join("mix.toml").to_string_lossy().into_owned();
         let text = toml::to_string(&setup.workload).unwrap_or_default();
         std::fs::write(&mix, text).map_err(cannot)?;
