@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use headway_fiber::{NoPreempt, Stack, Stacks};
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
-use headway_machine::{Clock, Topology};
+use headway_machine::Clock;
 use headway_policy::host::Patience;
 use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
@@ -20,6 +20,7 @@ use crate::head::{Uthread, UthreadHead, UthreadList, join};
 use crate::packets::PacketPoll;
 use crate::reads::ReadSections;
 use crate::ring::{RingEnds, UthreadRing};
+use crate::siblings::siblings;
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::timers::Timers;
@@ -575,20 +576,6 @@ fn destroy(thread: Uthread) -> Stack {
     thread.0.wait_until_idle();
     // SAFETY: free, so no handle is left.
     unsafe { thread.0.destroy() }
-}
-
-/// The hyper-thread sibling of each core, where the machine reports one.
-fn siblings() -> Vec<Option<usize>> {
-    let Ok(topology) = Topology::read("/sys") else {
-        return Vec::new();
-    };
-    let cores = topology.cores();
-    let most = cores.iter().map(|core| core.id + 1).max().unwrap_or(0);
-    let mut siblings = vec![None; most];
-    for core in cores {
-        siblings[core.id] = core.siblings.iter().copied().find(|&id| id != core.id);
-    }
-    siblings
 }
 
 /// The runtime of a thread.

@@ -45,6 +45,7 @@ mod ring;
 mod runtime;
 mod schedule;
 mod semaphore;
+mod siblings;
 mod sleep;
 mod slices;
 #[cfg_attr(loom, path = "model/spin.rs")]
