@@ -1,8 +1,9 @@
-//! One turn over the device and the lanes, which the daemon's loop calls.
+//! One turn over the device and the lanes, which the daemon's loop calls. The policy's [`LanePolling`] chooses the lanes that it reads.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use headway_policy::host::{KthreadId, LanePolling};
 use headway_rings::cursor::BrokenRing;
 use headway_rings::lane::{
     LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, PacketSender, Taken,
@@ -64,8 +65,7 @@ struct AllLanes {
 #[derive(Debug)]
 struct ApplicationLanes {
     ends: Vec<LaneEnds>,
-    /// Kthreads that lost their core with packets still in their lane, one bit each.
-    draining: u64,
+    polling: LanePolling,
     is_broken: bool,
     /// The packets put into each lane, with those that waited when it was attached.
     put: Vec<u64>,
@@ -112,6 +112,9 @@ impl DataPlane {
         let Some(ends) = ends.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
+        let Some(polling) = LanePolling::new(kthreads) else {
+            return Ok(None);
+        };
         let Some(number) = self.steering.attach(address, kthreads) else {
             return Ok(None);
         };
@@ -125,7 +128,7 @@ impl DataPlane {
         let put = ends.iter().map(|ends| waiting(&ends.sender)).collect();
         applications[number] = Some(ApplicationLanes {
             ends,
-            draining: 0,
+            polling,
             is_broken: false,
             put,
         });
@@ -142,10 +145,9 @@ impl DataPlane {
 
     /// Sets which kthreads of an application have a core, one bit each.
     pub fn set_active(&mut self, number: usize, active: u64) {
-        let before = self.steering.active(number);
         self.steering.set_active(number, active);
         if let Some(Some(application)) = self.lanes.applications.get_mut(number) {
-            application.draining = (application.draining | before) & !active;
+            application.polling.set_active(active);
         }
     }
 
@@ -196,14 +198,14 @@ impl DataPlane {
         self.port.wait(None, timeout_ns);
     }
 
-    /// Makes the next turn also look at the lanes of kthreads without a core, since an application's other threads write to those.
+    /// Makes the next turn look at all lanes: the policy's [`FullLooks`](headway_policy::host::FullLooks) says so, or the daemon slept.
     pub fn look_everywhere(&mut self) {
         for application in self.lanes.applications.iter_mut().flatten() {
-            application.draining = application.mask();
+            application.polling.look_everywhere();
         }
     }
 
-    /// Moves waiting packets: from the device into lanes, and from the lanes of kthreads with a core to the device or to another application. The findings stay
+    /// Moves waiting packets: from the device into lanes, and from the lanes that the policy names to the device or to another application. The findings stay
     /// valid until the next turn.
     pub fn turn(&mut self) -> &TurnFindings {
         let Self {
@@ -218,8 +220,7 @@ impl DataPlane {
         let mut buffer = [0; MOST_PACKET_BYTES];
         let mut is_sending = false;
         for number in 0..lanes.applications.len() {
-            let active = steering.active(number);
-            let mut polled = lanes.polled(number, active);
+            let mut polled = lanes.polled(number);
             while polled != 0 {
                 let kthread = polled.trailing_zeros() as usize;
                 polled &= polled - 1;
@@ -252,18 +253,12 @@ fn waiting(sender: &PacketSender) -> u64 {
     u64::from(sender.unread().min(LANE_PACKETS))
 }
 
-impl ApplicationLanes {
-    /// All kthreads, one bit each.
-    fn mask(&self) -> u64 {
-        u64::MAX >> (64 - self.ends.len())
-    }
-}
-
 impl AllLanes {
-    /// The kthreads whose lanes are polled, one bit each.
-    fn polled(&self, number: usize, active: u64) -> u64 {
+    /// The kthreads whose lanes are polled, one bit each. None of an application that broke its ring.
+    #[inline]
+    fn polled(&self, number: usize) -> u64 {
         match &self.applications[number] {
-            Some(application) if !application.is_broken => active | application.draining,
+            Some(application) if !application.is_broken => application.polling.polled(),
             _ => 0,
         }
     }
@@ -315,7 +310,7 @@ impl AllLanes {
                 None
             }
             Ok(Taken::Nothing) => {
-                application.draining &= !(1 << kthread);
+                application.polling.found_empty(KthreadId(kthread as u16));
                 None
             }
             Err(error) => {

@@ -4,7 +4,7 @@ use crate::arbiter::{AdmissionError, Arbiter, NetworkReport};
 use crate::lanes::SharedLanes;
 use crate::peer::HostPeer;
 use headway_dataplane::plane::DataPlane;
-use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
+use headway_policy::host::{Allocator, AppId, Counters, FullLooks, KthreadId};
 use headway_xsk::{HostAddress, XskError};
 use std::os::fd::BorrowedFd;
 
@@ -19,11 +19,8 @@ pub(super) struct HostNetwork {
     plane: DataPlane,
     device: String,
     apps: Vec<AppPackets>,
-    turns: u32,
+    looks: FullLooks,
 }
-
-/// The number of turns between two looks at lanes of kthreads without a core.
-const TURNS: u32 = 256;
 
 struct AppPackets {
     /// The registration's number.
@@ -41,7 +38,7 @@ impl HostNetwork {
             plane: DataPlane::open(device)?,
             device: device.to_owned(),
             apps: Vec::new(),
-            turns: 0,
+            looks: FullLooks::default(),
         })
     }
 
@@ -105,10 +102,9 @@ impl HostNetwork {
         now_ns: u64,
     ) -> bool {
         let Self {
-            plane, apps, turns, ..
+            plane, apps, looks, ..
         } = self;
-        *turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(TURNS) {
+        if looks.next_turn() {
             plane.look_everywhere();
         }
         for one in apps.iter() {

@@ -20,8 +20,8 @@
 //!
 //! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
-//! park), [`FlowSteering`] (which kthread gets a packet), [`TurnLooks`] (when a thread gives way), estimates (Arachne's)
-//! and targets (towards a given split).
+//! park), [`FlowSteering`] (which kthread gets a packet), [`LanePolling`] (whose packets are read), [`TurnLooks`] (when a
+//! thread gives way), estimates (Arachne's) and targets (towards a given split).
 
 mod congestion;
 mod cores;
@@ -33,6 +33,7 @@ mod interval;
 mod kthreads;
 mod moves;
 mod parking;
+mod polling;
 mod selection;
 mod shape;
 mod shenango;
@@ -51,6 +52,7 @@ pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
 pub use moves::{HeldCore, Move, Tenant};
 pub use parking::{Idleness, Patience};
+pub use polling::{FULL_LOOK_TURNS, FullLooks, LanePolling};
 pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
 pub use steering::{FlowPlace, FlowSteering, MOST_KTHREADS};
