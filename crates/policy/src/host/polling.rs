@@ -94,7 +94,7 @@ mod tests {
     const BATCH: u32 = 4;
 
     /// An engine with the lanes of one application.
-    struct Engine {
+    struct PollingEngine {
         polling: LanePolling,
         looks: FullLooks,
         /// Packets in each lane.
@@ -103,7 +103,7 @@ mod tests {
 
     /// A turn of the engine, one bit for each kthread.
     #[derive(Clone, Copy)]
-    struct Turn {
+    struct PolledTurn {
         /// Whether it was a full look.
         is_full: bool,
         active: u64,
@@ -114,7 +114,7 @@ mod tests {
         emptied: u64,
     }
 
-    impl Engine {
+    impl PollingEngine {
         fn new(kthreads: usize) -> Self {
             Self {
                 polling: LanePolling::new(kthreads).expect("a possible number"),
@@ -129,7 +129,7 @@ mod tests {
             }
         }
 
-        fn turn(&mut self, active: u64) -> Turn {
+        fn turn(&mut self, active: u64) -> PolledTurn {
             let is_full = self.looks.next_turn();
             if is_full {
                 self.polling.look_everywhere();
@@ -147,7 +147,7 @@ mod tests {
                     *waiting = waiting.saturating_sub(BATCH);
                 }
             }
-            Turn {
+            PolledTurn {
                 is_full,
                 active,
                 filled,
@@ -159,17 +159,17 @@ mod tests {
 
     /// A while of an application's life: these kthreads have a core, packets come into these lanes, then turns follow.
     #[derive(Clone, Debug)]
-    struct Phase {
+    struct PollingPhase {
         active: u64,
         written: u64,
         packets: u32,
         turns: u32,
     }
 
-    fn phases() -> impl Strategy<Value = Vec<Phase>> {
+    fn phases() -> impl Strategy<Value = Vec<PollingPhase>> {
         let turns = prop_oneof![1..10u32, 1..2 * FULL_LOOK_TURNS];
         let phase = (any::<u64>(), any::<u64>(), 0..3 * BATCH, turns);
-        let phase = phase.prop_map(|(active, written, packets, turns)| Phase {
+        let phase = phase.prop_map(|(active, written, packets, turns)| PollingPhase {
             active,
             written,
             packets,
@@ -179,8 +179,8 @@ mod tests {
     }
 
     /// The turns of an application that lives so.
-    fn lived(kthreads: usize, phases: &[Phase]) -> Vec<Turn> {
-        let mut engine = Engine::new(kthreads);
+    fn lived(kthreads: usize, phases: &[PollingPhase]) -> Vec<PolledTurn> {
+        let mut engine = PollingEngine::new(kthreads);
         let mut turns = Vec::new();
         for phase in phases {
             engine.write(phase.written, phase.packets);
@@ -260,7 +260,7 @@ mod tests {
         fn a_kthread_that_loses_its_core_is_read_until_its_last_packet_is_out(
             kthreads in 1..=MOST_KTHREADS, lost in any::<prop::sample::Index>(), packets in 0..20 * BATCH,
         ) {
-            let mut engine = Engine::new(kthreads);
+            let mut engine = PollingEngine::new(kthreads);
             let lost = 1 << lost.index(kthreads);
             let _ = engine.turn(u64::MAX);
             engine.write(lost, packets);
@@ -276,7 +276,7 @@ mod tests {
             kthreads in 1..=MOST_KTHREADS, active: u64, written: u64,
         ) {
             let all = u64::MAX >> (MOST_KTHREADS - kthreads);
-            let mut engine = Engine::new(kthreads);
+            let mut engine = PollingEngine::new(kthreads);
             let _ = engine.turn(active);
             engine.write(written, 1);
             engine.polling.look_everywhere();
