@@ -40,6 +40,8 @@ pub struct ArbiterLine {
     pub parks: AtomicU32,
     /// 1: the daemon may sleep, and its doorbell wakes it.
     pub doorbell: AtomicU32,
+    /// The core on which such a daemon runs, plus 1; 0 if it has one of its own.
+    pub daemons_core: AtomicU32,
 }
 
 /// Why memory cannot be shared.

@@ -39,6 +39,9 @@ pub trait CoreSource: Send + Sync {
     /// Called after entries were taken out of the shared queue.
     fn took(&self, entries: u64);
 
+    /// Whether the daemon that brings this kthread's packets runs on the same core, so that none can come while the kthread runs.
+    fn is_daemons_core(&self, kthread: usize) -> bool;
+
     /// Called when the calling thread, a kthread until now, ends.
     fn exit(&self);
 

@@ -114,6 +114,10 @@ impl CoreSource for Standalone {
 
     fn took(&self, _entries: u64) {}
 
+    fn is_daemons_core(&self, _: usize) -> bool {
+        false
+    }
+
     fn exit(&self) {}
 
     fn close(&self) {

@@ -104,7 +104,9 @@ impl KthreadLoop<'_> {
             shared.searching.fetch_add(1, Ordering::AcqRel);
         }
         let now_ns = shared.clock.now_ns();
-        match self.idleness.found_nothing(now_ns, shared.patience) {
+        let is_daemons = shared.source.is_daemons_core(self.kthread.index);
+        let patience = shared.patience.on_core(is_daemons);
+        match self.idleness.found_nothing(now_ns, patience) {
             Some(_) => spin_loop(),
             None => self.leave(),
         }

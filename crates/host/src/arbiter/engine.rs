@@ -34,6 +34,8 @@ pub struct Arbiter<A, P> {
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
     used_ns: u64,
+    /// The core on which the pass thread runs, plus 1; 0 if it has one of its own.
+    pub(super) daemons_core: u32,
     pub(super) times: Durations,
     pub(super) journal: TenancyJournal,
 }
@@ -51,6 +53,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             since_ns: vec![0; count],
             revoked_ns: vec![None; count],
             used_ns: 0,
+            daemons_core: 0,
             times: Durations::default(),
             journal: TenancyJournal::default(),
         }
@@ -111,6 +114,8 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
                     .arbiter()
                     .doorbell
                     .store(u32::from(self.doorbell), Ordering::Release);
+                let daemons_core = &lines.arbiter().daemons_core;
+                daemons_core.store(self.daemons_core, Ordering::Relaxed);
                 let mut book = KthreadsBook::new(lines, probes);
                 if resumed {
                     holding = self.held_by(&mut book, shape.most);

@@ -6,6 +6,7 @@ use crate::futex;
 use crate::peer::HostPeer;
 use headway_kthread::now_ns as monotonic_ns;
 use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
+use std::sync::atomic::Ordering;
 
 impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     /// Kthreads of an application that have a core, a bit each, of the first 64.
@@ -13,6 +14,22 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         let kthreads = self.allocator.cores().active_kthreads(app);
         let bits = kthreads.filter(|kthread| kthread.index() < 64);
         bits.fold(0, |bits, kthread| bits | 1 << kthread.index())
+    }
+
+    /// Tells applications that the pass thread runs on this core, by the kernel's number. Returns whether no application has it.
+    pub fn runs_on(&mut self, core: usize) -> bool {
+        let daemons_core = core as u32 + 1;
+        if daemons_core != self.daemons_core {
+            self.daemons_core = daemons_core;
+            for member in self.members.iter().flatten() {
+                if let MemberWork::Kthreads(book) = &member.work {
+                    let told = &book.lines.arbiter().daemons_core;
+                    told.store(daemons_core, Ordering::Relaxed);
+                }
+            }
+        }
+        let core = self.cores.find(core);
+        core.is_some_and(|core| self.allocator.cores().tenant(core).is_none())
     }
 
     /// Records the data plane's counts of packets delivered to a kthread and taken by it. The arbiter uses them in place of the kthread's line.

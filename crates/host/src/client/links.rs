@@ -221,6 +221,7 @@ impl Links {
                 self.grant_alone();
             }
         }
+        self.announce_idle_core();
         self.sleep_until_granted(kthread)
     }
 
@@ -267,6 +268,7 @@ impl Links {
         if !finds_nothing() {
             self.wake_idle(kthread);
         }
+        self.announce_idle_core();
         while link.is(KthreadState::Idle) {
             let wakes = orders.wakes().load(Ordering::Acquire);
             if orders.is_revoked(own) || self.is_closed() {
@@ -317,6 +319,20 @@ impl Links {
         } else {
             self.want();
         }
+    }
+
+    /// A daemon that shares this core polls for packets while the core is idle, and sends those that were not announced yet.
+    #[inline]
+    fn announce_idle_core(&self) {
+        if self.network.is_some() {
+            self.packets_sent();
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_daemons_core(&self, kthread: usize) -> bool {
+        let daemons_core = self.lines.arbiter().daemons_core.load(Ordering::Relaxed);
+        self.network.is_some() && daemons_core == self.lines.orders(kthread).core() + 1
     }
 
     /// Wakes a sleeping daemon to send packets that were written into a lane.

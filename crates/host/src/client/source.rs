@@ -56,7 +56,7 @@ impl HostClient {
         self.links.network.as_ref()
     }
 
-    /// Announces packets in a lane: it wakes a daemon without a core of its own, which sends them.
+    /// Announces packets in a lane: it wakes a daemon without a core of its own, which sends them. [`leave`](CoreSource::leave) does so too.
     #[inline]
     pub fn packets_sent(&self) {
         self.links.packets_sent();
@@ -105,6 +105,11 @@ impl CoreSource for HostClient {
     fn took(&self, entries: u64) {
         let line = self.links.lines.app();
         line.shared_head.fetch_add(entries, Ordering::Release);
+    }
+
+    #[inline]
+    fn is_daemons_core(&self, kthread: usize) -> bool {
+        self.links.is_daemons_core(kthread)
     }
 
     fn exit(&self) {

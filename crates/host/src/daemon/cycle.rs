@@ -5,15 +5,14 @@ use super::inbox::{DaemonInbox, DaemonOrder};
 use super::network::HostNetwork;
 use crate::arbiter::{Arbiter, Newcomer};
 use crate::peer::PeerProcess;
-use crate::topology::HostCores;
+use crate::topology::{HostCores, mask};
 use headway_machine::{Clock, thread};
 use headway_policy::host::systems::{self, HostSystem, HostVisit};
-use headway_policy::host::{Allocator, HostShape};
+use headway_policy::host::{Allocator, BusyPolling, HostShape};
 use headway_policy::spec::Spec;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::sched::{sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
 use std::io;
-use std::time::Duration;
 
 /// The most applications at once.
 pub(super) const SLOTS: usize = 64;
@@ -27,6 +26,7 @@ pub(super) struct Cycle {
     /// The thread grants no core before this moment, since applications of the last daemon return with the cores that they have.
     pub(super) grace_ns: u64,
     network: Option<HostNetwork>,
+    polling: BusyPolling,
     doors: Doors,
 }
 
@@ -59,6 +59,7 @@ impl Cycle {
             clock,
             grace_ns: clock.now_ns() + grace_ns,
             network,
+            polling: BusyPolling::default(),
             doors,
         })
     }
@@ -66,10 +67,15 @@ impl Cycle {
     /// Runs passes until the daemon stops.
     pub(super) fn run(mut self, mut policy: Spec) {
         thread::name_current("hw-arbiter");
+        // Without the right to pin itself the thread runs on any core, which is slower but correct.
         match self.cores.own {
-            // Without the right to pin itself the thread runs on any core, which is slower but correct.
             Some(core) => drop(thread::pin_current(core)),
-            None => drop(thread::stay_responsive()),
+            None => {
+                // On another core it would interrupt who has nothing to do with this host.
+                let _ =
+                    sched_setaffinity(Pid::from_raw(0), &mask(self.cores.dealt.iter().copied()));
+                let _ = thread::stay_responsive();
+            }
         }
         let mut members = Vec::new();
         loop {
@@ -89,20 +95,6 @@ impl Cycle {
                 // The caller has checked the specs.
                 Ok(CycleEnd::Stopped) | Err(_) => return,
             }
-        }
-    }
-
-    /// Waits until a doorbell rings, at most for the timeout.
-    fn wait(&mut self, patience_ns: u64) {
-        let now_ns = self.clock.now_ns();
-        let again_ns = self.doors.listen_again(now_ns);
-        let patience_ns = again_ns.map_or(patience_ns, |again_ns| {
-            patience_ns.min(again_ns.saturating_sub(now_ns))
-        });
-        let timeout = TimeSpec::from_duration(Duration::from_nanos(patience_ns));
-        let mut fds = [PollFd::new(self.doors.as_fd(), PollFlags::POLLIN)];
-        if ppoll(&mut fds, Some(timeout), None).is_ok_and(|ready| ready > 0) {
-            self.doors.rang(self.clock.now_ns());
         }
     }
 }
@@ -153,12 +145,14 @@ impl HostVisit for Passes<'_> {
                 arbiter.pass(&now);
             }
             if has_moved {
+                cycle.polling.packets_moved(now());
                 continue;
             }
-            if shares {
+            let has_idle_core = shares && sched_getcpu().is_ok_and(|core| arbiter.runs_on(core));
+            if shares && !cycle.polling.goes_on(now(), has_idle_core) {
                 let patience_ns = arbiter.patience_ns(cycle.tick_ns, now());
                 let grace_ns = cycle.grace_ns.saturating_sub(now());
-                cycle.wait(patience_ns.max(grace_ns));
+                cycle.doors.wait(&now, patience_ns.max(grace_ns));
                 cycle.network.iter_mut().for_each(HostNetwork::woke);
             } else {
                 std::hint::spin_loop();

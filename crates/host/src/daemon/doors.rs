@@ -1,16 +1,23 @@
-//! The doorbells of applications, with a limit on each application's rings.
+//! The descriptors that the pass thread sleeps on: doorbells of applications, with a limit on each application's rings, orders, devices and a timer.
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// The most rings of an application in a window: twice the rate of core moves on a busy host.
 pub(super) const RINGS_MAX: u32 = 32;
-/// The limit for an application with packets, which also rings for packets that it sends.
-pub(super) const PACKET_RINGS_MAX: u32 = 128;
+/// The limit for an application with packets, which also rings for packets that it sends and for cores that it leaves: a round trip of 8 µs has two.
+pub(super) const PACKET_RINGS_MAX: u32 = 256;
 /// The length of a window, ns.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
+
+/// What wakes the thread, in the events of `epoll`: neither is the number of an application.
+const NO_APPLICATION: u64 = 0;
+const TIMER: u64 = u64::MAX;
 
 /// The rings of an application in this window. The daemon mutes one that exceeds its limit until the window ends; every look still reads
 /// its queues.
@@ -51,29 +58,58 @@ pub(super) struct Doors {
     epoll: Epoll,
     doorbells: HashMap<u64, Doorbell>,
     muted: usize,
+    timer: TimerFd,
+    /// When the timer fires, at the latest; `None` when it has fired.
+    timer_ns: Option<u64>,
 }
 
 impl Doors {
     /// Watches the descriptor of the order queue, which has no application's number and no limit.
     pub(super) fn new(orders: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        epoll.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, NO_APPLICATION))?;
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        epoll.add(&timer, heard(TIMER))?;
         Ok(Self {
             epoll,
             doorbells: HashMap::new(),
             muted: 0,
+            timer,
+            timer_ns: None,
         })
     }
 
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        AsFd::as_fd(&self.epoll.0)
+    /// Sleeps until something wakes the thread, at most for this long, ns. It may wake earlier.
+    pub(super) fn wait(&mut self, now: &impl Fn() -> u64, patience_ns: u64) {
+        let now_ns = now();
+        let until_ns = now_ns.saturating_add(patience_ns);
+        let again_ns = self.listen_again(now_ns).unwrap_or(u64::MAX);
+        match self.set_timer(now_ns, until_ns.min(again_ns)) {
+            Ok(()) => self.hear(now, EpollTimeout::NONE),
+            Err(_) => self.hear(now, EpollTimeout::from(1_u8)),
+        }
+    }
+
+    /// Sets the timer, unless it fires before this time anyway. Setting one costs a virtual machine up to 20 µs, and so does clearing it: a timeout of each
+    /// sleep would cost more than the sleep.
+    fn set_timer(&mut self, now_ns: u64, until_ns: u64) -> nix::Result<()> {
+        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= until_ns) {
+            return Ok(());
+        }
+        let patience = Duration::from_nanos(until_ns.saturating_sub(now_ns).max(1));
+        let once = Expiration::OneShot(TimeSpec::from_duration(patience));
+        self.timer.set(once, TimerSetTimeFlags::empty())?;
+        self.timer_ns = Some(until_ns);
+        Ok(())
     }
 
     /// Wakes the thread without limit while this descriptor is readable, as for the device's packets.
     pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(self
-            .epoll
-            .add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
+        Ok(self.epoll.add(
+            descriptor,
+            EpollEvent::new(EpollFlags::EPOLLIN, NO_APPLICATION),
+        )?)
     }
 
     /// Adds an application's doorbell with a limit of `most` rings in a window.
@@ -100,19 +136,19 @@ impl Doors {
         }
     }
 
-    /// Takes the events of doorbells, and mutes applications over their limit.
-    pub(super) fn rang(&mut self, now_ns: u64) {
+    /// Waits for events, and mutes applications over their limit.
+    fn hear(&mut self, now: &impl Fn() -> u64, timeout: EpollTimeout) {
         // Doorbells are edge-triggered: the thread never reads one, so none can block it.
         let mut events = [EpollEvent::empty(); 16];
-        let count = self
-            .epoll
-            .wait(&mut events, EpollTimeout::ZERO)
-            .unwrap_or(0);
+        let count = self.epoll.wait(&mut events, timeout).unwrap_or(0);
         for event in &events[..count] {
+            if event.data() == TIMER {
+                self.timer_ns = None;
+            }
             let Some(doorbell) = self.doorbells.get_mut(&event.data()) else {
                 continue;
             };
-            if !doorbell.window.rang(now_ns, doorbell.most) {
+            if !doorbell.window.rang(now(), doorbell.most) {
                 let mut none = EpollEvent::new(EpollFlags::empty(), event.data());
                 doorbell.muted = self.epoll.modify(&doorbell.bell, &mut none).is_ok();
                 self.muted += usize::from(doorbell.muted);
@@ -121,7 +157,7 @@ impl Doors {
     }
 
     /// Unmutes applications whose window is over. Returns when the next window ends.
-    pub(super) fn listen_again(&mut self, now_ns: u64) -> Option<u64> {
+    fn listen_again(&mut self, now_ns: u64) -> Option<u64> {
         if self.muted == 0 {
             return None;
         }
@@ -154,8 +190,9 @@ mod tests {
     use nix::sys::eventfd::{EfdFlags, EventFd};
 
     fn is_woken(doors: &Doors) -> bool {
+        let descriptor = std::os::fd::AsFd::as_fd(&doors.epoll.0);
         let mut fds = [nix::poll::PollFd::new(
-            doors.as_fd(),
+            descriptor,
             nix::poll::PollFlags::POLLIN,
         )];
         nix::poll::poll(&mut fds, nix::poll::PollTimeout::ZERO).unwrap() > 0
@@ -173,12 +210,12 @@ mod tests {
         for round in 0..10 * RINGS_MAX {
             endless.write(1).unwrap();
             heard += u32::from(is_woken(&doors));
-            doors.rang(5 * WINDOW_NS + u64::from(round));
+            doors.hear(&|| 5 * WINDOW_NS + u64::from(round), EpollTimeout::ZERO);
         }
         assert_eq!(heard, RINGS_MAX);
         calm.write(1).unwrap();
         assert!(is_woken(&doors), "another one is heard");
-        doors.rang(5 * WINDOW_NS + 400);
+        doors.hear(&|| 5 * WINDOW_NS + 400, EpollTimeout::ZERO);
         let end_ns = doors
             .listen_again(5 * WINDOW_NS + 500)
             .expect("one is muted");
@@ -186,7 +223,7 @@ mod tests {
         assert_eq!(end_ns, 6 * WINDOW_NS);
         assert_eq!(doors.listen_again(end_ns), None);
         assert!(is_woken(&doors), "it rang meanwhile");
-        doors.rang(end_ns);
+        doors.hear(&|| end_ns, EpollTimeout::ZERO);
         assert!(!is_woken(&doors));
         endless.write(1).unwrap();
         doors.remove(2);

@@ -7,6 +7,20 @@ pub struct Patience {
     pub spin_ns: u64,
 }
 
+impl Patience {
+    /// The patience on this core: none where the daemon that brings the packets runs too. It only runs when the kthread does not, so nothing can come while
+    /// the kthread spins. The paper's daemon has a core of its own.
+    #[inline]
+    #[must_use]
+    pub fn on_core(self, is_daemons: bool) -> Self {
+        if is_daemons {
+            Self { spin_ns: 0 }
+        } else {
+            self
+        }
+    }
+}
+
 impl Default for Patience {
     fn default() -> Self {
         Self { spin_ns: 2_000 }
@@ -51,8 +65,12 @@ mod tests {
     }
 
     #[test]
-    fn without_patience_it_parks_at_once() {
+    fn on_the_core_of_the_daemon_it_parks_at_once() {
+        let patience = Patience { spin_ns: 2_000 };
         let mut idleness = Idleness::default();
-        assert_eq!(idleness.found_nothing(0, Patience { spin_ns: 0 }), None);
+        assert_eq!(idleness.found_nothing(0, patience.on_core(true)), None);
+        idleness.found_work();
+        let until_ns = idleness.found_nothing(0, patience.on_core(false));
+        assert_eq!(until_ns, Some(2_000));
     }
 }

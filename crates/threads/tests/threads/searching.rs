@@ -86,6 +86,10 @@ impl CoreSource for LateSource {
         self.inner.took(entries);
     }
 
+    fn is_daemons_core(&self, _: usize) -> bool {
+        false
+    }
+
     fn exit(&self) {
         self.inner.exit();
     }

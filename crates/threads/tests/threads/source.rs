@@ -96,6 +96,10 @@ impl CoreSource for TestSource {
         self.taken.fetch_add(entries, Ordering::AcqRel);
     }
 
+    fn is_daemons_core(&self, _: usize) -> bool {
+        false
+    }
+
     fn exit(&self) {
         self.exits.fetch_add(1, Ordering::AcqRel);
     }
