@@ -267,7 +267,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     pub fn pass(&mut self, now: &impl Fn() -> u64) {
         let now_ns = now();
         self.hear(now_ns);
-        self.wake_for_timers(now_ns);
+        self.wake_for_timers_and_packets(now_ns);
         if !A::PARKS {
             self.use_up(now_ns);
         }

@@ -50,28 +50,22 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// Requests a core for an application that has none and whose packets wait.
-    pub fn wake_for_packets(&mut self, app: AppId, now_ns: u64) {
-        if self.allocator.cores().held(app) > 0 {
-            return;
-        }
-        let has_packets = self.kthreads_of(app).is_some_and(|book| {
-            let mut packets = book.kthreads.iter().filter_map(|kept| kept.packets);
-            packets.any(|packets| packets.head != packets.tail)
-        });
-        if has_packets {
-            self.allocator.arrived(now_ns, app);
-        }
+    /// Whether all kthreads of an application may be asleep: they have no core, or the allocator lets them sleep on theirs.
+    pub fn may_sleep(&self, app: AppId) -> bool {
+        !A::PARKS || self.allocator.cores().held(app) == 0
     }
 
-    /// Requests a core for each application that has none and whose timer is due.
-    pub(super) fn wake_for_timers(&mut self, now_ns: u64) {
+    /// Requests a core for each application that has none and whose timer is due or whose packets wait.
+    pub(super) fn wake_for_timers_and_packets(&mut self, now_ns: u64) {
         for index in 0..self.members.len() {
             let app = AppId(index as u16);
-            let is_due = self
+            if self.allocator.cores().held(app) > 0 {
+                continue;
+            }
+            let has_work = self
                 .kthreads_of(app)
-                .is_some_and(|book| book.next_timer_ns() == Some(0));
-            if is_due && self.allocator.cores().held(app) == 0 {
+                .is_some_and(|book| book.next_timer_ns() == Some(0) || book.has_packets());
+            if has_work {
                 self.allocator.arrived(now_ns, app);
             }
         }
@@ -95,6 +89,12 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
 }
 
 impl KthreadsBook {
+    /// Whether the data plane delivered packets that no kthread took yet.
+    fn has_packets(&self) -> bool {
+        let mut packets = self.kthreads.iter().filter_map(|kept| kept.packets);
+        packets.any(|packets| packets.head != packets.tail)
+    }
+
     /// The time until its kthreads' first timer is due, ns, if any is set.
     pub(super) fn next_timer_ns(&self) -> Option<u64> {
         let kthreads = 0..self.kthreads.len();

@@ -140,7 +140,7 @@ impl HostVisit for Passes<'_> {
                 }
             }
             let network = cycle.network.as_mut();
-            let has_moved = network.is_some_and(|network| network.turn(&mut arbiter, now()));
+            let has_moved = network.is_some_and(|network| network.turn(&mut arbiter));
             if now() >= cycle.grace_ns {
                 arbiter.pass(&now);
             }
@@ -152,7 +152,11 @@ impl HostVisit for Passes<'_> {
             if shares && !cycle.polling.goes_on(now(), has_idle_core) {
                 let patience_ns = arbiter.patience_ns(cycle.tick_ns, now());
                 let grace_ns = cycle.grace_ns.saturating_sub(now());
-                cycle.doors.wait(&now, patience_ns.max(grace_ns));
+                let network = cycle.network.as_ref();
+                let has_sleeper = network.is_some_and(|network| network.has_sleeper(&arbiter));
+                let by_device = BusyPolling::is_woken(has_sleeper);
+                let patience_ns = patience_ns.max(grace_ns);
+                cycle.doors.wait(&now, patience_ns, by_device);
                 cycle.network.iter_mut().for_each(HostNetwork::woke);
             } else {
                 std::hint::spin_loop();

@@ -55,7 +55,10 @@ struct Doorbell {
 
 /// The descriptors that wake the pass thread from its sleep.
 pub(super) struct Doors {
+    /// All but the device.
     epoll: Epoll,
+    /// The device, and the other set.
+    with_device: Epoll,
     doorbells: HashMap<u64, Doorbell>,
     muted: usize,
     timer: TimerFd,
@@ -71,8 +74,14 @@ impl Doors {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
         epoll.add(&timer, heard(TIMER))?;
+        let with_device = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        with_device.add(
+            &epoll.0,
+            EpollEvent::new(EpollFlags::EPOLLIN, NO_APPLICATION),
+        )?;
         Ok(Self {
             epoll,
+            with_device,
             doorbells: HashMap::new(),
             muted: 0,
             timer,
@@ -80,15 +89,23 @@ impl Doors {
         })
     }
 
-    /// Sleeps until something wakes the thread, at most for this long, ns. It may wake earlier.
-    pub(super) fn wait(&mut self, now: &impl Fn() -> u64, patience_ns: u64) {
+    /// Sleeps until something wakes the thread, at most for this long, ns. It may wake earlier. `by_device`: whether packets wake it.
+    pub(super) fn wait(&mut self, now: &impl Fn() -> u64, patience_ns: u64, by_device: bool) {
         let now_ns = now();
         let until_ns = now_ns.saturating_add(patience_ns);
         let again_ns = self.listen_again(now_ns).unwrap_or(u64::MAX);
-        match self.set_timer(now_ns, until_ns.min(again_ns)) {
-            Ok(()) => self.hear(now, EpollTimeout::NONE),
-            Err(_) => self.hear(now, EpollTimeout::from(1_u8)),
+        let is_set = self.set_timer(now_ns, until_ns.min(again_ns)).is_ok();
+        let mut timeout = if is_set {
+            EpollTimeout::NONE
+        } else {
+            EpollTimeout::from(1_u8)
+        };
+        if by_device {
+            let mut events = [EpollEvent::empty(); 1];
+            let _ = self.with_device.wait(&mut events, timeout);
+            timeout = EpollTimeout::ZERO;
         }
+        self.hear(now, timeout);
     }
 
     /// Sets the timer, unless it fires before this time anyway. Setting one costs a virtual machine up to 20 µs, and so does clearing it: a timeout of each
@@ -104,9 +121,9 @@ impl Doors {
         Ok(())
     }
 
-    /// Wakes the thread without limit while this descriptor is readable, as for the device's packets.
+    /// Wakes the thread, if it waits for the device, while this descriptor of the device is readable.
     pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(self.epoll.add(
+        Ok(self.with_device.add(
             descriptor,
             EpollEvent::new(EpollFlags::EPOLLIN, NO_APPLICATION),
         )?)

@@ -96,11 +96,7 @@ impl HostNetwork {
     }
 
     /// Moves packets, and tells the arbiter which wait. Returns whether any moved.
-    pub(super) fn turn<A: Allocator, P: HostPeer>(
-        &mut self,
-        arbiter: &mut Arbiter<A, P>,
-        now_ns: u64,
-    ) -> bool {
+    pub(super) fn turn<A: Allocator, P: HostPeer>(&mut self, arbiter: &mut Arbiter<A, P>) -> bool {
         let Self {
             plane, apps, looks, ..
         } = self;
@@ -126,9 +122,13 @@ impl HostNetwork {
                 };
                 arbiter.show_packets(one.app, KthreadId(kthread as u16), packets);
             }
-            arbiter.wake_for_packets(one.app, now_ns);
         }
         has_moved
+    }
+
+    /// Whether an application behind the device may be asleep.
+    pub(super) fn has_sleeper<A: Allocator, P: HostPeer>(&self, arbiter: &Arbiter<A, P>) -> bool {
+        self.apps.iter().any(|one| arbiter.may_sleep(one.app))
     }
 
     pub(super) fn report<A: Allocator, P: HostPeer>(

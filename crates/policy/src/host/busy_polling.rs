@@ -1,8 +1,11 @@
-//! Busy polling: whether a daemon without a core of its own polls its device or sleeps until the device wakes it.
+//! Busy polling: whether a daemon without a core of its own polls its device, sleeps until the device wakes it, or sleeps without it.
 //!
 //! The paper's daemon spins on a core of its own (Shenango § 4). One that shares its cores with applications may only spin while nobody else wants the core
 //! beneath it. It then saves the wake-up of an idle core, which costs 10 to 50 µs on a virtual machine. We chose to poll for [`BUSY_POLL_NS`] after the last
 //! packet: about the cost of one wake-up, so that polling in vain at most doubles it.
+//!
+//! While every application behind the device is awake, the device does not wake the daemon, as a driver switches a card's interrupts off while it polls: the
+//! application rings when it runs out of packets, and the daemon's regular looks find those that come while it computes.
 
 /// How long a daemon polls after the last packet, ns.
 pub const BUSY_POLL_NS: u64 = 50_000;
@@ -18,6 +21,13 @@ impl BusyPolling {
     #[inline]
     pub fn packets_moved(&mut self, now_ns: u64) {
         self.until_ns = now_ns.saturating_add(BUSY_POLL_NS);
+    }
+
+    /// Whether a packet wakes the daemon from its sleep. `has_sleeper`: an application behind the device has no core, or sleeps on it.
+    #[inline]
+    #[must_use]
+    pub fn is_woken(has_sleeper: bool) -> bool {
+        has_sleeper
     }
 
     /// Whether to poll on. `has_idle_core`: no application has the core on which the daemon runs.
