@@ -205,9 +205,10 @@ fn heard(id: u64) -> EpollEvent {
 mod tests {
     use super::*;
     use nix::sys::eventfd::{EfdFlags, EventFd};
+    use std::os::fd::AsFd;
 
     fn is_woken(doors: &Doors) -> bool {
-        let descriptor = std::os::fd::AsFd::as_fd(&doors.epoll.0);
+        let descriptor = AsFd::as_fd(&doors.epoll.0);
         let mut fds = [nix::poll::PollFd::new(
             descriptor,
             nix::poll::PollFlags::POLLIN,
@@ -245,5 +246,38 @@ mod tests {
         endless.write(1).unwrap();
         doors.remove(2);
         assert!(!is_woken(&doors), "it is gone");
+    }
+
+    #[test]
+    fn the_timer_is_set_for_an_earlier_time_only_and_again_after_it_fired() {
+        let orders = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
+        let mut doors = Doors::new(orders.as_fd()).unwrap();
+        for (until_ns, timer_ns) in [(1 << 40, 1 << 40), (1 << 41, 1 << 40), (9, 9), (50, 9)] {
+            doors.set_timer(7, until_ns).unwrap();
+            assert_eq!(doors.timer_ns, Some(timer_ns));
+        }
+        doors.hear(&|| 9, EpollTimeout::NONE);
+        assert_eq!(doors.timer_ns, None, "it fired");
+        doors.set_timer(9, 50).unwrap();
+        assert_eq!(doors.timer_ns, Some(50));
+    }
+
+    #[test]
+    fn a_packet_wakes_only_who_waits_for_the_device() {
+        let bell = || EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
+        let (orders, device) = (bell(), bell());
+        let mut doors = Doors::new(orders.as_fd()).unwrap();
+        doors.watch(device.as_fd()).unwrap();
+        device.write(1).unwrap();
+        let hour_ns = 3600 * 1_000_000_000;
+        doors.wait(&|| 5, hour_ns, true);
+        assert_eq!(doors.timer_ns, Some(5 + hour_ns), "the packet woke it");
+        doors.wait(&|| 5, 1_000_000, false);
+        assert_eq!(doors.timer_ns, None, "the timer woke it");
+        orders.write(1).unwrap();
+        for by_device in [true, false] {
+            doors.wait(&|| 5, hour_ns, by_device);
+            assert_eq!(doors.timer_ns, Some(5 + hour_ns), "an order woke it");
+        }
     }
 }

@@ -2,4 +2,5 @@
 
 mod fakes;
 mod liars;
+mod packets;
 mod promises;

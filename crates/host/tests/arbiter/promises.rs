@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-fn shenango(cores: usize) -> (Arbiter<Shenango, FakePeer>, Turned) {
+pub(crate) fn shenango(cores: usize) -> (Arbiter<Shenango, FakePeer>, Turned) {
     let vacant = HostShape::vacant(HostTopology::flat(cores), 8, 1);
     let allocator = Shenango::new(&vacant, ShenangoRules::default());
     let arbiter = Arbiter::new(allocator, host_cores(cores), true);
