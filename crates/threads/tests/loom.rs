@@ -14,8 +14,13 @@ use std::time::Duration;
 
 /// As in the runtime's tests: few bugs need more than two preemptive switches (Musuvathi and Qadeer, PLDI 2007).
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
+    bounded_by(3, model);
+}
+
+/// For a model of three threads, which takes half a minute up to three switches.
+fn bounded_by(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(switches);
     builder.check(model);
 }
 
@@ -181,6 +186,47 @@ fn a_notification_between_the_release_of_the_lock_and_the_wait_is_not_lost() {
         for takes in [true, false] {
             let guarded = Arc::clone(&guarded);
             kthreads.detach(move || if takes { guarded.take() } else { guarded.add() });
+        }
+    });
+}
+
+#[test]
+fn a_notification_of_all_wakes_every_waiter() {
+    bounded_by(2, || {
+        let kthreads = ModelKthreads::new(2);
+        let guarded = Arc::new(Guarded::default());
+        for _ in 0..2 {
+            let guarded = Arc::clone(&guarded);
+            kthreads.detach(move || {
+                let mut number = guarded.number.lock();
+                while number.get() == 0 {
+                    number = guarded.changed.wait(number);
+                }
+            });
+        }
+        kthreads.detach(move || {
+            guarded.number.lock().add(1);
+            guarded.changed.notify_all();
+        });
+    });
+}
+
+/// Who waits for the lock has no kthread meanwhile, and gets the only one when the holder waits for something else.
+#[test]
+fn a_lock_goes_from_thread_to_thread_of_one_kthread() {
+    bounded(|| {
+        let kthreads = ModelKthreads::new(1);
+        let guarded = Arc::new(Guarded::default());
+        for _ in 0..2 {
+            let guarded = Arc::clone(&guarded);
+            kthreads.detach(move || {
+                let mut number = guarded.number.lock();
+                number.add(1);
+                while number.get() < 2 {
+                    number = guarded.changed.wait(number);
+                }
+                guarded.changed.notify_one();
+            });
         }
     });
 }
