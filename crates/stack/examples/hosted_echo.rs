@@ -15,7 +15,7 @@ use headway_host::daemon::{AppNetwork, AppRule, DaemonSettings, HostDaemon};
 use headway_kthread::CoreSource;
 use headway_policy::host::AppKind;
 use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES, Taken};
-use headway_stack::{NetStack, StackConfig, UdpSocket as StackSocket, Uthreads};
+use headway_stack::{NetStack, UdpSocket as StackSocket, Uthreads};
 use headway_threads::{Migration, Runtime};
 use headway_xsk::{HostAddress, MacAddress, XskPort};
 use net::{Host, enter_namespace, shell};
@@ -198,12 +198,9 @@ fn play(told: &str) {
         ..ClientOptions::new("echo", 1)
     };
     let client = HostClient::register(socket, &options).expect("the daemon has a place");
-    let client = Arc::new(client);
-    let lanes = client.network().expect("it asked for one").take_lanes();
-    let lanes = lanes.expect("nobody took them");
     match role {
-        "lanes" => echo_frames(&client, lanes),
-        _ => echo_datagrams(client, lanes),
+        "lanes" => echo_frames(&client),
+        _ => echo_datagrams(Arc::new(client)),
     }
 }
 
@@ -217,7 +214,9 @@ fn swap(frame: &mut [u8]) {
 }
 
 /// One kthread, which swaps addresses and ports.
-fn echo_frames(client: &HostClient, mut lanes: Vec<LaneEnds>) {
+fn echo_frames(client: &HostClient) {
+    let lanes = client.network().expect("it asked for one").take_lanes();
+    let mut lanes = lanes.expect("nobody took them");
     let LaneEnds { sender, receiver } = &mut lanes[0];
     let mut buffer = [0; MOST_PACKET_BYTES];
     let mut grant = client.enter(0);
@@ -248,20 +247,8 @@ fn echo_frames(client: &HostClient, mut lanes: Vec<LaneEnds>) {
 }
 
 /// Sockets of the stack, in a thread in user space.
-fn echo_datagrams(client: Arc<HostClient>, lanes: Vec<LaneEnds>) {
-    let place = client.network().expect("it asked for one").place();
-    let config = StackConfig {
-        mac: place.mac,
-        ip: place.ip,
-        prefix: place.prefix,
-        gateway: place.gateway,
-        mtu: place.mtu,
-        buffer_bytes: 256 << 10,
-        seed: 7,
-    };
-    let stack = NetStack::new(&config, lanes, Uthreads);
-    let bell = Arc::clone(&client);
-    stack.ring(move || bell.packets_sent());
+fn echo_datagrams(client: Arc<HostClient>) {
+    let stack = NetStack::of_host(&client, 256 << 10, Uthreads).expect("packets");
     // SAFETY: neither these threads nor the stack use thread-local variables of `std`, and the stack holds its lock in sections only.
     let migration = unsafe { Migration::allow() };
     let runtime = Runtime::builder().source(client, migration);

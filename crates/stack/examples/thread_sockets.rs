@@ -10,7 +10,7 @@
 )]
 
 use headway_host::client::{ClientOptions, HostClient};
-use headway_stack::{NetStack, StackConfig, TcpListener, Uthreads};
+use headway_stack::{NetStack, TcpListener, Uthreads};
 use headway_threads::{Migration, Runtime, may_stop, spawn};
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -32,24 +32,7 @@ pub(crate) fn serve(socket: &str, name: &str) -> Result<(), Box<dyn Error>> {
         ..ClientOptions::new(name, 2)
     };
     let client = Arc::new(HostClient::register(socket, &options)?);
-    let network = client.network().ok_or("the daemon has no device")?;
-    let place = network.place();
-    let config = StackConfig {
-        mac: place.mac,
-        ip: place.ip,
-        prefix: place.prefix,
-        gateway: place.gateway,
-        mtu: place.mtu,
-        buffer_bytes: 64 << 10,
-        seed: 1,
-    };
-    let stack = NetStack::new(
-        &config,
-        network.take_lanes().ok_or("they are taken")?,
-        Uthreads,
-    );
-    let bell = Arc::clone(&client);
-    stack.ring(move || bell.packets_sent());
+    let stack = NetStack::of_host(&client, 64 << 10, Uthreads)?;
     // SAFETY: no thread holds a thread-local variable or a lock of `std` across a call that waits.
     let runtime = Runtime::builder().source(client, unsafe { Migration::allow() });
     let runtime = runtime.packets(Arc::<NetStack<Uthreads>>::clone(&stack));

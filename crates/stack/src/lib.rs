@@ -6,12 +6,14 @@
 //! | concern | file |
 //! |---|---|
 //! | the stack: addresses, polling, time | [`NetStack`] |
+//! | the stack of an application behind a host's daemon | [`NetStack::of_host`] |
 //! | threads that wait for it | [`ThreadParking`]: [`OsThreads`], or in user space [`Uthreads`] |
 //! | TCP | [`TcpStream`], [`TcpListener`] |
 //! | UDP | [`UdpSocket`] |
 //! | lanes as a device of smoltcp's | `device.rs` |
 
 mod device;
+mod hosted;
 mod net_stack;
 mod tcp;
 mod threads;
@@ -19,6 +21,7 @@ mod udp;
 mod uthreads;
 
 pub use device::LaneCounts;
+pub use hosted::HostStackError;
 pub use net_stack::{NetStack, NoPort, StackConfig};
 pub use tcp::{TcpListener, TcpStream};
 pub use threads::{OsThreads, ThreadParking};

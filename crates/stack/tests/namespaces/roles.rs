@@ -8,11 +8,10 @@ use crate::hosted::{DEVICE, settings};
 use crate::{example, services};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::daemon::HostDaemon;
-use headway_host::message::NetworkPlace;
 use headway_kthread::CoreSource;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
-use headway_stack::{NetStack, StackConfig, TcpListener, UdpSocket, Uthreads};
+use headway_stack::{NetStack, TcpListener, UdpSocket, Uthreads};
 use headway_threads::{Migration, Runtime, spawn};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -103,27 +102,7 @@ fn register(name: &str, socket: &Path) -> HostClient {
 /// The threads of an application, with a stack over its lanes.
 pub(crate) fn threads_of(name: &str, socket: &Path) -> (Runtime, Arc<NetStack<Uthreads>>) {
     let client = Arc::new(register(name, socket));
-    let network = client.network().expect("it asked for one");
-    let NetworkPlace {
-        mac,
-        ip,
-        prefix,
-        gateway,
-        mtu,
-    } = network.place();
-    let config = StackConfig {
-        mac,
-        ip,
-        prefix,
-        gateway,
-        mtu,
-        buffer_bytes: 256 << 10,
-        seed: 7,
-    };
-    let lanes = network.take_lanes().expect("nobody took them");
-    let stack = NetStack::new(&config, lanes, Uthreads);
-    let bell = Arc::clone(&client);
-    stack.ring(move || bell.packets_sent());
+    let stack = NetStack::of_host(&client, 256 << 10, Uthreads).expect("packets");
     // SAFETY: neither these threads nor the stack use thread-local variables of `std`, and the stack holds its lock in sections only.
     let migration = unsafe { Migration::allow() };
     let runtime = Runtime::builder().source(client, migration);
