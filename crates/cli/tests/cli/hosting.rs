@@ -264,6 +264,11 @@ fn a_server_of_thieves_that_interrupts_comes_and_goes() {
 }
 
 #[test]
+fn a_server_of_workers_that_help_themselves_comes_and_goes() {
+    answers_all_while_cores_come_and_go("tardis");
+}
+
+#[test]
 fn a_server_that_cannot_come_and_go_is_refused() {
     if let Some(why) = missing() {
         eprintln!("SKIPPED a_server_that_cannot_come_and_go_is_refused: {why}");
@@ -288,7 +293,6 @@ fn a_server_that_cannot_come_and_go_is_refused() {
     with(&[], "start one by 'headway host'");
     let _daemon = daemon(&socket);
     with(&["--layout", "dedicated"], "choose the inline layout");
-    with(&["--policy", "tardis"], "choose synergy or c-fcfs");
     with(&["--workers", "2", "--pin", "0,1"], "leave the cores out");
     refused(&["serve", "--socket", place], "--host");
 }

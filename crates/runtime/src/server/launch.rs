@@ -48,13 +48,6 @@ where
             Owner::Dispatcher => central::launch(vec![Dispatched::of(system)], self.0),
             Owner::Nobody => {
                 assert!(!M::PREEMPTS, "workers that help themselves keep time");
-                if self.0.config.cores.is_some() {
-                    let why = format!(
-                        "workers under {} would leave with requests that they helped themselves to: choose synergy or c-fcfs",
-                        policy.name
-                    );
-                    return Err(StartError::Hosted(why));
-                }
                 let unplaced = UnplacedSystem::<I, L, M> {
                     others: PhantomData,
                     locals: system.locals,

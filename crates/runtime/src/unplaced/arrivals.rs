@@ -108,7 +108,8 @@ impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
             ..
         } = self;
         let queue = &common.queues[ARRIVALS];
-        intake.receive(rx_waker.rx(), now_ns, max, |intake, slot| {
+        let mut came = 0;
+        let received = intake.receive(rx_waker.rx(), now_ns, max, |intake, slot| {
             let class = intake.pool.get(&slot).class;
             let tally = intake.tally.class(class);
             tally.accepted.add(1);
@@ -118,7 +119,12 @@ impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
             }
             let refused = queue.push(RequestWord::fresh(slot));
             assert!(refused.is_none(), "the queue has room for every buffer");
-        })
+            came += 1;
+        });
+        if came > 0 {
+            common.moved(came, 0);
+        }
+        received
     }
 
     #[cold]

@@ -1,11 +1,13 @@
 //! What the workers share, beside the right to receive.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use headway_net::pool::{FreeList, SlotId};
 use headway_policy::systems::SharedQueues;
 
+use crate::hosted::HostedCores;
 use crate::parts::QueueDepths;
 use crate::shared_queue::SharedQueue;
 use crate::sync::Padded;
@@ -26,6 +28,8 @@ pub(super) struct Common {
     polled_ns: Padded<AtomicU64>,
     /// How old the last poll may be while all workers run requests, ns.
     look_ns: u64,
+    /// Of a server whose workers come and go.
+    pub(super) cores: Option<Arc<HostedCores>>,
 }
 
 impl Common {
@@ -35,6 +39,7 @@ impl Common {
         shared: SharedQueues,
         slots: usize,
         look_ns: u64,
+        cores: Option<Arc<HostedCores>>,
     ) -> Self {
         let queues = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
         Self {
@@ -43,6 +48,15 @@ impl Common {
             free: ArrayQueue::new(slots),
             polled_ns: Padded(AtomicU64::new(0)),
             look_ns,
+            cores,
+        }
+    }
+
+    /// Tells the arbiter how many requests came into the shared queues and left them.
+    #[inline]
+    pub(super) fn moved(&self, came: usize, left: usize) {
+        if let Some(cores) = &self.cores {
+            cores.moved(came as u64, left as u64, came > 0);
         }
     }
 
@@ -108,5 +122,8 @@ impl Common {
     #[inline]
     pub(super) fn polled(&self, now_ns: u64) {
         self.polled_ns.store(now_ns, Ordering::Relaxed);
+        if let Some(cores) = &self.cores {
+            cores.polled(0, now_ns);
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::central::usual_look_ns;
 use crate::control::ServerControl;
 use crate::error::StartError;
 use crate::fibers::FiberContext;
+use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
@@ -54,7 +55,12 @@ where
 {
     let count = parts.shape.workers;
     let config = &parts.config;
-    let mut threads = ServerThreads::new(Pinning::choose(&config.pin, count)?);
+    let hosted = config.cores.as_ref();
+    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1)));
+    let mut threads = match hosted {
+        Some(_) => ServerThreads::new(Pinning::by_arbiter()),
+        None => ServerThreads::new(Pinning::choose(&config.pin, count)?),
+    };
     // The last is that of whoever receives.
     let tallies = tallies(count + 1, parts.shape.queues());
     let overruns = Arc::new(Overruns::new(
@@ -74,7 +80,14 @@ where
         .map(|_| request_queue(pool.len(), L::STEALS))
         .unzip();
     let look_ns = config.look_ns.unwrap_or(usual_look_ns(&*rxs[0]));
-    let common = Common::new(thieves, system.shared_queues, pool.len(), look_ns);
+    let slots = pool.len();
+    let common = Common::new(
+        thieves,
+        system.shared_queues,
+        slots,
+        look_ns,
+        hosted.clone(),
+    );
     let common = Arc::new(common);
     let intake = Intake::new(
         &*rxs[0],
@@ -100,7 +113,11 @@ where
             followers.wake_all();
         }
     }));
+    if let Some(hosted) = &hosted {
+        control.set_hosted(hosted);
+    }
     let journals = control.open_journal(count, config.journal);
+    let oversubscribed = hosted.is_none() && count > cores();
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
@@ -121,10 +138,17 @@ where
             receiving: Arc::clone(&receiving),
             rx_waker: Arc::clone(&rx_waker),
             control: Arc::clone(&control),
-            backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
+            backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
         };
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
+    }
+    if let Some(cores) = hosted {
+        started = started.and_then(|()| {
+            threads.spawn("hw-door".to_owned(), &control, None, move || {
+                cores.watch(0, &rx_waker, false);
+            })
+        });
     }
     let engine = LiveEngine {
         threads,

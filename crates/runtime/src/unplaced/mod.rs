@@ -6,6 +6,9 @@
 //!
 //! A worker that is about to run a request, and leaves work behind or the lead vacant, wakes one idle worker, and that one the next.
 //! So no worker sleeps while a request waits that it may take.
+//!
+//! Where an arbiter grants the cores, it wakes the workers too: one that finds nothing, or must leave, puts what it helped itself to back into the
+//! shared queue, gives its core back, and sleeps without it.
 
 mod arrivals;
 mod common;

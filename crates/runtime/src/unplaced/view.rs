@@ -6,7 +6,7 @@ use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
-use super::common::Common;
+use super::common::{ARRIVALS, Common};
 use crate::run_queue::Stolen;
 use crate::tally::Tally;
 use crate::token::{RequestQueue, RequestWord};
@@ -64,6 +64,25 @@ impl UnplacedQueues {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.run_queue.len() == 0
+    }
+
+    /// The requests in the own queue.
+    #[inline]
+    pub(super) fn queued(&self) -> usize {
+        self.run_queue.len()
+    }
+
+    /// Puts the requests that the worker helped itself to back into the queue of all, before it gives its core back.
+    pub(super) fn give_back(&mut self) {
+        let mut back = 0;
+        while let Some(request) = self.run_queue.pop() {
+            let refused = self.common.queues[ARRIVALS].push(request);
+            assert!(refused.is_none(), "the queue has room for every buffer");
+            back += 1;
+        }
+        if back > 0 {
+            self.common.moved(back, 0);
+        }
     }
 
     /// Counts the requests in the own queue, which nobody will run.
@@ -135,6 +154,9 @@ impl Queues for UnplacedQueues {
         match thief.steal(max, &mut self.run_queue) {
             Stolen::Batch(count) => {
                 self.tally.stolen.add(count as u64);
+                if let Some(cores) = &self.common.cores {
+                    cores.stolen(victim.index(), count);
+                }
                 Steal::Batch(count)
             }
             Stolen::Retry => Steal::Retry,
@@ -145,6 +167,7 @@ impl Queues for UnplacedQueues {
     #[inline]
     fn pop_shared(&mut self, queue: usize) -> Option<JobId> {
         let request = self.common.queues[queue].pop()?;
+        self.common.moved(0, 1);
         Some(self.hold(request))
     }
 
@@ -152,8 +175,11 @@ impl Queues for UnplacedQueues {
         let request = self.take(job);
         let refused = self.common.queues[queue].push(request);
         let fits = refused.is_none();
-        if let Some(request) = refused {
-            self.hold(request);
+        match refused {
+            Some(request) => {
+                self.hold(request);
+            }
+            None => self.common.moved(1, 0),
         }
         fits
     }

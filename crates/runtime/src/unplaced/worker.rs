@@ -14,6 +14,7 @@ use super::view::UnplacedQueues;
 use crate::control::{ServerControl, ServerPhase};
 use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::leader::{Lead, Leadership};
 use crate::park::{Backoff, announce};
 use crate::rules::RulesReceiver;
@@ -50,6 +51,8 @@ where
     pub(super) fn run(self) {
         let attached = Attached::new();
         attached.self_timed(true);
+        let cores = self.common.cores.as_ref();
+        let core = cores.map(|cores| WorkerCore::enter(cores, self.me.index()));
         let worker = UnplacedWorker {
             me: self.me,
             local: self.local,
@@ -63,6 +66,7 @@ where
             control: self.control,
             backoff: self.backoff,
             owes_lead: false,
+            core,
         };
         worker.serve();
     }
@@ -83,6 +87,8 @@ struct UnplacedWorker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
     backoff: Backoff,
     /// Whether it may have been woken to lead, and has neither led nor seen a leader since.
     owes_lead: bool,
+    /// Its core, where an arbiter grants it.
+    core: Option<WorkerCore>,
 }
 
 impl<'a, L, S, R, T, C> UnplacedWorker<'a, L, S, R, T, C>
@@ -95,6 +101,9 @@ where
 {
     fn serve(mut self) {
         while self.control.phase() < ServerPhase::Abandoning {
+            if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+                self.step_aside();
+            }
             if self.turn() {
                 self.backoff.reset();
             } else {
@@ -121,9 +130,15 @@ where
         if !waits || self.common.poll_is_due(now_ns) {
             poll(self.receiving, now_ns, self.backoff.may_sleep());
         }
-        match self.local.next(now_ns, &mut self.view) {
+        let next = self.local.next(now_ns, &mut self.view);
+        if let Some(core) = &mut self.core {
+            let took = matches!(next, Next::Run { .. });
+            core.show_run_queue(took, self.view.queued());
+        }
+        match next {
             Next::Run { job, slice_ns } => {
-                if self.backoff.may_sleep() {
+                // Where workers come and go the arbiter wakes them.
+                if self.core.is_none() && self.backoff.may_sleep() {
                     self.wake_another();
                 }
                 self.run(job, slice_ns);
@@ -134,12 +149,35 @@ where
         true
     }
 
-    /// Leads, or sleeps until it is time to.
+    /// Leads, or sleeps until it is time to, or gives its core back.
     fn look_for_work(&mut self) {
+        if self.core.is_some() {
+            if self.backoff.exhausted() {
+                self.step_aside();
+            }
+            return;
+        }
         let lead = self.receiving.try_lead().or_else(|| self.follow());
         if let Some(lead) = lead {
             self.lead(lead);
         }
+    }
+
+    /// The core is revoked, or of no use: the worker gives it back, with all that it helped itself to, and gets on when it has one again.
+    #[cold]
+    fn step_aside(&mut self) {
+        let Some(core) = &mut self.core else { return };
+        self.view.give_back();
+        core.show_run_queue(false, 0);
+        if core.withdraw(|| true) {
+            let (common, rx_waker) = (&self.common, &self.rx_waker);
+            let cores = Arc::clone(core.cores());
+            let mut finds_nothing =
+                || !common.has_work() && (cores.has_active() || rx_waker.rx().backlog_hint() == 0);
+            let waits = !cores.has_active() && common.has_work();
+            core.leave(waits, &mut finds_nothing);
+        }
+        self.backoff.slept();
     }
 
     fn follow(&mut self) -> Option<Lead<'a, LeaderIntake<R, T, C>>> {
@@ -206,8 +244,10 @@ where
             receiving,
             control,
             backoff,
+            core,
             ..
         } = self;
+        let core = core.as_ref();
         let request = view.take(id);
         let (suspended, slot) = (request.is_suspended(), request.into_slot());
         fibers.next_epoch();
@@ -216,22 +256,40 @@ where
         let job = Job::new(id, ClassId(class), arrived_ns);
         let may_sleep = backoff.may_sleep();
         let mut renewals = 0;
+        // A core that is granted is looked at more often than slices may end.
+        let look_ns = core.map_or(u64::MAX, |_| LOOK_FOR_ORDERS_NS);
+        let until_look = |slice_ns: Option<u64>| {
+            slice_ns
+                .or(core.map(|_| u64::MAX))
+                .map(|slice_ns| slice_ns.min(look_ns))
+        };
+        let mut slice_end_ns = slice_ns.map_or(u64::MAX, |slice_ns| now.ns + slice_ns);
         let RanSlice {
             mut slot,
             end,
             span,
             held,
-        } = fibers.run(slot, suspended, now, slice_ns, |now_ns, _asked| {
-            if control.phase() >= ServerPhase::Abandoning {
-                return None;
-            }
-            if common.poll_is_due(now_ns) {
-                poll(receiving, now_ns, may_sleep);
-            }
-            let renewed = local.renew(now_ns, view);
-            renewals += u64::from(renewed.is_some());
-            renewed
-        });
+        } = fibers.run(
+            slot,
+            suspended,
+            now,
+            until_look(slice_ns),
+            |now_ns, _asked| {
+                let leaves = core.is_some_and(WorkerCore::is_revoked);
+                if leaves || control.phase() >= ServerPhase::Abandoning {
+                    return None;
+                }
+                if common.poll_is_due(now_ns) {
+                    poll(receiving, now_ns, may_sleep);
+                }
+                if now_ns >= slice_end_ns {
+                    let renewed_ns = local.renew(now_ns, view)?;
+                    renewals += 1;
+                    slice_end_ns = now_ns + renewed_ns;
+                }
+                Some((slice_end_ns - now_ns).min(look_ns))
+            },
+        );
         let span_ns = span.start.ns..span.end.ns;
         let now_ns = span_ns.end;
         backoff.ran(&span_ns);
