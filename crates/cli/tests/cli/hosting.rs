@@ -243,6 +243,45 @@ fn answers_all_while_cores_come_and_go(policy: &str) {
     assert_eq!(figure(&said, "answered "), sent, "{policy}: {said}");
 }
 
+/// The scheduling policies of a process's threads with this name, by the kernel's numbers.
+fn scheduling(process: i32, name: &str) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let stats =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+    let told = stats.filter_map(|stat| {
+        let (id, rest) = stat.rsplit_once(')')?;
+        // Field 41 of proc_pid_stat(5); `rest` begins before the third.
+        let policy = rest.split_whitespace().nth(41 - 3)?.to_owned();
+        id.contains(&format!("({name}")).then_some(policy)
+    });
+    told.collect()
+}
+
+/// Beside batch threads it would else wake late, by milliseconds.
+#[test]
+fn the_thread_at_a_receive_queue_is_as_urgent_as_the_daemon() {
+    if let Some(why) = missing() {
+        eprintln!("SKIPPED the_thread_at_a_receive_queue_is_as_urgent_as_the_daemon: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("host.sock");
+    let host = daemon_of(&socket, &["kv", "web", "mail"]);
+    for (name, policy, doors) in [
+        ("kv", "c-fcfs", 1),
+        ("web", "synergy", 2),
+        ("mail", "tardis", 1),
+    ] {
+        let on = ["--host", name, "--socket", socket.to_str().unwrap()];
+        let as_this = ["--no-ctl", "--policy", policy, "--workers", "2"];
+        let server = Serving::start(&[&on[..], &as_this].concat());
+        until("its threads have their priorities", || {
+            let daemons = scheduling(host.id(), "hw-arbiter");
+            scheduling(server.process(), "hw-door") == vec![daemons[0].clone(); doors]
+        });
+    }
+}
+
 #[test]
 fn a_server_with_a_dispatcher_comes_and_goes() {
     answers_all_while_cores_come_and_go("darc,window=500");

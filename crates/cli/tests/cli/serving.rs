@@ -41,6 +41,10 @@ impl Serving {
         Self { child, url }
     }
 
+    pub(super) fn process(&self) -> i32 {
+        self.child.id()
+    }
+
     pub(super) fn addr(&self) -> &str {
         self.url.strip_prefix("udp://").expect("a UDP address")
     }

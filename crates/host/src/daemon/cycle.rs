@@ -6,7 +6,8 @@ use super::network::HostNetwork;
 use crate::arbiter::{Arbiter, Newcomer};
 use crate::peer::PeerProcess;
 use crate::topology::{HostCores, mask};
-use headway_machine::{Clock, thread};
+use headway_machine::Clock;
+use headway_machine::thread::{self, Responsiveness};
 use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{Allocator, BusyPolling, HostShape};
 use headway_policy::spec::Spec;
@@ -59,7 +60,7 @@ impl Cycle {
             clock,
             grace_ns: clock.now_ns() + grace_ns,
             network,
-            polling: BusyPolling::default(),
+            polling: BusyPolling::new(true),
             doors,
         })
     }
@@ -74,7 +75,9 @@ impl Cycle {
                 // On another core it would interrupt who has nothing to do with this host.
                 let _ =
                     sched_setaffinity(Pid::from_raw(0), &mask(self.cores.dealt.iter().copied()));
-                let _ = thread::stay_responsive();
+                let responsiveness = thread::stay_responsive();
+                let is_real_time = matches!(responsiveness, Responsiveness::RealTime { .. });
+                self.polling = BusyPolling::new(is_real_time && !thread::may_spin_in_real_time());
             }
         }
         let mut members = Vec::new();

@@ -115,13 +115,20 @@ impl fmt::Display for Responsiveness {
 /// Makes the calling thread, one that mostly sleeps, run soon after it wakes: a load generator beside
 /// spinning server threads must not measure its own wake-ups.
 ///
-/// Takes the best that the system grants. Never use it on a thread that spins: a real-time spinner starves
-/// its core.
+/// Takes the best that the system grants. Never use it on a thread that spins for long: a real-time spinner starves
+/// its core, and is stopped unless it [may spin](may_spin_in_real_time).
 pub fn stay_responsive() -> Responsiveness {
     if attr::set_fifo(1).is_ok() {
         return Responsiveness::RealTime { priority: 1 };
     }
     shorten_slice()
+}
+
+/// Whether real-time threads may keep a core for as long as they like: else the system stops them for a part of every period
+/// (`kernel.sched_rt_runtime_us`).
+pub fn may_spin_in_real_time() -> bool {
+    let runtime_us = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    runtime_us.is_ok_and(|runtime_us| runtime_us.trim() == "-1")
 }
 
 fn shorten_slice() -> Responsiveness {

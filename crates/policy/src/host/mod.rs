@@ -46,7 +46,7 @@ mod topology;
 mod turns;
 
 use crate::BitSet;
-pub use busy_polling::{BUSY_POLL_NS, BusyPolling};
+pub use busy_polling::{BUSY_POLL_NS, BUSY_POLL_WINDOW_NS, BusyPolling};
 pub use congestion::Congestion;
 pub use cores::Cores;
 pub use estimate::{Estimate, Estimator};
