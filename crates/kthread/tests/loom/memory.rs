@@ -17,6 +17,7 @@ pub(crate) struct ModelAppLine {
 pub(crate) struct ModelArbiterLine {
     pub(crate) parks: AtomicU32,
     pub(crate) doorbell: AtomicU32,
+    pub(crate) daemons_core: AtomicU32,
 }
 
 /// The lines of an application under a daemon that takes cores back from kthreads without work.
@@ -34,6 +35,7 @@ impl ModelLines {
             arbiter: ModelArbiterLine {
                 parks: AtomicU32::new(1),
                 doorbell: AtomicU32::new(0),
+                daemons_core: AtomicU32::new(0),
             },
             kthreads: (0..kthreads).map(|_| Default::default()).collect(),
         }
