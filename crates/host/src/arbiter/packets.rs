@@ -5,7 +5,7 @@ use super::member::{KthreadsBook, Member, MemberWork};
 use crate::futex;
 use crate::peer::HostPeer;
 use headway_kthread::now_ns as monotonic_ns;
-use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
+use headway_policy::host::{Allocator, AppId, BusyPolling, Counters, KthreadId};
 use std::sync::atomic::Ordering;
 
 impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
@@ -50,9 +50,9 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
-    /// Whether all kthreads of an application may be asleep: they have no core, or the allocator lets them sleep on theirs.
-    pub fn may_sleep(&self, app: AppId) -> bool {
-        !A::PARKS || self.allocator.cores().held(app) == 0
+    /// Whether a packet for this application must wake the pass thread.
+    pub fn is_woken_for(&self, app: AppId) -> bool {
+        BusyPolling::is_woken_for(self.allocator.cores().held(app), A::PARKS)
     }
 
     /// Requests a core for each application that has none and whose timer is due or whose packets wait.

@@ -332,7 +332,7 @@ impl Links {
     #[inline]
     pub(super) fn is_daemons_core(&self, kthread: usize) -> bool {
         let daemons_core = self.lines.arbiter().daemons_core.load(Ordering::Relaxed);
-        self.network.is_some() && daemons_core == self.lines.orders(kthread).core() + 1
+        self.network.is_some() && daemons_core == self.lines.orders(kthread).core().wrapping_add(1)
     }
 
     /// Wakes a sleeping daemon to send packets that were written into a lane.

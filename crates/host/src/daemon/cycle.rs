@@ -156,8 +156,7 @@ impl HostVisit for Passes<'_> {
                 let patience_ns = arbiter.patience_ns(cycle.tick_ns, now());
                 let grace_ns = cycle.grace_ns.saturating_sub(now());
                 let network = cycle.network.as_ref();
-                let has_sleeper = network.is_some_and(|network| network.has_sleeper(&arbiter));
-                let by_device = BusyPolling::is_woken(has_sleeper);
+                let by_device = network.is_some_and(|network| network.wakes(&arbiter));
                 let patience_ns = patience_ns.max(grace_ns);
                 cycle.doors.wait(&now, patience_ns, by_device);
                 cycle.network.iter_mut().for_each(HostNetwork::woke);

@@ -126,9 +126,9 @@ impl HostNetwork {
         has_moved
     }
 
-    /// Whether an application behind the device may be asleep.
-    pub(super) fn has_sleeper<A: Allocator, P: HostPeer>(&self, arbiter: &Arbiter<A, P>) -> bool {
-        self.apps.iter().any(|one| arbiter.may_sleep(one.app))
+    /// Whether a packet of the device must wake the pass thread.
+    pub(super) fn wakes<A: Allocator, P: HostPeer>(&self, arbiter: &Arbiter<A, P>) -> bool {
+        self.apps.iter().any(|one| arbiter.is_woken_for(one.app))
     }
 
     pub(super) fn report<A: Allocator, P: HostPeer>(

@@ -5,7 +5,7 @@ use crate::promises::shenango;
 use headway_policy::host::{AppKind, Counters, KthreadId};
 use std::sync::atomic::Ordering;
 
-/// Which number each side would store after this many packets came and were taken.
+/// Counters of a lane out of which this many packets were taken, of so many put into it.
 fn counters(taken: u64, put: u64) -> Counters {
     Counters {
         head: taken,
@@ -21,19 +21,19 @@ fn a_packet_for_an_application_without_a_core_brings_one_grant() {
     let number = arbiter.admit(newcomer, &|| 0).unwrap();
     clock.pass(&mut arbiter, 5_000);
     assert_eq!(app.lines.orders(0).granted().0, 0);
-    assert!(arbiter.may_sleep(number));
+    assert!(arbiter.is_woken_for(number));
     for packets in 1..20 {
         arbiter.show_packets(number, KthreadId(0), counters(packets - 1, packets));
         for _ in 0..3 {
             clock.pass(&mut arbiter, 200);
             assert_eq!(app.lines.orders(0).granted().0, packets);
-            assert!(!arbiter.may_sleep(number));
+            assert!(!arbiter.is_woken_for(number));
         }
         arbiter.show_packets(number, KthreadId(0), counters(packets, packets));
         let grant = app.running(0).expect("it was granted a core");
         app.lines.line(0).leave(grant);
         clock.pass(&mut arbiter, 200);
-        assert!(arbiter.may_sleep(number));
+        assert!(arbiter.is_woken_for(number));
     }
 }
 

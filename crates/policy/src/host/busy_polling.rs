@@ -2,7 +2,7 @@
 //!
 //! The paper's daemon spins on a core of its own (Shenango § 4). One that shares its cores with applications may only spin while nobody else wants the core
 //! beneath it. It then saves the wake-up of an idle core, which costs 10 to 50 µs on a virtual machine. We chose to poll for [`BUSY_POLL_NS`] after the last
-//! packet: about the cost of one wake-up, so that polling in vain at most doubles it.
+//! packet: about the cost of one wake-up, so that polling in vain costs about as much again.
 //!
 //! A daemon with a real-time priority that never slept would be stopped for 50 ms of every second, or others in its place (sched(7)). So one that is limited
 //! does not poll in the last fifth of every [`BUSY_POLL_WINDOW_NS`].
@@ -39,11 +39,12 @@ impl BusyPolling {
         self.until_ns = now_ns.saturating_add(BUSY_POLL_NS);
     }
 
-    /// Whether a packet wakes the daemon from its sleep. `has_sleeper`: an application behind the device has no core, or sleeps on it.
+    /// Whether a packet must wake the daemon from its sleep, for the sake of an application behind the device that has so many cores. `parks`: kthreads
+    /// without work give their cores back; else they sleep on them.
     #[inline]
     #[must_use]
-    pub fn is_woken(has_sleeper: bool) -> bool {
-        has_sleeper
+    pub fn is_woken_for(cores: usize, parks: bool) -> bool {
+        cores == 0 || !parks
     }
 
     /// Whether to poll on. `has_idle_core`: no application has the core on which the daemon runs.
@@ -80,6 +81,14 @@ mod tests {
             prop_assert_eq!(polling.goes_on(now_ns, has_idle_core), is_recent && has_idle_core);
             let rests = now_ns % 100_000_000 >= 80_000_000;
             prop_assert_eq!(limited.goes_on(now_ns, has_idle_core), is_recent && has_idle_core && !rests);
+        }
+    }
+
+    #[test]
+    fn a_packet_wakes_the_daemon_for_applications_that_may_be_asleep() {
+        for parks in [true, false] {
+            assert!(BusyPolling::is_woken_for(0, parks));
+            assert_eq!(BusyPolling::is_woken_for(1, parks), !parks);
         }
     }
 

@@ -256,40 +256,31 @@ where
         let job = Job::new(id, ClassId(class), arrived_ns);
         let may_sleep = backoff.may_sleep();
         let mut renewals = 0;
-        // A core that is granted is looked at more often than slices may end.
+        // A slice may be longer than a revoked core may be kept.
         let look_ns = core.map_or(u64::MAX, |_| LOOK_FOR_ORDERS_NS);
-        let until_look = |slice_ns: Option<u64>| {
-            slice_ns
-                .or(core.map(|_| u64::MAX))
-                .map(|slice_ns| slice_ns.min(look_ns))
-        };
+        let first_ns = slice_ns.unwrap_or(u64::MAX).min(look_ns);
+        let first_ns = (first_ns < u64::MAX).then_some(first_ns);
         let mut slice_end_ns = slice_ns.map_or(u64::MAX, |slice_ns| now.ns + slice_ns);
         let RanSlice {
             mut slot,
             end,
             span,
             held,
-        } = fibers.run(
-            slot,
-            suspended,
-            now,
-            until_look(slice_ns),
-            |now_ns, _asked| {
-                let leaves = core.is_some_and(WorkerCore::is_revoked);
-                if leaves || control.phase() >= ServerPhase::Abandoning {
-                    return None;
-                }
-                if common.poll_is_due(now_ns) {
-                    poll(receiving, now_ns, may_sleep);
-                }
-                if now_ns >= slice_end_ns {
-                    let renewed_ns = local.renew(now_ns, view)?;
-                    renewals += 1;
-                    slice_end_ns = now_ns + renewed_ns;
-                }
-                Some((slice_end_ns - now_ns).min(look_ns))
-            },
-        );
+        } = fibers.run(slot, suspended, now, first_ns, |now_ns, _asked| {
+            let leaves = core.is_some_and(WorkerCore::is_revoked);
+            if leaves || control.phase() >= ServerPhase::Abandoning {
+                return None;
+            }
+            if common.poll_is_due(now_ns) {
+                poll(receiving, now_ns, may_sleep);
+            }
+            if now_ns >= slice_end_ns {
+                let renewed_ns = local.renew(now_ns, view)?;
+                renewals += 1;
+                slice_end_ns = now_ns + renewed_ns;
+            }
+            Some((slice_end_ns - now_ns).min(look_ns))
+        });
         let span_ns = span.start.ns..span.end.ns;
         let now_ns = span_ns.end;
         backoff.ran(&span_ns);
