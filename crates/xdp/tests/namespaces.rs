@@ -13,6 +13,7 @@ use headway_xdp::{
     Mode, Neighbour, Registers, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig, XdpTables,
     tables_of,
 };
+use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,15 +66,20 @@ fn tables(cores: &[usize; 4]) -> XdpTables {
     tables_of(&shaper, 1, &[0], &neighbours()).expect("they fit")
 }
 
-/// Answers requests until the flag is set, and returns their number. The response's body is the server's number.
+/// Answers requests until the flag is set and none is left, and returns their number. The response's body is the server's number.
 fn serve(number: u8, stop: &AtomicBool) -> u64 {
     let socket = UdpSocket::bind(at(number, SERVICE_PORT)).expect("the port");
+    // The client does not wait for clones: beside other work a thousand may come before this thread runs.
+    setsockopt(&socket, sockopt::RcvBufForce, &(8 << 20)).expect("a receive buffer");
     socket
         .set_read_timeout(Some(Duration::from_millis(50)))
         .expect("a timeout");
     let (mut buffer, mut answered) = ([0; 2048], 0);
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+            if stop.load(Ordering::Relaxed) {
+                return answered;
+            }
             continue;
         };
         let (header, _) = Header::parse(&buffer[..length]).expect("a header");
@@ -82,7 +88,6 @@ fn serve(number: u8, stop: &AtomicBool) -> u64 {
         socket.send_to(&datagram, from).expect("sent");
         answered += 1;
     }
-    answered
 }
 
 /// The client's results.
