@@ -5,11 +5,15 @@
 //! (With `SA_NODEFER` instead, signals that come faster than they are handled pile up frames until the stack is full.)
 #![expect(unsafe_code, reason = "a signal handler")]
 
+use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::{io, mem, ptr};
 
+use crate::control::FiberControl;
 use crate::local;
 use crate::slow;
+use crate::switch::may_leave;
 
 /// Ignored by default, so a late signal does no harm. Hardly any program uses it: it announces out-of-band data of sockets.
 const SIGNAL: libc::c_int = libc::SIGURG;
@@ -68,35 +72,72 @@ extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut
         && let Some(control) = slow::signalled()
     {
         // SAFETY: the fiber is current and was granted to yield.
-        unsafe {
-            let in_handler = &control.as_ref().in_handler;
-            in_handler.set(true);
-            mask(libc::SIG_UNBLOCK);
-            slow::suspend(control);
-            mask(libc::SIG_BLOCK);
-            in_handler.set(false);
-        }
+        unsafe { suspend_in_handler(control, SIGNAL) };
         left = true;
     }
     if left {
-        // On return the kernel restores the alternate stack saved in `context`: that of the thread which the signal interrupted.
-        // SAFETY: the context is this signal's, on this stack; this thread's own alternate stack goes into it.
-        unsafe { libc::sigaltstack(ptr::null(), &raw mut (*context).uc_stack) };
+        // SAFETY: this signal's context.
+        unsafe { return_on_this_thread(context) };
     }
 }
 
-/// Whether the running fiber is in this handler already.
+/// Suspends the fiber that a signal interrupted, for the handler of that signal. Returns `true` once the fiber is resumed, maybe in another thread. Returns
+/// `false`, without an effect, where no fiber runs or it cannot be suspended: in a no-preempt section, while it panics, in another handler that suspends it.
+///
+/// # Safety
+/// The caller handles `signal`, on the stack of the code that it interrupted, and `context` is the `ucontext_t` that it was given. The signal is blocked
+/// meanwhile. The fiber may be suspended after any instruction: see [`BySignal::new`](crate::BySignal::new).
+pub unsafe fn suspend_interrupted(signal: libc::c_int, context: *mut c_void) -> bool {
+    let Some(control) = NonNull::new(local::fiber()) else {
+        return false;
+    };
+    // SAFETY: this thread's current fiber, left only where it may be; the caller's promise.
+    unsafe {
+        if in_handler() || local::no_preempt() > 0 || !may_leave(control) {
+            return false;
+        }
+        suspend_in_handler(control, signal);
+        return_on_this_thread(context.cast());
+    }
+    true
+}
+
+/// # Safety
+/// The fiber is current and may leave; the caller handles the signal, which is blocked.
+unsafe fn suspend_in_handler(control: NonNull<FiberControl>, signal: libc::c_int) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let in_handler = &control.as_ref().in_handler;
+        in_handler.set(true);
+        mask(libc::SIG_UNBLOCK, signal);
+        slow::suspend(control);
+        mask(libc::SIG_BLOCK, signal);
+        in_handler.set(false);
+    }
+}
+
+/// On return the kernel restores the alternate stack saved in `context`: that of the thread which the signal interrupted. This replaces it by that of the
+/// thread which runs the handler now.
+///
+/// # Safety
+/// The context is that of the signal being handled, on this stack.
+unsafe fn return_on_this_thread(context: *mut libc::ucontext_t) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::sigaltstack(ptr::null(), &raw mut (*context).uc_stack) };
+}
+
+/// Whether the running fiber is in a handler that suspends it already.
 fn in_handler() -> bool {
     // SAFETY: null, or this thread's current fiber.
     unsafe { local::fiber().as_ref() }.is_some_and(|control| control.in_handler.get())
 }
 
-/// Blocks or unblocks the signal in this thread.
-fn mask(how: libc::c_int) {
+/// Blocks or unblocks a signal in this thread.
+fn mask(how: libc::c_int, signal: libc::c_int) {
     // SAFETY: a set of one signal.
     unsafe {
         let mut set: libc::sigset_t = mem::zeroed();
-        libc::sigaddset(&mut set, SIGNAL);
+        libc::sigaddset(&mut set, signal);
         libc::pthread_sigmask(how, &set, ptr::null_mut());
     }
 }

@@ -101,10 +101,14 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
 }
 
 /// Whether the calling thread runs a fiber outside of no-preempt sections, for the handler of a signal that stops the thread. If the fiber is inside a
-/// section, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal).
+/// section, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal). A fiber that another
+/// handler suspends just now leaves by itself.
 pub fn may_stop_here() -> bool {
     // SAFETY: null, or this thread's current fiber, which lives.
-    let runs = unsafe { local::fiber().as_ref() }.is_some();
+    let Some(control) = (unsafe { local::fiber().as_ref() }) else {
+        return false;
+    };
+    let runs = !control.in_handler.get();
     if runs && local::no_preempt() > 0 {
         local::set_deferred(deferral::LATE);
         return false;

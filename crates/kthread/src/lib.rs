@@ -7,11 +7,13 @@
 //! arbiter detects congestion, and the last grant that the kthread has left. [`OrderLine`] shows the last grant of a core and the last revoked
 //! one. Grants are numbered, so a late order cannot revoke the next grant.
 
+mod at_signal;
 mod barrier;
 mod lines;
 mod source;
 mod standalone;
 
+pub use at_signal::AtSignal;
 pub use barrier::SleeperBarrier;
 pub use lines::{Grant, KthreadLine, OrderLine, now_ns};
 pub use source::CoreSource;

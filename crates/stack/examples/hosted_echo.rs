@@ -194,7 +194,7 @@ fn play(told: &str) {
     let (role, socket) = told.split_once(':').expect("a role and a socket");
     let options = ClientOptions {
         network: true,
-        may_stop: headway_threads::may_stop,
+        at_signal: headway_threads::STOP_AT_SIGNAL,
         ..ClientOptions::new("echo", 1)
     };
     let client = HostClient::register(socket, &options).expect("the daemon has a place");

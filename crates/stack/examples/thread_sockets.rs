@@ -11,7 +11,7 @@
 
 use headway_host::client::{ClientOptions, HostClient};
 use headway_stack::{NetStack, TcpListener, Uthreads};
-use headway_threads::{Migration, Runtime, may_stop, spawn};
+use headway_threads::{Migration, Runtime, STOP_AT_SIGNAL, spawn};
 use std::error::Error;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn serve(socket: &str, name: &str) -> Result<(), Box<dyn Error>> {
     let options = ClientOptions {
         network: true,
-        may_stop,
+        at_signal: STOP_AT_SIGNAL,
         ..ClientOptions::new(name, 2)
     };
     let client = Arc::new(HostClient::register(socket, &options)?);

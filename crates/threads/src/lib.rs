@@ -69,4 +69,4 @@ pub use runtime::{Migration, Runtime, RuntimeBuilder};
 pub use schedule::yield_now;
 pub use semaphore::Semaphore;
 pub use sleep::sleep;
-pub use slices::may_stop;
+pub use slices::{STOP_AT_SIGNAL, suspend_at_signal};

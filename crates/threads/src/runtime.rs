@@ -80,7 +80,7 @@ impl RuntimeBuilder {
 
     /// The time a thread runs before its kthread checks whether it must yield, 10 µs by default. A thread that computes for a whole slice while others wait
     /// goes to the end of the run queue at its next probe: one that the compiler placed, or [`checkpoint`](headway_fiber::checkpoint()). Code without probes
-    /// is not interrupted, except by an arbiter's signal ([`may_stop`](crate::may_stop)).
+    /// is not interrupted, except by an arbiter's signal ([`STOP_AT_SIGNAL`](crate::STOP_AT_SIGNAL)).
     #[must_use]
     pub fn slice(mut self, slice: Duration) -> Self {
         self.slice = slice;

@@ -1,10 +1,14 @@
-//! The interruption of computing threads: probes read the clock, and once per slice they call [`is_renewed`].
-#![expect(unsafe_code, reason = "a probe calls a function by its address")]
+//! The interruption of computing threads: probes read the clock, and once per slice they call [`is_renewed`]. An arbiter's signal may stop or suspend them.
+#![expect(
+    unsafe_code,
+    reason = "a probe calls a function by its address; a promise of the threads' author"
+)]
 
 use std::cell::Cell;
 use std::ptr;
 
 use headway_fiber::{Attached, Mechanism};
+use headway_kthread::AtSignal;
 use headway_policy::host::TurnLooks;
 
 use crate::kernel::KthreadRunner;
@@ -80,10 +84,24 @@ unsafe extern "C" fn is_renewed(slices: *mut (), tsc: u64) -> bool {
     !is_over
 }
 
-/// Whether a kthread may stop at the point that an arbiter's signal interrupted, for that signal's handler. In a no-preempt section of a thread it
-/// may not: the section's end gives the core back, and the thread goes to the run queue. Between two threads the kthread reads its orders by itself.
+/// An arbiter's signal stops a kthread in the middle of a thread, which goes on there with the kthread's next core. In a no-preempt section it does not: the
+/// section's end gives the core back, and the thread goes to the run queue. Between two threads the kthread reads its orders by itself.
 ///
-/// It is safe in a signal handler, in any thread. Pass it to `headway-host` in `ClientOptions`.
-pub fn may_stop() -> bool {
-    headway_fiber::may_stop_here()
+/// Pass it to `headway-host` in `ClientOptions`.
+pub const STOP_AT_SIGNAL: AtSignal = AtSignal::stops_where(headway_fiber::may_stop_here);
+
+/// As [`STOP_AT_SIGNAL`]. But the thread goes to the run queue after any of its instructions, and any kthread may continue it.
+///
+/// # Safety
+/// [`Migration`](crate::Migration) holds for every instruction of the threads outside of [`NoPreempt`](headway_fiber::NoPreempt) sections. Code with state of
+/// its kernel thread (an allocator, `std`'s locks, thread-local variables and output, a panic, `errno`) runs inside such sections. The global allocator can
+/// be a [`NoPreemptAlloc`](headway_fiber::NoPreemptAlloc). Code that computes on memory of its own needs none, and neither does this crate's.
+pub const unsafe fn suspend_at_signal() -> AtSignal {
+    // SAFETY: the caller's promise is the function's condition; beyond it the function may be called in any handler.
+    unsafe {
+        AtSignal::suspends(
+            headway_fiber::may_stop_here,
+            headway_fiber::suspend_interrupted,
+        )
+    }
 }

@@ -5,7 +5,7 @@ use super::thread;
 use crate::futex;
 use crate::memory::SharedLines;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use headway_kthread::{Grant, SleeperBarrier};
+use headway_kthread::{AtSignal, Grant, SleeperBarrier};
 use nix::sched::CpuSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -24,9 +24,8 @@ pub struct ClientOptions {
     pub guaranteed: Option<usize>,
     /// Whether its kthreads look at their orders every few microseconds, and need no signal.
     pub probes: bool,
-    /// Whether a kthread may stop at the point that a signal interrupted. The signal handler calls it, so it only reads a thread-local
-    /// word or returns a constant.
-    pub may_stop: fn() -> bool,
+    /// What the daemon's signal does to the code that a kthread runs.
+    pub at_signal: AtSignal,
     /// Whether it wants packets of the daemon's device.
     pub network: bool,
 }
@@ -39,7 +38,7 @@ impl ClientOptions {
             kthreads,
             guaranteed: None,
             probes: false,
-            may_stop: || true,
+            at_signal: AtSignal::STOPS,
             network: false,
         }
     }
@@ -191,14 +190,18 @@ impl Links {
         self.park(kthread, own)
     }
 
-    /// Stops a kthread that a signal found at work, until it has a core again. Safe in a signal handler.
-    pub(super) fn stop_here(&self, kthread: usize) {
+    /// Whether a kthread that works must leave its core. Safe in a signal handler.
+    pub(super) fn must_leave(&self, kthread: usize) -> bool {
         let link = &self.links[kthread];
         let own = Grant(link.grant.load(Ordering::Relaxed));
         let is_revoked = self.lines.orders(kthread).is_revoked(own);
-        if !link.is(KthreadState::Awake) || !is_revoked || self.is_closed() {
-            return;
-        }
+        link.is(KthreadState::Awake) && is_revoked && !self.is_closed()
+    }
+
+    /// Stops a kthread that a signal found at work and that [must leave](Self::must_leave), until it has a core again. Safe in a signal handler.
+    pub(super) fn stop_here(&self, kthread: usize) {
+        let link = &self.links[kthread];
+        let own = Grant(link.grant.load(Ordering::Relaxed));
         link.set(KthreadState::Leaving);
         self.awake.fetch_sub(1, Ordering::AcqRel);
         let line = self.lines.line(kthread);

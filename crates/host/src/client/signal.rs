@@ -3,6 +3,7 @@
 
 use super::links::Links;
 use std::cell::Cell;
+use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr;
 use std::sync::{Arc, Once};
@@ -51,7 +52,8 @@ fn install_handler() -> io::Result<()> {
     // SAFETY: all fields are integers and a null pointer, for which zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = heed as *const () as usize;
-    action.sa_flags = libc::SA_RESTART;
+    // On the stack of the interrupted code: a thread that is suspended keeps its frame there.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
     // SAFETY: the handler is a function of the kind that is asked for, and safe in a signal: see there.
     match unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) } {
         0 => Ok(()),
@@ -59,19 +61,43 @@ fn install_handler() -> io::Result<()> {
     }
 }
 
-/// Stops the kthread at this point, if it must leave its core. It only loads and stores atomic words and sleeps on a futex.
-extern "C" fn heed(_signal: libc::c_int) {
+/// Takes the kthread off its core at this point, if it must leave. Suspends the thread in user space that it runs, which other kthreads may continue; if
+/// there is none, or it cannot be suspended, the kthread stops here. It only loads and stores words, switches stacks and sleeps on a futex.
+extern "C" fn heed(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // What the interrupted code may be about to read.
+    let errno = errno();
+    // A thread that was suspended is resumed here by any kthread, which may have to leave by now.
+    while let Some((links, kthread)) = own()
+        && links.must_leave(kthread)
+        && links.options.at_signal.may_stop()
+    {
+        let at_signal = links.options.at_signal;
+        // SAFETY: this is the handler of the signal, installed without a stack of its own and without `SA_NODEFER`; the context is the kernel's.
+        if !unsafe { at_signal.suspend(signal, context) } {
+            links.stop_here(kthread);
+            break;
+        }
+    }
+    set_errno(errno);
+}
+
+/// The calling thread's kthread. Not inlined: the handler may go on in another kernel thread, where the address of a thread-local variable is another.
+#[inline(never)]
+fn own<'a>() -> Option<(&'a Links, usize)> {
     let OwnKthread { links, kthread } = OWN.get();
-    if links.is_null() {
-        return;
-    }
-    // SAFETY: this thread's `errno` is what the interrupted code may be about to read.
-    let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: `come` keeps them until `go`, which this thread does not run meanwhile.
-    let links = unsafe { &*links };
-    if (links.options.may_stop)() {
-        links.stop_here(kthread);
-    }
+    // SAFETY: null, or kept by `come` until `go`, which this kernel thread does not run before the handler returns or suspends its thread.
+    Some((unsafe { links.as_ref() }?, kthread))
+}
+
+/// The calling thread's `errno`. Not inlined, as [`own`].
+#[inline(never)]
+fn errno() -> c_int {
+    // SAFETY: always valid to call, and this thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+#[inline(never)]
+fn set_errno(errno: c_int) {
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }

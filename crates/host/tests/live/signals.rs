@@ -2,8 +2,10 @@
 
 use crate::stage::{Stage, cores_of, descriptors, mappings, may, report, turn, until};
 use headway_host::client::{ClientOptions, HostClient};
-use headway_kthread::CoreSource;
-use headway_threads::{JoinHandle, Migration, Runtime, current_kthread, may_stop};
+use headway_kthread::{AtSignal, CoreSource};
+use headway_threads::{
+    JoinHandle, Migration, Runtime, STOP_AT_SIGNAL, current_kthread, suspend_at_signal,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,6 +70,21 @@ impl Computed {
     }
 }
 
+/// A runtime on granted cores, whose kthreads leave them by signal.
+fn runtime_of(kthreads: usize, socket: &Path, at_signal: AtSignal) -> (Arc<HostClient>, Runtime) {
+    let options = ClientOptions {
+        at_signal,
+        ..ClientOptions::new("web", kthreads)
+    };
+    let client = Arc::new(HostClient::register(socket, &options).unwrap());
+    #[expect(unsafe_code, reason = "the threads may change kthreads")]
+    // SAFETY: the threads use no thread-local variable of `std`.
+    let migration = unsafe { Migration::allow() };
+    let source: Arc<HostClient> = Arc::clone(&client);
+    let runtime = Runtime::builder().source(source, migration);
+    (client, runtime.start().unwrap())
+}
+
 /// An application whose threads compute until it is dropped or [ends](Computing::end).
 struct Computing {
     client: Arc<HostClient>,
@@ -81,17 +98,7 @@ struct Computing {
 impl Computing {
     /// One thread for each kthread. No thread meets a scheduling point.
     fn start(kthreads: usize, socket: &Path) -> Computing {
-        let options = ClientOptions {
-            may_stop,
-            ..ClientOptions::new("web", kthreads)
-        };
-        let client = Arc::new(HostClient::register(socket, &options).unwrap());
-        #[expect(unsafe_code, reason = "the threads may change kthreads")]
-        // SAFETY: the threads use no thread-local variable of `std`.
-        let migration = unsafe { Migration::allow() };
-        let source: Arc<HostClient> = Arc::clone(&client);
-        let runtime = Runtime::builder().source(source, migration);
-        let runtime = runtime.start().unwrap();
+        let (client, runtime) = runtime_of(kthreads, socket, STOP_AT_SIGNAL);
         let turns: Arc<[AtomicU64]> = (0..kthreads).map(|_| AtomicU64::new(0)).collect();
         let done = Arc::new(AtomicBool::new(false));
         let threads = (0..kthreads).map(|_| {
@@ -261,4 +268,121 @@ fn threads_without_probes_leave_their_core_by_signal() {
     until("nothing stays open or mapped", || {
         (descriptors(), mappings()) == before
     });
+}
+
+/// A thread that computes until it is told to end.
+struct ComputingThread {
+    turns: Arc<AtomicU64>,
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Computed>>,
+}
+
+impl ComputingThread {
+    fn spawn(runtime: &Runtime) -> ComputingThread {
+        let (turns, done) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (shown, told) = (Arc::clone(&turns), Arc::clone(&done));
+        ComputingThread {
+            turns,
+            done,
+            thread: Some(runtime.spawn(move || compute(&shown, &told))),
+        }
+    }
+
+    fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Acquire)
+    }
+
+    fn end(mut self) -> Computed {
+        self.done.store(true, Ordering::Release);
+        let thread = self.thread.take().expect("it ends once");
+        thread.join().expect("no panic")
+    }
+}
+
+impl Drop for ComputingThread {
+    /// Its runtime would wait for it.
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Release);
+    }
+}
+
+fn all_turns(threads: &[ComputingThread]) -> Vec<u64> {
+    threads.iter().map(ComputingThread::turns).collect()
+}
+
+/// The only thread that makes no turn while all others do.
+fn suspended_among(threads: &[ComputingThread]) -> usize {
+    let before = all_turns(threads);
+    let still = || {
+        let pairs = before.iter().zip(all_turns(threads)).enumerate();
+        pairs
+            .filter(|(_, (before, now))| now == *before)
+            .map(|(thread, _)| thread)
+            .collect::<Vec<_>>()
+    };
+    until("all threads but one go on", || still().len() == 1);
+    still()[0]
+}
+
+/// Where threads tolerate it, the signal suspends the thread itself: another kthread continues it, while its own has no core.
+#[test]
+fn threads_suspended_by_signal_go_on_in_other_kthreads() {
+    const TEST: &str = "threads_suspended_by_signal_go_on_in_other_kthreads";
+    let _turn = turn();
+    if !may(TEST) {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon_of("shenango,evict=100s");
+    let cores = daemon.cores().dealt.len();
+    if cores < 2 {
+        println!("SKIPPED {TEST}: another kthread needs a second core");
+        return daemon.stop();
+    }
+    #[expect(unsafe_code, reason = "the threads may be suspended anywhere")]
+    // SAFETY: the threads compute on their own memory.
+    let at_signal = unsafe { suspend_at_signal() };
+    let (client, runtime) = runtime_of(cores, &stage.socket(), at_signal);
+    let mut threads: Vec<_> = (0..cores)
+        .map(|_| ComputingThread::spawn(&runtime))
+        .collect();
+    let kv = OnDemand::register("kv", &stage.socket());
+    thread::scope(|scope| {
+        scope.spawn(|| kv.run());
+        let _end = EndOnDrop(&kv);
+        for _ in 0..20 {
+            let before = all_turns(&threads);
+            until("every thread has a core", || {
+                let mut pairs = before.iter().zip(all_turns(&threads));
+                cores_of(&report(&daemon), "web") == Some(cores)
+                    && pairs.all(|(before, now)| now > *before)
+            });
+            kv.want();
+            until("the other application runs", || {
+                kv.runs.load(Ordering::Acquire)
+            });
+            let suspended = suspended_among(&threads);
+            let stopped = (0..cores).any(|kthread| client.line(kthread).is_interrupted());
+            assert!(!stopped, "no kthread is stopped in the middle of a thread");
+            // Another thread ends. Its kthread steals the suspended one.
+            let suspended = threads.remove(suspended);
+            let before = suspended.turns();
+            threads.pop().expect("two cores").end().check();
+            until("the suspended thread goes on", || {
+                suspended.turns() > before
+            });
+            threads.extend([suspended, ComputingThread::spawn(&runtime)]);
+            assert!(kv.runs.load(Ordering::Acquire));
+            assert_eq!(cores_of(&report(&daemon), "web"), Some(cores - 1));
+            kv.is_wanted.store(false, Ordering::Release);
+        }
+    });
+    for thread in threads {
+        thread.end().check();
+    }
+    drop(kv);
+    drop(runtime);
+    drop(client);
+    until("both are gone", || report(&daemon).apps.is_empty());
+    daemon.stop();
 }

@@ -93,7 +93,7 @@ fn keep_daemon(socket: &Path) {
 fn register(name: &str, socket: &Path) -> HostClient {
     let options = ClientOptions {
         network: true,
-        may_stop: headway_threads::may_stop,
+        at_signal: headway_threads::STOP_AT_SIGNAL,
         ..ClientOptions::new(name, 2)
     };
     HostClient::register(socket, &options).expect("the daemon has a place")

@@ -8,7 +8,9 @@ use std::thread;
 
 use headway_fiber::{Mechanism, NoPreempt, checkpoint};
 use headway_kthread::CoreSource;
-use headway_threads::{Runtime, may_stop, spawn, yield_now};
+use headway_threads::{
+    Runtime, STOP_AT_SIGNAL, current_kthread, spawn, suspend_at_signal, yield_now,
+};
 
 use crate::source::TestSource;
 
@@ -79,24 +81,32 @@ fn a_thread_that_computes_leaves_a_core_that_is_taken() {
     }
 }
 
-static STOPS: AtomicBool = AtomicBool::new(false);
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-extern "C" fn ask(_: libc::c_int) {
-    STOPS.store(may_stop(), Ordering::Release);
-}
-
-/// Sends the calling thread a signal. Returns whether its handler finds that the kthread may stop.
-fn signal() -> bool {
-    // SAFETY: the handler stores a word.
+/// Sends the calling thread a signal with this handler.
+fn raise(signal: libc::c_int, handler: Handler) {
+    // SAFETY: the tests' handlers store words and suspend threads that tolerate it.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = ask as *const () as usize;
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
         assert_eq!(
-            libc::sigaction(libc::SIGUSR2, &raw const action, ptr::null_mut()),
+            libc::sigaction(signal, &raw const action, ptr::null_mut()),
             0
         );
-        assert_eq!(libc::raise(libc::SIGUSR2), 0);
+        assert_eq!(libc::raise(signal), 0);
     }
+}
+
+static STOPS: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    STOPS.store(STOP_AT_SIGNAL.may_stop(), Ordering::Release);
+}
+
+/// Whether a signal's handler finds that the kthread may stop.
+fn signal() -> bool {
+    raise(libc::SIGUSR2, ask);
     STOPS.load(Ordering::Acquire)
 }
 
@@ -119,5 +129,70 @@ fn a_signal_stops_a_thread_where_it_is_or_at_the_end_of_its_section() {
         assert_eq!(source.left(), 0, "not inside of the section");
         drop(section);
         assert_eq!(source.left(), 1, "at its end");
+    });
+}
+
+static SUSPENDED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn suspend(signal: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: called in a handler, for threads that use nothing of their kernel thread.
+    let suspended = unsafe { suspend_at_signal().suspend(signal, context) };
+    SUSPENDED.store(suspended, Ordering::Release);
+}
+
+/// Whether a signal's handler could suspend the calling thread.
+fn suspends() -> bool {
+    raise(libc::SIGUSR1, suspend);
+    SUSPENDED.load(Ordering::Acquire)
+}
+
+#[test]
+fn a_signal_suspends_a_thread_where_it_is_and_others_run_meanwhile() {
+    assert!(!suspends(), "no thread of a runtime");
+    for kthreads in [1, 2] {
+        let source = TestSource::new(kthreads);
+        let runtime = source.runtime().start().expect("kthreads");
+        runtime.run(|| {
+            let other = spawn(|| ());
+            assert!(suspends(), "outside of sections");
+            assert!(other.is_finished() || kthreads > 1, "it ran meanwhile");
+            let section = NoPreempt::enter();
+            assert!(!suspends(), "not inside of a section");
+            drop(section);
+            let kthread = current_kthread().expect("a thread of the runtime");
+            source.orders(kthread).revoke();
+            assert!(suspends());
+            assert!(source.left() > 0, "its kthread gave the core back");
+            other.join().expect("no panic");
+        });
+    }
+}
+
+/// What a handler returns to is what it interrupted, on whichever kthread: the kernel blocks no signal there, and `errno` is as before.
+#[test]
+fn a_suspended_thread_finds_its_signal_mask_and_errno() {
+    let source = TestSource::new(2);
+    let runtime = source.runtime().start().expect("kthreads");
+    runtime.run(|| {
+        for round in 0..1_000 {
+            let _ = spawn(yield_now);
+            let found = {
+                let section = NoPreempt::enter();
+                // SAFETY: always valid to call; a system call that fails.
+                unsafe { libc::close(-1) };
+                drop(section);
+                suspends();
+                // SAFETY: as above.
+                unsafe { *libc::__errno_location() }
+            };
+            assert_eq!(found, libc::EBADF, "round {round}");
+            // SAFETY: asks for the mask.
+            let blocked = unsafe {
+                let mut mask: libc::sigset_t = mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut mask);
+                libc::sigismember(&raw const mask, libc::SIGUSR1)
+            };
+            assert_eq!(blocked, 0, "round {round}");
+        }
     });
 }

@@ -6,7 +6,7 @@ use crate::commands::host::client_error;
 use crate::error::usage;
 use anyhow::Result;
 use headway_host::client::{ClientOptions, HostClient};
-use headway_kthread::CoreSource;
+use headway_kthread::{AtSignal, CoreSource};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl HostedApp {
         let options = ClientOptions {
             // Workers look at their orders between requests, and at probes within.
             probes: true,
-            may_stop: || false,
+            at_signal: AtSignal::GOES_ON,
             ..ClientOptions::new(&self.name, *workers)
         };
         let client = HostClient::register(&socket, &options).map_err(client_error)?;
