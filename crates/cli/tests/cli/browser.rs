@@ -4,6 +4,7 @@ use super::children::TestChild;
 use super::racking::{rack, server};
 use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The page's document after its scripts ran for `ran_ms`. Without a browser it prints why, and returns `None`.
 fn document(url: &str, ran_ms: u32) -> Option<String> {
@@ -55,6 +56,15 @@ fn text_of(document: &str, id: &str) -> String {
         .collect()
 }
 
+/// Sets the flag, also when the test fails.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn the_racks_page_shows_groups_servers_types_and_what_happens() {
     let server = server();
@@ -66,8 +76,15 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
         &[&server],
         &[&policy[..], &["--metrics", &at, "--no-ctl"]].concat(),
     );
+    let drawn = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let load = scope.spawn(|| rack.load("500", "6s"));
+        // A browser may take long to start beside other work: there is load until it has drawn the page.
+        let _end = SetOnDrop(&drawn);
+        scope.spawn(|| {
+            while !drawn.load(Ordering::Relaxed) {
+                rack.load("500", "3s");
+            }
+        });
         std::thread::sleep(std::time::Duration::from_millis(700));
         if let Some(document) = document(&format!("http://{at}/"), 3_000) {
             let title = text_of(&document, "title");
@@ -93,7 +110,6 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
             assert!(rate > 0.0, "{rate}");
             assert!(document.contains("<polyline points=\"0,"), "{document}");
         }
-        load.join().expect("the load ends");
     });
 }
 
