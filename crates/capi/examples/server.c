@@ -1,5 +1,6 @@
 /* A server that answers at once, or adds up as many numbers as the request says; a long sum has no checkpoint in it.
- *   headway-cc -O2 server.c $(pkg-config --cflags --libs headway) -o server && ./server concord,q=20us 2 */
+ *   headway-cc -O2 server.c $(pkg-config --cflags --libs headway) -o server && ./server concord,q=20us 2
+ * A third argument names an application whose cores a host's daemon grants, and a fourth the daemon's socket. */
 #include <headway.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ int main(int argc, char **argv) {
     struct headway_options options = {.size = sizeof options, .classes = classes, .class_count = 2};
     options.policy = argc > 1 ? argv[1] : "concord";
     options.workers = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+    if (argc > 3) options.application = argv[3];
+    if (argc > 4) options.host_socket = argv[4];
     struct headway_service service = {.size = sizeof service, .handle_request = handle_request};
     struct headway_server *server;
     if (headway_start(&options, &service, &server) != HEADWAY_OK) {

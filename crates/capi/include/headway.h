@@ -174,6 +174,11 @@ struct headway_options {
     // The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
     // the header; null for "flow".
     const char *steer;
+    // The name under which the server registers with a host's daemon, which grants its workers their cores (docs/host-daemon.md); null for none. Then
+    // 0 workers are as many as the daemon may grant cores.
+    const char *application;
+    // The daemon's socket; null for /run/headway/host.sock.
+    const char *host_socket;
 };
 
 // The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave

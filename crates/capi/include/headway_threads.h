@@ -39,6 +39,14 @@ struct headway_runtime_options {
     size_t stack_bytes;
     // The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     uint64_t slice_ns;
+    // The name under which the program registers with a host's daemon, which grants its kernel threads their cores (docs/host-daemon.md); null for none.
+    // Then `kthreads` is the most cores that it uses at once.
+    const char *application;
+    // The daemon's socket; null for /run/headway/host.sock.
+    const char *host_socket;
+    // Not 0: the program has probes in all its loops (headway-cc), and leaves a core that is taken at the next one. Otherwise the daemon sends SIGUSR1,
+    // whose handler stops the kernel thread where it is until it has a core again.
+    size_t probes;
 };
 
 // A lock. Threads of a runtime that wait for it let others run; threads of the operating system may use it too.
@@ -137,8 +145,8 @@ int headway_local_set(const struct headway_local *local,
 // Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 //
 // # Safety
-// `options` is null or has as many bytes as its size says; `runtime` can be written. With more than one kernel thread, the program's threads keep to
-// docs/threads.md, "C and C++".
+// `options` is null or has as many bytes as its size says, and its strings end with a NUL; `runtime` can be written. With more than one kernel thread, the
+// program's threads keep to docs/threads.md, "C and C++".
 int headway_runtime_start(const struct headway_runtime_options *options,
                           struct headway_runtime **runtime);
 

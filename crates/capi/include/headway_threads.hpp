@@ -42,11 +42,16 @@ template <class Rep, class Period> std::uint64_t ns(std::chrono::duration<Rep, P
 /* Kernel threads that run threads of the program. Its destructor abandons threads that have not ended. */
 class runtime {
   public:
-    explicit runtime(std::size_t kthreads = 1, std::size_t stack_bytes = 0) {
-        headway_runtime_options options{};
+    explicit runtime(std::size_t kthreads = 1, std::size_t stack_bytes = 0)
+        : runtime([&] {
+              headway_runtime_options options{};
+              options.kthreads = kthreads;
+              options.stack_bytes = stack_bytes;
+              return options;
+          }()) {}
+    /* With all options; their size is set here. */
+    explicit runtime(headway_runtime_options options) {
         options.size = sizeof options;
-        options.kthreads = kthreads;
-        options.stack_bytes = stack_bytes;
         detail::check(headway_runtime_start(&options, &handle_));
     }
     runtime(const runtime &) = delete;

@@ -3,12 +3,17 @@
 
 use std::ffi::c_char;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::{ptr, slice};
 
+use headway_host::client::{ClientOptions, HostClient};
+use headway_kthread::{AtSignal, CoreSource};
 use headway_net::udp::Steering;
 use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
+use crate::granted::HostNames;
 use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
@@ -125,6 +130,11 @@ pub struct HeadwayOptions {
     /// The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
     /// the header; null for "flow".
     pub steer: *const c_char,
+    /// The name under which the server registers with a host's daemon, which grants its workers their cores (docs/host-daemon.md); null for none. Then
+    /// 0 workers are as many as the daemon may grant cores.
+    pub application: *const c_char,
+    /// The daemon's socket; null for /run/headway/host.sock.
+    pub host_socket: *const c_char,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -151,17 +161,25 @@ impl ServerSetup {
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
     pub(crate) unsafe fn read(options: *const HeadwayOptions) -> Result<Self, CallFailure> {
         // SAFETY: the caller's promise.
-        let (options, policy, listen, steer, classes) = unsafe {
+        let (options, policy, listen, steer, classes, client) = unsafe {
             let options = versioned::read(options)?;
             let policy = text::optional(options.policy, "headway_options.policy")?;
             let listen = text::optional(options.listen, "headway_options.listen")?;
             let steer = text::optional(options.steer, "headway_options.steer")?;
-            (options, policy, listen, steer, read_classes(&options)?)
+            let client = registered(&options)?;
+            (
+                options,
+                policy,
+                listen,
+                steer,
+                read_classes(&options)?,
+                client,
+            )
         };
         let mut builder = runtime::Server::builder()
             .policy(policy.unwrap_or("darc"))
             .classes(classes)
-            .workers(options.workers.max(1) as usize)
+            .workers(workers(&options, client.as_ref()))
             .layout(layout(options.layout)?)
             .pin(pin(options.pin)?)
             .idle(idle(options.idle)?)
@@ -172,6 +190,9 @@ impl ServerSetup {
         }
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
+        }
+        if let Some(client) = client {
+            builder = builder.cores_from(Arc::new(client));
         }
         if options.reserved != 0 {
             return Err(unknown("reserved", options.reserved));
@@ -191,6 +212,37 @@ impl ServerSetup {
             by_signal,
             stack_bytes: options.stack_bytes,
         })
+    }
+}
+
+/// Registers with a host's daemon, if the program names an application.
+///
+/// # Safety
+/// As [`ServerSetup::read`].
+unsafe fn registered(options: &HeadwayOptions) -> Result<Option<HostClient>, CallFailure> {
+    let host = HostNames {
+        application: options.application,
+        host_socket: options.host_socket,
+    };
+    let most = match options.workers {
+        0 => available_parallelism().map_or(1, usize::from),
+        workers => workers as usize,
+    };
+    let fill = |application: &str| ClientOptions {
+        // Workers look at their orders between requests, and at probes within.
+        probes: true,
+        at_signal: AtSignal::GOES_ON,
+        ..ClientOptions::new(application, most)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { host.register(fill) }
+}
+
+/// The number of workers.
+fn workers(options: &HeadwayOptions, client: Option<&HostClient>) -> usize {
+    match (options.workers, client) {
+        (0, Some(client)) => client.kthreads(),
+        (workers, _) => workers.max(1) as usize,
     }
 }
 

@@ -1,12 +1,18 @@
 //! Threads in user space, and the runtime that runs them.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 
-use headway_threads::{JoinHandle, Migration, Runtime, in_thread, sleep, try_spawn, yield_now};
+use headway_host::client::ClientOptions;
+use headway_threads::{
+    JoinHandle, Migration, Runtime, RuntimeBuilder, STOP_AT_SIGNAL, in_thread, sleep, try_spawn,
+    yield_now,
+};
 
+use crate::granted::HostNames;
 use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_E_START, report};
 use crate::versioned::{self, Versioned};
 
@@ -22,9 +28,17 @@ pub struct HeadwayRuntimeOptions {
     pub stack_bytes: usize,
     /// The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     pub slice_ns: u64,
+    /// The name under which the program registers with a host's daemon, which grants its kernel threads their cores (docs/host-daemon.md); null for none.
+    /// Then `kthreads` is the most cores that it uses at once.
+    pub application: *const c_char,
+    /// The daemon's socket; null for /run/headway/host.sock.
+    pub host_socket: *const c_char,
+    /// Not 0: the program has probes in all its loops (headway-cc), and leaves a core that is taken at the next one. Otherwise the daemon sends SIGUSR1,
+    /// whose handler stops the kernel thread where it is until it has a core again.
+    pub probes: usize,
 }
 
-// SAFETY: `repr(C)`, begins with its size, integers only.
+// SAFETY: `repr(C)`, begins with its size, integers and pointers that may be null.
 unsafe impl Versioned for HeadwayRuntimeOptions {
     const NAME: &'static str = "headway_runtime_options";
 }
@@ -46,8 +60,8 @@ unsafe impl Send for ThreadWord {}
 /// Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 ///
 /// # Safety
-/// `options` is null or has as many bytes as its size says; `runtime` can be written. With more than one kernel thread, the program's threads keep to
-/// docs/threads.md, "C and C++".
+/// `options` is null or has as many bytes as its size says, and its strings end with a NUL; `runtime` can be written. With more than one kernel thread, the
+/// program's threads keep to docs/threads.md, "C and C++".
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_runtime_start(
     options: *const HeadwayRuntimeOptions,
@@ -60,17 +74,7 @@ pub unsafe extern "C" fn headway_runtime_start(
         let mut builder = Runtime::builder();
         if !options.is_null() {
             // SAFETY: the caller's promise.
-            let options = unsafe { versioned::read(options) }?;
-            if options.kthreads > 1 {
-                // SAFETY: the caller's promise.
-                builder = builder.kthreads(options.kthreads, unsafe { Migration::allow() });
-            }
-            if options.stack_bytes > 0 {
-                builder = builder.stack_bytes(options.stack_bytes);
-            }
-            if options.slice_ns > 0 {
-                builder = builder.slice(Duration::from_nanos(options.slice_ns));
-            }
+            builder = unsafe { configured(builder, &versioned::read(options)?) }?;
         }
         let started = builder
             .start()
@@ -79,6 +83,39 @@ pub unsafe extern "C" fn headway_runtime_start(
         unsafe { runtime.write(Box::into_raw(Box::new(HeadwayRuntime(started)))) };
         Ok(())
     })
+}
+
+/// # Safety
+/// As [`headway_runtime_start`]'s.
+unsafe fn configured(
+    mut builder: RuntimeBuilder,
+    options: &HeadwayRuntimeOptions,
+) -> Result<RuntimeBuilder, CallFailure> {
+    let host = HostNames {
+        application: options.application,
+        host_socket: options.host_socket,
+    };
+    // SAFETY: the caller's promise.
+    let (client, migration) = unsafe {
+        let client = host.register(|application| ClientOptions {
+            probes: options.probes != 0,
+            at_signal: STOP_AT_SIGNAL,
+            ..ClientOptions::new(application, options.kthreads.max(1))
+        })?;
+        (client, Migration::allow())
+    };
+    if let Some(client) = client {
+        builder = builder.source(Arc::new(client), migration);
+    } else if options.kthreads > 1 {
+        builder = builder.kthreads(options.kthreads, migration);
+    }
+    if options.stack_bytes > 0 {
+        builder = builder.stack_bytes(options.stack_bytes);
+    }
+    if options.slice_ns > 0 {
+        builder = builder.slice(Duration::from_nanos(options.slice_ns));
+    }
+    Ok(builder)
 }
 
 /// Runs `body(argument)` in a thread of the runtime, and returns when the thread has ended. Threads that it spawned may still run.

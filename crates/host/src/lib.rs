@@ -31,5 +31,8 @@ mod sync;
 mod times;
 pub mod topology;
 
+/// The socket of the system's daemon.
+pub const SYSTEM_SOCKET: &str = "/run/headway/host.sock";
+
 pub use peer::{HostPeer, PeerProcess};
 pub use times::Times;

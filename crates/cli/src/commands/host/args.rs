@@ -5,6 +5,7 @@ use crate::error::usage;
 use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
+use headway_host::SYSTEM_SOCKET;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -108,9 +109,6 @@ pub(super) struct HostTopArgs {
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::time)]
     pub(super) every: u64,
 }
-
-/// The socket of the system's daemon.
-pub(super) const SYSTEM_SOCKET: &str = "/run/headway/host.sock";
 
 /// The socket of a user's daemon.
 pub(super) fn own_socket(uid: u32) -> PathBuf {

@@ -1,6 +1,6 @@
 //! The complete settings of the daemon: flags override the file, and the file overrides defaults.
 
-use super::args::{HostRunArgs, SYSTEM_SOCKET, own_socket};
+use super::args::{HostRunArgs, own_socket};
 use super::file::{HostFile, KEYS};
 use super::rules;
 use crate::args::{host_policy, host_port, time};
@@ -9,6 +9,7 @@ use crate::commands::serve::ctl::Place;
 use crate::ctl::place;
 use crate::error::usage;
 use anyhow::{Context, Result};
+use headway_host::SYSTEM_SOCKET;
 use headway_host::daemon::{AppRule, DaemonError, DaemonSettings};
 use headway_machine::topology::parse_cpu_list;
 use std::net::SocketAddr;
