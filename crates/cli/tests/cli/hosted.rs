@@ -93,10 +93,15 @@ fn a_figure_of_a_host_is_measured_and_simulated() {
             let figure = |name: &str| run[side][name].as_f64();
             assert!(figure("p999_us") >= Some(49.0), "{side} {run}");
             assert!(figure("worst_p999_us") >= figure("p999_us"), "{side} {run}");
-            assert_eq!(figure("batch_cores") > Some(0.0), has_batch, "{side} {run}");
+            // Beside other work a batch program may do nothing in one live run.
+            let is_busy = side == "live" && has_batch;
+            let does_batch_work = figure("batch_cores") > Some(0.0);
+            assert!(is_busy || does_batch_work == has_batch, "{side} {run}");
             assert!(figure("efficiency") > Some(0.0), "{side} {run}");
         }
     }
+    let worked = |run: &serde_json::Value| run["live"]["batch_cores"].as_f64() > Some(0.0);
+    assert!(runs.iter().any(worked), "{told}");
     assert_eq!(told["claims"][0]["verdict"], "reproduced", "{told}");
     assert_eq!(told["papers"]["name"], "shenango-fig5");
     let page = std::fs::read_to_string(page).unwrap();
