@@ -174,6 +174,16 @@ int main() {
             EXPECT(thrown == "thrown");
         }
     }
+    headway_runtime_options options{};
+    options.slice_ns = 20'000;
+    EXPECT(headway::runtime(options).run([] { return 7; }) == 7);
+    options.host_socket = "/run/headway/host.sock";
+    try {
+        headway::runtime refused(options);
+        EXPECT(!"a daemon grants cores to an application");
+    } catch (const headway::error &error) {
+        EXPECT(error.code == HEADWAY_E_ARGUMENT);
+    }
     // Outside of a runtime's threads.
     EXPECT(!headway_in_thread());
     static headway_local nobodys{nullptr};
