@@ -18,10 +18,10 @@ use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_stack::{NetStack, UdpSocket as StackSocket, Uthreads};
 use headway_threads::{Migration, Runtime};
 use headway_xsk::{HostAddress, MacAddress, XskPort};
-use net::{Host, enter_namespace, shell};
+use net::{Host, enter_namespace, missing, shell};
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -57,11 +57,16 @@ struct EchoResult {
     lost: f64,
 }
 
-fn main() {
-    match std::env::var(ROLE) {
-        Ok(told) => play(&told),
-        Err(_) => std::thread::spawn(compare).join().expect("it runs"),
+fn main() -> ExitCode {
+    if let Ok(told) = std::env::var(ROLE) {
+        play(&told);
+    } else if let Some(why) = missing() {
+        eprintln!("the echo cannot run here: {why}");
+        return ExitCode::from(2);
+    } else {
+        std::thread::spawn(compare).join().expect("it runs");
     }
+    ExitCode::SUCCESS
 }
 
 fn compare() {
