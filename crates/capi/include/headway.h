@@ -175,7 +175,7 @@ struct headway_options {
     // the header; null for "flow".
     const char *steer;
     // The name under which the server registers with a host's daemon, which grants its workers their cores (docs/host-daemon.md); null for none. Then
-    // 0 workers are as many as the daemon may grant cores.
+    // 0 workers are one for each core that it may have, and SIGUSR1 is the daemon's.
     const char *application;
     // The daemon's socket; null for /run/headway/host.sock.
     const char *host_socket;

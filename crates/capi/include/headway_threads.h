@@ -40,7 +40,7 @@ struct headway_runtime_options {
     // The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     uint64_t slice_ns;
     // The name under which the program registers with a host's daemon, which grants its kernel threads their cores (docs/host-daemon.md); null for none.
-    // Then `kthreads` is the most cores that it uses at once.
+    // Then `kthreads` is the most cores that it uses at once, and SIGUSR1 is the daemon's.
     const char *application;
     // The daemon's socket; null for /run/headway/host.sock.
     const char *host_socket;

@@ -9,39 +9,46 @@ use headway_host::client::{ClientOptions, HostClient};
 use crate::status::{CallFailure, HEADWAY_E_START};
 use crate::text;
 
-/// The names that a struct of options gives: of an application in the daemon's settings, and of the daemon's socket.
+/// What a struct of options names: an application of the daemon's settings, and the daemon's socket.
 pub(crate) struct HostNames {
-    pub(crate) application: *const c_char,
-    pub(crate) host_socket: *const c_char,
+    application: String,
+    socket: String,
 }
 
 impl HostNames {
-    /// Registers the program, if it names an application. `fill` completes the options by that name.
+    /// The names, if there is an application.
     ///
     /// # Safety
     /// Both are null or strings that end with a NUL.
-    pub(crate) unsafe fn register(
-        &self,
-        fill: impl FnOnce(&str) -> ClientOptions,
-    ) -> Result<Option<HostClient>, CallFailure> {
+    pub(crate) unsafe fn read(
+        application: *const c_char,
+        socket: *const c_char,
+    ) -> Result<Option<HostNames>, CallFailure> {
         // SAFETY: the caller's promise.
         let (application, socket) = unsafe {
-            let application = text::optional(self.application, "application")?;
-            (
-                application,
-                text::optional(self.host_socket, "host_socket")?,
-            )
+            let application = text::optional(application, "application")?;
+            (application, text::optional(socket, "host_socket")?)
         };
-        let Some(application) = application else {
-            return match socket {
-                Some(_) => Err(CallFailure::argument(
-                    "host_socket is the daemon's of an application: name that too, or leave it null",
-                )),
-                None => Ok(None),
-            };
-        };
-        HostClient::register(socket.unwrap_or(SYSTEM_SOCKET), &fill(application))
-            .map(Some)
+        match (application, socket) {
+            (Some(application), socket) => Ok(Some(HostNames {
+                application: application.into(),
+                socket: socket.unwrap_or(SYSTEM_SOCKET).into(),
+            })),
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(CallFailure::argument(
+                "host_socket needs an application: set application too, or leave host_socket null",
+            )),
+        }
+    }
+
+    /// The application's name.
+    pub(crate) fn application(&self) -> &str {
+        &self.application
+    }
+
+    /// Registers the program.
+    pub(crate) fn register(&self, options: &ClientOptions) -> Result<HostClient, CallFailure> {
+        HostClient::register(&self.socket, options)
             .map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))
     }
 }

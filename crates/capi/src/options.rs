@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::{ptr, slice};
 
-use headway_host::client::{ClientOptions, HostClient};
+use headway_host::client::ClientOptions;
 use headway_kthread::{AtSignal, CoreSource};
 use headway_net::udp::Steering;
 use headway_policy::{self as policy, MAX_CLASSES};
@@ -131,7 +131,7 @@ pub struct HeadwayOptions {
     /// the header; null for "flow".
     pub steer: *const c_char,
     /// The name under which the server registers with a host's daemon, which grants its workers their cores (docs/host-daemon.md); null for none. Then
-    /// 0 workers are as many as the daemon may grant cores.
+    /// 0 workers are one for each core that it may have, and SIGUSR1 is the daemon's.
     pub application: *const c_char,
     /// The daemon's socket; null for /run/headway/host.sock.
     pub host_socket: *const c_char,
@@ -152,6 +152,9 @@ pub(crate) struct ServerSetup {
     pub(crate) by_signal: bool,
     /// 0 for the default.
     pub(crate) stack_bytes: usize,
+    host: Option<HostNames>,
+    /// The number of workers that the program chose; 0 for the default.
+    workers: usize,
 }
 
 impl ServerSetup {
@@ -161,25 +164,25 @@ impl ServerSetup {
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
     pub(crate) unsafe fn read(options: *const HeadwayOptions) -> Result<Self, CallFailure> {
         // SAFETY: the caller's promise.
-        let (options, policy, listen, steer, classes, client) = unsafe {
+        let (options, policy, listen, steer, classes, host) = unsafe {
             let options = versioned::read(options)?;
             let policy = text::optional(options.policy, "headway_options.policy")?;
             let listen = text::optional(options.listen, "headway_options.listen")?;
             let steer = text::optional(options.steer, "headway_options.steer")?;
-            let client = registered(&options)?;
+            let host = HostNames::read(options.application, options.host_socket)?;
             (
                 options,
                 policy,
                 listen,
                 steer,
                 read_classes(&options)?,
-                client,
+                host,
             )
         };
         let mut builder = runtime::Server::builder()
             .policy(policy.unwrap_or("darc"))
             .classes(classes)
-            .workers(workers(&options, client.as_ref()))
+            .workers(options.workers.max(1) as usize)
             .layout(layout(options.layout)?)
             .pin(pin(options.pin)?)
             .idle(idle(options.idle)?)
@@ -190,9 +193,6 @@ impl ServerSetup {
         }
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
-        }
-        if let Some(client) = client {
-            builder = builder.cores_from(Arc::new(client));
         }
         if options.reserved != 0 {
             return Err(unknown("reserved", options.reserved));
@@ -211,38 +211,33 @@ impl ServerSetup {
             roams,
             by_signal,
             stack_bytes: options.stack_bytes,
+            host,
+            workers: options.workers as usize,
         })
     }
-}
 
-/// Registers with a host's daemon, if the program names an application.
-///
-/// # Safety
-/// As [`ServerSetup::read`].
-unsafe fn registered(options: &HeadwayOptions) -> Result<Option<HostClient>, CallFailure> {
-    let host = HostNames {
-        application: options.application,
-        host_socket: options.host_socket,
-    };
-    let most = match options.workers {
-        0 => available_parallelism().map_or(1, usize::from),
-        workers => workers as usize,
-    };
-    let fill = |application: &str| ClientOptions {
-        // Workers look at their orders between requests, and at probes within.
-        probes: true,
-        at_signal: AtSignal::GOES_ON,
-        ..ClientOptions::new(application, most)
-    };
-    // SAFETY: the caller's promise.
-    unsafe { host.register(fill) }
-}
-
-/// The number of workers.
-fn workers(options: &HeadwayOptions, client: Option<&HostClient>) -> usize {
-    match (options.workers, client) {
-        (0, Some(client)) => client.kthreads(),
-        (workers, _) => workers.max(1) as usize,
+    /// Registers with a host's daemon, if the program names an application. This starts a thread.
+    pub(crate) fn register(&mut self) -> Result<(), CallFailure> {
+        let Some(host) = self.host.take() else {
+            return Ok(());
+        };
+        let most = match self.workers {
+            0 => available_parallelism().map_or(1, usize::from),
+            workers => workers,
+        };
+        let client = host.register(&ClientOptions {
+            // Workers look at their orders between requests, and at probes within.
+            probes: true,
+            at_signal: AtSignal::GOES_ON,
+            ..ClientOptions::new(host.application(), most)
+        })?;
+        let workers = match self.workers {
+            0 => client.kthreads(),
+            workers => workers,
+        };
+        let builder = std::mem::take(&mut self.builder);
+        self.builder = builder.workers(workers).cores_from(Arc::new(client));
+        Ok(())
     }
 }
 

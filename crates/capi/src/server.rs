@@ -44,10 +44,11 @@ pub unsafe extern "C" fn headway_start(
             return Err(CallFailure::argument("the place for the server is null"));
         }
         // SAFETY: the caller's promise.
-        let (chosen, callbacks) =
+        let (mut chosen, callbacks) =
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
+        chosen.register()?;
         let builder = if chosen.roams {
             // SAFETY: the caller's promise.
             unsafe { chosen.builder.resume_anywhere() }

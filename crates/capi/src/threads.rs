@@ -29,7 +29,7 @@ pub struct HeadwayRuntimeOptions {
     /// The slice after which a probe interrupts a computing thread while others wait; 10 us by default.
     pub slice_ns: u64,
     /// The name under which the program registers with a host's daemon, which grants its kernel threads their cores (docs/host-daemon.md); null for none.
-    /// Then `kthreads` is the most cores that it uses at once.
+    /// Then `kthreads` is the most cores that it uses at once, and SIGUSR1 is the daemon's.
     pub application: *const c_char,
     /// The daemon's socket; null for /run/headway/host.sock.
     pub host_socket: *const c_char,
@@ -91,20 +91,17 @@ unsafe fn configured(
     mut builder: RuntimeBuilder,
     options: &HeadwayRuntimeOptions,
 ) -> Result<RuntimeBuilder, CallFailure> {
-    let host = HostNames {
-        application: options.application,
-        host_socket: options.host_socket,
-    };
     // SAFETY: the caller's promise.
-    let (client, migration) = unsafe {
-        let client = host.register(|application| ClientOptions {
+    let (host, migration) = unsafe {
+        let host = HostNames::read(options.application, options.host_socket)?;
+        (host, Migration::allow())
+    };
+    if let Some(host) = host {
+        let client = host.register(&ClientOptions {
             probes: options.probes != 0,
             at_signal: STOP_AT_SIGNAL,
-            ..ClientOptions::new(application, options.kthreads.max(1))
+            ..ClientOptions::new(host.application(), options.kthreads.max(1))
         })?;
-        (client, Migration::allow())
-    };
-    if let Some(client) = client {
         builder = builder.source(Arc::new(client), migration);
     } else if options.kthreads > 1 {
         builder = builder.kthreads(options.kthreads, migration);

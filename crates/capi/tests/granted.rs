@@ -157,17 +157,18 @@ fn c_programs_trade_granted_cores() {
     let daemon = daemon(&socket);
     let cores = daemon.cores().dealt.len();
     let counted = |below: usize| (0, format!("{}\n", primes(below)));
-    let batch = count("primes", 3_000_000);
+    let batch = count("primes", 5_000_000);
     until("it has every core", || {
-        cores_of(&daemon, "primes") == Some(cores)
+        cores_of(&daemon, "primes") == Some(cores.min(16))
     });
-    let mut revocations = 0;
-    while let Some(primes) = app(&daemon, "primes") {
-        revocations = primes.revocations;
-        assert_eq!(count("kv", 300_000).end(), counted(300_000));
+    loop {
+        assert_eq!(count("kv", 100_000).end(), counted(100_000));
+        let primes = app(&daemon, "primes").expect("the batch runs longer");
+        if primes.revocations > 0 {
+            break;
+        }
     }
-    assert!(revocations > 0, "the daemon took a core back");
-    assert_eq!(batch.end(), counted(3_000_000));
+    assert_eq!(batch.end(), counted(5_000_000));
     until("both are gone", || cores_of(&daemon, "kv").is_none());
     daemon.stop();
 }
@@ -240,5 +241,5 @@ fn a_daemon_without_an_application_is_refused() {
     // SAFETY: a string until the next call that fails.
     let why = unsafe { CStr::from_ptr(headway_last_error()) };
     let why = why.to_str().expect("UTF-8");
-    assert!(why.starts_with("host_socket is the daemon's of"), "{why}");
+    assert!(why.starts_with("host_socket needs an application"), "{why}");
 }

@@ -101,16 +101,26 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
 }
 
 /// Whether the calling thread runs a fiber outside of no-preempt sections, for the handler of a signal that stops the thread. If the fiber is inside a
-/// section, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal). A fiber that another
-/// handler suspends just now leaves by itself.
+/// section, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal). After an allocator's
+/// section it yields at its next probe.
 pub fn may_stop_here() -> bool {
+    may_leave_after(deferral::LATE)
+}
+
+/// As [`may_stop_here`], for the handler of a signal that [suspends](crate::suspend_interrupted) the fiber. A fiber inside a section yields at its end in any
+/// case. While another handler suspends or resumes the fiber this is false, and that handler must look again once the fiber runs.
+pub fn may_suspend_here() -> bool {
+    may_leave_after(deferral::SIGNALLED)
+}
+
+fn may_leave_after(deferral: u32) -> bool {
     // SAFETY: null, or this thread's current fiber, which lives.
     let Some(control) = (unsafe { local::fiber().as_ref() }) else {
         return false;
     };
     let runs = !control.in_handler.get();
     if runs && local::no_preempt() > 0 {
-        local::set_deferred(deferral::LATE);
+        local::set_deferred(deferral);
         return false;
     }
     runs
@@ -125,19 +135,19 @@ fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     }
     // SAFETY: `Attached::set_renewal` put it there, with its argument.
     let renew = unsafe { mem::transmute::<*const (), RenewSlice>(renew) };
-    let errno = errno::get();
     // SAFETY: this thread's current fiber.
     let is_held = unsafe { &(*control.as_ptr()).is_held };
     let was_held = is_held.get();
     // A probe in the code that decides must not suspend it. No section is open: the request was granted.
     local::set_no_preempt(1);
+    let errno = errno::get();
     let mut renewed = false;
     keeping_control_words(|| {
         // SAFETY: as promised to `set_renewal`.
         renewed = unsafe { renew(local::renew_data(), tsc) };
     });
-    local::set_no_preempt(0);
     errno::set(errno);
+    local::set_no_preempt(0);
     // A request of another thread during the decision counts.
     let deferred = local::deferred() != 0;
     local::set_deferred(0);
@@ -241,12 +251,13 @@ pub(crate) unsafe fn suspend(control: NonNull<FiberControl>) {
     let errno = in_one_thread_before_leaving(errno::get);
     // SAFETY: current, so it lives.
     let preempted = unsafe { &(*control.as_ptr()).preempted };
-    preempted.set(true);
+    // A signal that comes before the fiber has left may suspend it within this suspension.
+    let was_preempted = preempted.replace(true);
     keeping_control_words(|| {
         // SAFETY: the caller's promise.
         unsafe { leave(control) };
     });
-    preempted.set(false);
+    preempted.set(was_preempted);
     in_one_thread(|| errno::set(errno));
 }
 

@@ -75,15 +75,15 @@ fn a_running_server_allocates_nothing() {
     // Short windows: the plan is revised, and published, while allocations are counted.
     for policy in live_policies().chain(REVISING).chain(["synergy", "tardis"]) {
         for layout in [Layout::Dedicated, Layout::Inline] {
-            none(policy, layout, over_replay);
-            none(policy, layout, over_udp);
+            allocates_nothing(policy, layout, over_replay);
+            allocates_nothing(policy, layout, over_udp);
         }
     }
 }
 
-/// Checks that a run allocates nothing. Threads that run fibers get their places for them when they begin, which on a busy machine may be late: under
-/// policies without a dispatcher one of five runs suffices. A request that allocated would show in every run.
-fn none(policy: &str, layout: Layout, run: impl Fn(&str, Layout) -> u64) {
+/// Checks that a run allocates nothing. A thread that runs fibers allocates the places of suspended ones when it begins, which on a busy machine may be late:
+/// under policies without a dispatcher one of five runs suffices. A request that allocated would show in every run.
+fn allocates_nothing(policy: &str, layout: Layout, run: impl Fn(&str, Layout) -> u64) {
     let attempts = if ["synergy", "tardis"].contains(&policy) {
         5
     } else {

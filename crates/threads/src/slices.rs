@@ -85,7 +85,8 @@ unsafe extern "C" fn is_renewed(slices: *mut (), tsc: u64) -> bool {
 }
 
 /// An arbiter's signal stops a kthread in the middle of a thread, which goes on there with the kthread's next core. In a no-preempt section it does not: the
-/// section's end gives the core back, and the thread goes to the run queue. Between two threads the kthread reads its orders by itself.
+/// section's end gives the core back, and the thread goes to the run queue; after a section of a [`NoPreemptAlloc`](headway_fiber::NoPreemptAlloc) the thread's
+/// next probe does. Between two threads the kthread reads its orders by itself.
 ///
 /// Pass it to `headway-host` in `ClientOptions`.
 pub const STOP_AT_SIGNAL: AtSignal = AtSignal::stops_where(headway_fiber::may_stop_here);
@@ -94,13 +95,14 @@ pub const STOP_AT_SIGNAL: AtSignal = AtSignal::stops_where(headway_fiber::may_st
 ///
 /// # Safety
 /// [`Migration`](crate::Migration) holds for every instruction of the threads outside of [`NoPreempt`](headway_fiber::NoPreempt) sections. Code with state of
-/// its kernel thread (an allocator, `std`'s locks, thread-local variables and output, a panic, `errno`) runs inside such sections. The global allocator can
-/// be a [`NoPreemptAlloc`](headway_fiber::NoPreemptAlloc). Code that computes on memory of its own needs none, and neither does this crate's.
+/// its kernel thread (`std`'s locks, thread-local variables and output, a panic, `errno`) runs inside such sections. The global allocator is a
+/// [`NoPreemptAlloc`](headway_fiber::NoPreemptAlloc), since functions of this crate allocate too. Code that computes on memory of its own needs no section, and
+/// neither do calls of this crate.
 pub const unsafe fn suspend_at_signal() -> AtSignal {
     // SAFETY: the caller's promise is the function's condition; beyond it the function may be called in any handler.
     unsafe {
         AtSignal::suspends(
-            headway_fiber::may_stop_here,
+            headway_fiber::may_suspend_here,
             headway_fiber::suspend_interrupted,
         )
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headway_fiber::{NoPreempt, NoPreemptAlloc};
+use headway_fiber::{NoPreempt, NoPreemptAlloc, checkpoint};
 use headway_threads::{
     Condvar, JoinHandle, Migration, Mutex, ReadCell, Runtime, Semaphore, channel, current_kthread,
     sleep, spawn, suspend_at_signal, uthread_local, yield_now,
@@ -28,8 +28,11 @@ static SUSPENSIONS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn suspend(signal: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: called in a handler, for threads that use nothing of their kernel thread outside of sections.
-    if unsafe { suspend_at_signal().suspend(signal, context) } {
-        SUSPENSIONS.fetch_add(1, Ordering::Relaxed);
+    unsafe {
+        let at_signal = suspend_at_signal();
+        if at_signal.may_stop() && at_signal.suspend(signal, context) {
+            SUSPENSIONS.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -162,6 +165,18 @@ fn locks_what_nobody_else_locks() {
     assert_eq!(*count.lock(), 20_000);
 }
 
+/// Probes suspend it too, at the end of its slices.
+fn meets_checkpoints() {
+    let mut word = 0_u64;
+    for turn in 0..200_000_u64 {
+        word = word
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(turn);
+        checkpoint();
+    }
+    assert_eq!(word, 0xc6037e010979f160);
+}
+
 fn allocates(seed: u64) {
     let mut lists: Vec<Vec<u64>> = Vec::new();
     for turn in 0..2_000 {
@@ -196,6 +211,15 @@ fn keeps_its_own_values() {
     join_all(threads.collect::<Vec<_>>());
 }
 
+/// Sets the flag, also when the test fails.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn every_function_may_be_suspended_anywhere() {
     install();
@@ -205,8 +229,10 @@ fn every_function_may_be_suspended_anywhere() {
     let runtime = runtime.start().expect("kthreads");
     let (tids, done) = (tids(&runtime), AtomicBool::new(false));
     thread::scope(|scope| {
+        let _end = SetOnDrop(&done);
         let done = &done;
         scope.spawn(move || bombard(tids, done));
+        let begun = Instant::now();
         while SUSPENSIONS.load(Ordering::Relaxed) < 3_000 {
             runtime.run(|| {
                 join_all([
@@ -216,11 +242,16 @@ fn every_function_may_be_suspended_anywhere() {
                     spawn(reads_what_was_written),
                     spawn(keeps_its_own_values),
                     spawn(locks_what_nobody_else_locks),
+                    spawn(meets_checkpoints),
+                    spawn(meets_checkpoints),
                     spawn(|| allocates(1)),
                     spawn(|| allocates(2)),
                 ]);
             });
+            assert!(
+                begun.elapsed() < Duration::from_secs(300),
+                "few suspensions"
+            );
         }
-        done.store(true, Ordering::Relaxed);
     });
 }

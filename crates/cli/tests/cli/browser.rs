@@ -80,11 +80,15 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
     std::thread::scope(|scope| {
         // A browser may take long to start beside other work: there is load until it has drawn the page.
         let _end = SetOnDrop(&drawn);
-        scope.spawn(|| {
-            while !drawn.load(Ordering::Relaxed) {
-                rack.load("500", "3s");
-            }
-        });
+        for begins_after_ms in [0, 1_500] {
+            let (rack, drawn) = (&rack, &drawn);
+            scope.spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(begins_after_ms));
+                while !drawn.load(Ordering::Relaxed) {
+                    rack.load("250", "3s");
+                }
+            });
+        }
         std::thread::sleep(std::time::Duration::from_millis(700));
         if let Some(document) = document(&format!("http://{at}/"), 3_000) {
             let title = text_of(&document, "title");

@@ -9,11 +9,12 @@ use crate::message::{ClientMessage, DaemonMessage, NetworkPlace, Registration};
 use crate::packet::{self, HostPacket};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::socket::{Shutdown, shutdown};
 use nix::unistd::Pid;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -155,18 +156,48 @@ fn registration(options: &ClientOptions, kthreads: usize) -> Registration {
     }
 }
 
+/// The connection with a daemon or its successor.
+#[derive(Debug)]
+pub(super) struct DaemonConnection(Mutex<Arc<OwnedFd>>);
+
+impl DaemonConnection {
+    pub(super) fn new(socket: OwnedFd) -> DaemonConnection {
+        DaemonConnection(Mutex::new(Arc::new(socket)))
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Arc<OwnedFd>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the registration: the daemon and the thread that watches it both notice the shutdown.
+    pub(super) fn shut_down(&self) {
+        let _ = shutdown(self.socket().as_raw_fd(), Shutdown::Both);
+    }
+}
+
 /// Watches the daemon from a thread of its own: when the daemon dies, the kthreads keep their cores, and the next daemon takes them over.
-pub(super) fn watch(links: Arc<Links>, path: PathBuf, socket: OwnedFd) -> Result<(), ClientError> {
+pub(super) fn watch(
+    links: Arc<Links>,
+    path: PathBuf,
+    connection: Arc<DaemonConnection>,
+) -> Result<(), ClientError> {
     let watching = thread::Builder::new().name("hw-host".into());
     let watching = watching.spawn(move || {
-        let mut socket = Some(socket);
-        while let Some(open) = socket.take() {
-            if says_farewell(&open) || links.is_closed() {
+        loop {
+            let socket = Arc::clone(&connection.socket());
+            if says_farewell(&socket) || links.is_closed() {
                 return run_free(&links);
             }
-            drop(open);
+            drop(socket);
             links.set_alone(true);
-            socket = come_again(&links, &path);
+            let Some(socket) = come_again(&links, &path) else {
+                break;
+            };
+            *connection.socket() = Arc::new(socket);
+            if links.is_closed() {
+                // Its end met the connection before.
+                connection.shut_down();
+            }
         }
         // The application closed, or the next daemon refused it.
         run_free(&links);

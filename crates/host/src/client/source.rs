@@ -1,28 +1,29 @@
 //! An application's cores, from a daemon.
 
-use super::join::{self, ClientError};
+use super::join::{self, ClientError, DaemonConnection};
 use super::links::{ClientOptions, Links};
 use super::network::ClientNetwork;
 use super::signal;
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
-use nix::sys::socket::{Shutdown, shutdown};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A registered application.
 #[derive(Debug)]
 pub struct HostClient {
     links: Arc<Links>,
-    socket: OwnedFd,
+    connection: Arc<DaemonConnection>,
     path: PathBuf,
+    /// The kthreads whose threads have entered and not ended.
+    entered: AtomicUsize,
 }
 
 impl HostClient {
     /// Registers with the daemon at this socket.
     ///
-    /// The daemon sends SIGUSR1 to kthreads that must leave, unless they registered with `probes`. The handler is installed for the whole process.
+    /// The daemon sends SIGUSR1 to kthreads that must leave, unless they registered with `probes`. The handler is installed for the whole process in any case,
+    /// and replaces another one. The registration ends when the source is dropped, or when it was closed and its last kthread has ended.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -34,15 +35,13 @@ impl HostClient {
         })?;
         let (links, socket) = join::register(path, options)?;
         let links = Arc::new(links);
-        let watched = socket.try_clone().map_err(|source| ClientError::System {
-            what: "duplicate a socket",
-            source,
-        })?;
-        join::watch(Arc::clone(&links), path.into(), watched)?;
+        let connection = Arc::new(DaemonConnection::new(socket));
+        join::watch(Arc::clone(&links), path.into(), Arc::clone(&connection))?;
         Ok(Self {
             links,
-            socket,
+            connection,
             path: path.into(),
+            entered: AtomicUsize::new(0),
         })
     }
 
@@ -79,6 +78,7 @@ impl CoreSource for HostClient {
     }
 
     fn enter(&self, kthread: usize) -> Grant {
+        self.entered.fetch_add(1, Ordering::AcqRel);
         signal::come(&self.links, kthread);
         self.links.come(kthread)
     }
@@ -114,6 +114,10 @@ impl CoreSource for HostClient {
 
     fn exit(&self) {
         signal::go();
+        // A runtime with handles of ended threads keeps its source for ever.
+        if self.entered.fetch_sub(1, Ordering::AcqRel) == 1 && self.links.is_closed() {
+            self.connection.shut_down();
+        }
     }
 
     fn close(&self) {
@@ -124,7 +128,6 @@ impl CoreSource for HostClient {
 impl Drop for HostClient {
     fn drop(&mut self) {
         self.links.close();
-        // The daemon and the thread that watches it both notice the shutdown.
-        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        self.connection.shut_down();
     }
 }

@@ -86,15 +86,20 @@ fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
             });
             child = stage.spawn("daemon");
         }
+        child.kill();
+        let daemon = stage.daemon();
+        until("the last one has it", || !report(&daemon).apps.is_empty());
         work.put(1);
         until("it works with the last one", || {
             work.taken.load(Ordering::Acquire) == DAEMONS_KILLED as u64 * 400 + 1
         });
         ended.store(true, Ordering::Release);
         work.client.close();
+        // Its last kthread ends the registration; its books are still there.
+        until("it is gone", || report(&daemon).apps.is_empty());
+        daemon.stop();
     });
     drop(work);
-    child.kill();
     assert!(descriptors() <= before, "descriptors leak");
 }
 
