@@ -32,7 +32,7 @@ impl AtSignal {
     }
 
     /// As [`stops_where`](Self::stops_where). But where the kthread runs a thread in user space, `suspend` puts that thread back into its run queue, the kthread
-    /// gives its core back, and another one may continue the thread (Shenango § 4.1). `suspend` returns `true` once the thread was suspended and resumed,
+    /// gives its core back, and another one may continue the thread (Shenango § 6.2). `suspend` returns `true` once the thread was suspended and resumed,
     /// maybe on another kthread, and `false` without an effect where it cannot be suspended.
     ///
     /// # Safety
