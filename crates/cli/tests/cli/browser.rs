@@ -56,6 +56,19 @@ fn text_of(document: &str, id: &str) -> String {
         .collect()
 }
 
+/// The rates of the chart below the heading with this id, ÷ the largest. A browser that lets its clock run ahead may look twice within milliseconds, between two
+/// requests.
+fn drawn_rates(document: &str, id: &str) -> Vec<f64> {
+    let at = document.find(&format!("id=\"{id}\"")).expect("the heading");
+    let (_, chart) = document[at..].split_once("points=\"").expect("a line");
+    let (points, _) = chart.split_once('"').expect("its end");
+    let height = |point: &str| Some((100.0 - point.split_once(',')?.1.parse::<f64>().ok()?) / 95.0);
+    points
+        .split_whitespace()
+        .map(|point| height(point).expect(point))
+        .collect()
+}
+
 /// Sets the flag, also when the test fails.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
@@ -85,7 +98,7 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
             scope.spawn(move || {
                 std::thread::sleep(std::time::Duration::from_millis(begins_after_ms));
                 while !drawn.load(Ordering::Relaxed) {
-                    rack.load("250", "3s");
+                    rack.load("500", "3s");
                 }
             });
         }
@@ -109,10 +122,8 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
                     "{groups} {types}"
                 );
             }
-            let rate = text_of(&document, "rate-requests");
-            let rate: f64 = rate.rsplit(' ').next().unwrap().parse().expect(&rate);
-            assert!(rate > 0.0, "{rate}");
-            assert!(document.contains("<polyline points=\"0,"), "{document}");
+            let rates = drawn_rates(&document, "rate-requests");
+            assert!(rates.iter().any(|&rate| rate > 0.0), "{rates:?} {document}");
         }
     });
 }
