@@ -1,6 +1,7 @@
 //! Pages in a real headless browser.
 
 use super::children::TestChild;
+use super::hosting::{counted, until};
 use super::racking::{rack, server};
 use std::net::UdpSocket;
 use std::process::Command;
@@ -146,14 +147,15 @@ fn a_hosts_page_shows_who_has_which_core() {
     let apps = ["--app", "kv:guaranteed=1", "--app", "pricer:batch"];
     let host = ["host", "--share-core", "--socket", place, "--metrics", &at];
     let _daemon = start(&[&host[..], &apps].concat());
-    let begun = std::time::Instant::now();
-    while std::net::TcpStream::connect(&at).is_err() || !socket.exists() {
-        assert!(begun.elapsed().as_secs() < 20, "no daemon listens");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until("a daemon listens", || {
+        let status = super::headway(&["host", "status", "--socket", place]);
+        status.status.success() && std::net::TcpStream::connect(&at).is_ok()
+    });
     let run = ["run", "--batch", "pricer", "--socket", place, "--"];
     let _batch = start(&[&run[..], &["sh", "-c", "while :; do :; done"]].concat());
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    until("the batch program has a core", || {
+        counted(place, "pricer", "grants") > 0
+    });
     let Some(document) = document(&format!("http://{at}/"), 3_000) else {
         return;
     };

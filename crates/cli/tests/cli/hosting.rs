@@ -158,7 +158,7 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
 }
 
 /// One of the daemon's counts of an application.
-fn counted(place: &str, name: &str, field: &str) -> u64 {
+pub(super) fn counted(place: &str, name: &str, field: &str) -> u64 {
     let output = headway(&["host", "status", "--socket", place, "--format", "json"]);
     // A daemon that has just begun to listen may not answer yet.
     let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -167,7 +167,7 @@ fn counted(place: &str, name: &str, field: &str) -> u64 {
     app.and_then(|app| app[field].as_u64()).unwrap_or(0)
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
+pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
