@@ -5,7 +5,7 @@
 //! socket by the datapath's own calls, in batches as a busy dispatcher finds them.
 
 use headway_machine::Clock;
-use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
+use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::header::{Flag, Header};
 use headway_net::pool::{Pool, SlotId};
 use headway_net::udp::UdpDatapath;
@@ -38,7 +38,7 @@ pub fn udp() -> io::Result<DatapathCosts> {
     let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     client.connect(datapath.local_addr())?;
     client.set_nonblocking(true)?;
-    let DatapathEnds { rxs, mut txs } = datapath.split(1, 1)?;
+    let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1)?;
     let (pool, mut free) = Pool::new(2 * BATCH).map_err(io::Error::other)?;
     let (rx, tx) = (&rxs[0], &mut txs[0]);
     let clock = Clock::global();

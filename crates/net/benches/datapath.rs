@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use headway_machine::Clock;
-use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch};
 use headway_net::pool::{FreeList, Pool, SlotId};
-use headway_net::replay::{Replay, ReplayArrival, ReplayRx};
+use headway_net::replay::{Replay, ReplayArrival};
 use headway_net::udp::UdpDatapath;
 
 const BATCH: usize = 64;
 
 /// Polls one batch, which must be there, and gives the slots back.
-fn poll_batch<R: Rx>(
-    rx: &R,
-    scratch: &mut R::Scratch,
+fn poll_batch(
+    rx: &dyn Rx,
+    scratch: &mut Scratch,
     pool: &Pool,
     free: &mut FreeList,
     out: &mut Vec<SlotId>,
@@ -31,7 +31,7 @@ fn udp(criterion: &mut Criterion) {
     let datapath = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let server = datapath.local_addr();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let DatapathEnds { rxs, mut txs } = datapath.split(1, 1).unwrap();
+    let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1).unwrap();
     let (pool, mut free) = Pool::new(BATCH).unwrap();
     let (rx, mut scratch, mut out) = (&*rxs[0], rxs[0].scratch(), Vec::with_capacity(BATCH));
     let mut group = criterion.benchmark_group("udp");
@@ -78,7 +78,7 @@ fn udp(criterion: &mut Criterion) {
 }
 
 /// A started replay of requests that all arrive `at_ns` after the start.
-fn started(requests: usize, at_ns: u64) -> Arc<ReplayRx> {
+fn started(requests: usize, at_ns: u64) -> Arc<dyn Rx> {
     let arrival = ReplayArrival {
         at_ns,
         service_ns: 1_000,
@@ -86,7 +86,7 @@ fn started(requests: usize, at_ns: u64) -> Arc<ReplayRx> {
         class: 0,
     };
     let (replay, control) = Replay::new(vec![vec![arrival; requests]]).unwrap();
-    let DatapathEnds { mut rxs, .. } = replay.split(1, 0).unwrap();
+    let DatapathEnds { mut rxs, .. } = Box::new(replay).split(1, 0).unwrap();
     control.start(Clock::global().now_ns());
     rxs.remove(0)
 }
@@ -101,7 +101,7 @@ fn replay(criterion: &mut Criterion) {
         bencher.iter(|| {
             idle.poll(
                 Clock::global().now_ns(),
-                &mut (),
+                &mut Scratch::None,
                 &pool,
                 &mut free,
                 &mut out,
@@ -113,9 +113,9 @@ fn replay(criterion: &mut Criterion) {
     group.bench_function("poll/64", |bencher| {
         bencher.iter_batched(
             || started(ROUNDS * BATCH, 0),
-            |rx: Arc<ReplayRx>| {
+            |rx: Arc<dyn Rx>| {
                 for _ in 0..ROUNDS {
-                    poll_batch(&*rx, &mut (), &pool, &mut free, &mut out);
+                    poll_batch(&*rx, &mut Scratch::None, &pool, &mut free, &mut out);
                 }
             },
             BatchSize::PerIteration,

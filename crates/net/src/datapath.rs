@@ -1,45 +1,57 @@
 //! The interface of datapaths: traits for sources of requests and sinks of responses.
+//!
+//! An engine calls them through pointers, so it is compiled once for all of them. That costs a call a batch received, and a call a response.
 
 use std::io;
 use std::sync::Arc;
 
 use crate::pool::{FreeList, Pool, SlotId};
+use crate::udp::batch::Batch;
 
 /// A datapath, a source of requests and a sink of responses, before it is divided among threads.
-pub trait Datapath {
-    /// One receive queue.
-    type Rx: Rx;
-    /// One thread's sending end.
-    type Tx: Tx;
-
+pub trait Datapath: Send {
     /// Divides the datapath into `rx_queues` receive queues (one for a central dispatcher, one per worker for d-FCFS)
     /// and `tx` sending ends, one per sending thread.
     ///
     /// # Errors
     ///
     /// When the system refuses the queues, or the datapath cannot be divided that way.
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>>;
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds>;
 }
 
 /// The two ends of a datapath.
-#[derive(Debug)]
-pub struct DatapathEnds<R, T> {
+pub struct DatapathEnds {
     /// The receive queues.
-    pub rxs: Vec<Arc<R>>,
+    pub rxs: Vec<Arc<dyn Rx>>,
     /// The sending ends, one for each sending thread.
-    pub txs: Vec<T>,
+    pub txs: Vec<Box<dyn Tx>>,
+}
+
+impl std::fmt::Debug for DatapathEnds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatapathEnds")
+            .field("rxs", &self.rxs.len())
+            .field("txs", &self.txs.len())
+            .finish()
+    }
+}
+
+/// A thread's arrays for polling, set up once instead of at each call.
+#[derive(Debug)]
+pub enum Scratch {
+    /// The queue needs none.
+    None,
+    /// What one system call receives.
+    Udp(Batch),
 }
 
 /// A receive queue. Any thread may poll it, so an idle worker can steal from another worker's queue.
 pub trait Rx: Send + Sync {
-    /// A thread's arrays for polling, set up once instead of at each call.
-    type Scratch: Send;
-
     /// Whether a poll is a system call: an empty poll then takes the better part of a microsecond.
     fn poll_is_system_call(&self) -> bool;
 
     /// Scratch space for one polling thread, usable with all queues of this kind.
-    fn scratch(&self) -> Self::Scratch;
+    fn scratch(&self) -> Scratch;
 
     /// Takes up to `max` waiting requests into slots from `free` and appends their tokens to `out`, oldest first; returns how
     /// many. Never blocks. One call may take fewer than are waiting. `now_ns` is the caller's last reading of the clock, which
@@ -49,7 +61,7 @@ pub trait Rx: Send + Sync {
     fn poll(
         &self,
         now_ns: u64,
-        scratch: &mut Self::Scratch,
+        scratch: &mut Scratch,
         pool: &Pool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,

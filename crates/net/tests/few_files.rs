@@ -27,16 +27,16 @@ fn too_few_files_for_the_queues_name_the_limit() {
     for files in [8, 16 + 8] {
         allow_files(open + files);
         let bound = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let error = bound
-            .with_steering(Steering::Random)
-            .split(16, 0)
-            .unwrap_err();
+        let bound = Box::new(bound.with_steering(Steering::Random));
+        let error = bound.split(16, 0).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("each receive queue takes two"), "{said}");
         assert!(said.contains("`ulimit -n`"), "{said}");
     }
     allow_files(open + 64);
     let bound = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let ends = bound.with_steering(Steering::Random).split(16, 0).unwrap();
+    let ends = Box::new(bound.with_steering(Steering::Random))
+        .split(16, 0)
+        .unwrap();
     assert_eq!(ends.rxs.len(), 16);
 }

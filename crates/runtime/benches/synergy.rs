@@ -12,7 +12,7 @@ use common::backlog::{turn_ns, work};
 use common::median;
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Call, Idle, Layout, Server, Service, Stats};
+use headway_runtime::{Call, Idle, Layout, Server, Stats};
 
 const ROUNDS: usize = 31;
 
@@ -151,16 +151,6 @@ struct Served {
     stats: Stats,
 }
 
-/// Any handler, so that the server is compiled once: each closure is a type of its own.
-struct Boxed(Box<dyn Fn(&mut Call<'_>) + Send + Sync>);
-
-impl Service for Boxed {
-    #[inline]
-    fn handle(&self, call: &mut Call<'_>) {
-        (self.0)(call);
-    }
-}
-
 /// One worker answers requests by `handler`; all wait at its receive queue from the start.
 fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static) -> Served {
     let schedule = (0..task.requests)
@@ -184,7 +174,7 @@ fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static
     #[expect(unsafe_code, reason = "synergy asks for it")]
     let builder = unsafe { builder.resume_anywhere() };
     let server = builder
-        .service(Boxed(Box::new(handler)))
+        .handler(handler)
         .datapath(datapath)
         .start()
         .expect("the server starts");

@@ -34,7 +34,7 @@ pub(crate) struct Ran {
 /// the buffer, whose header is rewritten. Where a request is heard, it is interrupted only where it says so; the next assignment begins anew.
 #[inline]
 pub(crate) fn handle(
-    service: &impl Service,
+    service: &dyn Service,
     slot: &mut Slot,
     worker: WorkerId,
     mode: CallMode,
@@ -52,9 +52,9 @@ pub(crate) fn handle(
 }
 
 /// What a worker needs to turn a request into a response.
-pub(crate) struct Executor<S, T> {
-    service: Arc<S>,
-    pub(crate) tx: T,
+pub(crate) struct Executor {
+    service: Arc<dyn Service>,
+    pub(crate) tx: Box<dyn Tx>,
     worker: WorkerId,
     pool: Arc<Pool>,
     pub(crate) tally: Arc<Tally>,
@@ -77,17 +77,17 @@ impl Drop for LeavesWorker {
     }
 }
 
-impl<S: Service, T: Tx> Executor<S, T> {
+impl Executor {
     pub(crate) fn new(
-        service: Arc<S>,
-        tx: T,
+        service: Arc<dyn Service>,
+        tx: Box<dyn Tx>,
         worker: WorkerId,
         pool: Arc<Pool>,
         tally: Arc<Tally>,
         journal: Option<JournalWriter>,
     ) -> Self {
         Self {
-            _leaves: LeavesWorker(Arc::<S>::clone(&service)),
+            _leaves: LeavesWorker(Arc::clone(&service)),
             service,
             tx,
             worker,

@@ -162,8 +162,8 @@ impl RunningRequest<'_> {
 }
 
 /// What the fibers of all threads share.
-pub(crate) struct FiberContext<S> {
-    pub(crate) service: Arc<S>,
+pub(crate) struct FiberContext {
+    pub(crate) service: Arc<dyn Service>,
     pub(crate) stacks: Arc<Stacks>,
     pub(crate) suspended: Arc<SuspendedRequests>,
     pub(crate) pool: Arc<Pool>,
@@ -179,13 +179,13 @@ pub(crate) struct FiberContext<S> {
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
 const READY_STACKS: usize = 256;
 
-impl<S> FiberContext<S> {
+impl FiberContext {
     /// For the requests in the buffers of this pool.
     ///
     /// # Errors
     /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
-    pub(crate) fn new<D, C>(
-        parts: &EngineParts<D, C, S>,
+    pub(crate) fn new(
+        parts: &EngineParts,
         pool: &Arc<Pool>,
         overruns: &Arc<Overruns>,
     ) -> Result<Self, StartError> {
@@ -213,7 +213,7 @@ impl<S> FiberContext<S> {
     }
 }
 
-impl<S> Clone for FiberContext<S> {
+impl Clone for FiberContext {
     fn clone(&self) -> Self {
         Self {
             service: Arc::clone(&self.service),
@@ -229,8 +229,8 @@ impl<S> Clone for FiberContext<S> {
 }
 
 /// One thread's fibers.
-pub(crate) struct Fibers<'a, S> {
-    context: FiberContext<S>,
+pub(crate) struct Fibers<'a> {
+    context: FiberContext,
     me: WorkerId,
     /// Fibers between two requests, the one used last at the end.
     idle: Vec<Fiber<FiberWork>>,
@@ -245,9 +245,9 @@ pub(crate) struct Fibers<'a, S> {
     attached: &'a Attached,
 }
 
-impl<'a, S: Service> Fibers<'a, S> {
+impl<'a> Fibers<'a> {
     /// Those of this thread.
-    pub(crate) fn new(context: FiberContext<S>, me: WorkerId, attached: &'a Attached) -> Self {
+    pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
         Self {
             stacks: StackCache::new(Arc::clone(&context.stacks)),

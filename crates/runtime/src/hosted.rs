@@ -194,7 +194,7 @@ impl HostedCores {
 
     /// The door of this receive queue, until the server stops. Where requests run to their ends, no worker may poll the queue for long: then
     /// the door `looks` at it meanwhile.
-    pub(crate) fn watch<R: Rx>(&self, queue: usize, rx_waker: &RxWaker<R>, looks: bool) {
+    pub(crate) fn watch(&self, queue: usize, rx_waker: &RxWaker, looks: bool) {
         // It mostly sleeps, beside batch threads that compute. A kernel with lazy preemption would let it wait for their next tick, 4 ms at 250 Hz, and
         // with it every request that finds no worker here.
         let _ = stay_responsive();
@@ -219,7 +219,7 @@ impl HostedCores {
         }
     }
 
-    fn look(&self, queue: usize, now_ns: u64, rx: &impl Rx) {
+    fn look(&self, queue: usize, now_ns: u64, rx: &dyn Rx) {
         let polled = &self.queues[queue];
         let unpolled_ns = now_ns.saturating_sub(polled.polled_ns.load(Ordering::Relaxed));
         if unpolled_ns >= UNPOLLED_NS && rx.backlog_hint() > 0 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
+use headway_net::datapath::{Rx, Scratch, Tx};
 use headway_net::header::{Flag, HEADER_BYTES, Status};
 use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
 use headway_net::slot::Slot;
@@ -54,9 +54,9 @@ impl Buffers {
 }
 
 /// One thread's way from a receive queue to classified requests.
-pub(crate) struct Intake<R: Rx, C> {
-    scratch: R::Scratch,
-    classifier: Arc<C>,
+pub(crate) struct Intake {
+    scratch: Scratch,
+    classifier: Arc<dyn Classifier>,
     /// Declared classes; also the number of UNKNOWN.
     unknown: u16,
     pub(crate) pool: Arc<Pool>,
@@ -68,10 +68,10 @@ pub(crate) struct Intake<R: Rx, C> {
     batch: Vec<SlotId>,
 }
 
-impl<R: Rx, C: Classifier> Intake<R, C> {
+impl Intake {
     pub(crate) fn new(
-        rx: &R,
-        classifier: Arc<C>,
+        rx: &dyn Rx,
+        classifier: Arc<dyn Classifier>,
         unknown: u16,
         buffers: Buffers,
         tally: Arc<Tally>,
@@ -100,7 +100,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
     #[inline]
     pub(crate) fn receive(
         &mut self,
-        rx: &R,
+        rx: &dyn Rx,
         now_ns: u64,
         max: usize,
         mut accept: impl FnMut(&mut Self, SlotId),
@@ -129,7 +129,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
 
     /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came. From the first call on none is accepted.
     #[cold]
-    pub(crate) fn turn_away(&mut self, rx: &R, now_ns: u64) -> usize {
+    pub(crate) fn turn_away(&mut self, rx: &dyn Rx, now_ns: u64) -> usize {
         while let Some(slot) = self.spare.take() {
             self.free.give(slot);
         }
@@ -142,7 +142,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
     /// Refuses all that waits at the queue now, since the server ends: with the queue it would go without an answer, in no count. What
     /// comes meanwhile may stay: a flood does not keep the server from its end.
     #[cold]
-    pub(crate) fn turn_all_away(&mut self, rx: &R, tx: &mut impl Tx, now_ns: u64) {
+    pub(crate) fn turn_all_away(&mut self, rx: &dyn Rx, tx: &mut dyn Tx, now_ns: u64) {
         let mut waiting = rx.backlog_hint();
         while waiting > 0 {
             let count = self.turn_away(rx, now_ns);
@@ -156,7 +156,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
 
     /// Sends the refusals so far and frees their slots.
     #[inline]
-    pub(crate) fn flush(&mut self, tx: &mut impl Tx, now_ns: u64) {
+    pub(crate) fn flush(&mut self, tx: &mut dyn Tx, now_ns: u64) {
         let unsent = self.refusals.flush(tx, &self.pool, &mut self.free, now_ns);
         if unsent > 0 {
             self.tally.unsent.add(unsent);
@@ -190,7 +190,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
 
     /// Hands a request back to a rack's switch.
     #[cold]
-    pub(crate) fn hand_back(&mut self, slot: SlotId, tx: &mut impl Tx, now_ns: u64) {
+    pub(crate) fn hand_back(&mut self, slot: SlotId, tx: &mut dyn Tx, now_ns: u64) {
         if self.refusals.is_full() {
             self.flush(tx, now_ns);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headway_fiber::Mechanism;
+use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
 use headway_policy::spec::SpecError;
@@ -66,25 +67,23 @@ pub(crate) struct ServerConfig {
 }
 
 /// What an engine is made of, the policy apart.
-pub(crate) struct EngineParts<D, C, S> {
-    pub(crate) datapath: D,
-    pub(crate) classifier: Arc<C>,
-    pub(crate) service: Arc<S>,
+pub(crate) struct EngineParts {
+    pub(crate) datapath: Box<dyn Datapath>,
+    pub(crate) classifier: Arc<dyn Classifier>,
+    pub(crate) service: Arc<dyn Service>,
     pub(crate) shape: Shape,
     pub(crate) config: ServerConfig,
 }
 
-impl<D: Datapath, C, S> EngineParts<D, C, S> {
-    /// The datapath's ends.
-    pub(crate) fn split(
-        datapath: D,
-        queues: usize,
-        senders: usize,
-    ) -> Result<DatapathEnds<D::Rx, D::Tx>, StartError> {
-        datapath
-            .split(queues, senders)
-            .map_err(|source| StartError::Datapath { queues, source })
-    }
+/// Divides the datapath among the threads of an engine.
+pub(crate) fn split(
+    datapath: Box<dyn Datapath>,
+    queues: usize,
+    senders: usize,
+) -> Result<DatapathEnds, StartError> {
+    datapath
+        .split(queues, senders)
+        .map_err(|source| StartError::Datapath { queues, source })
 }
 
 /// Reads how many requests wait in an engine's queues.
@@ -124,9 +123,7 @@ pub(crate) struct LiveEngine {
 }
 
 /// Counts the drops of the queues.
-pub(crate) fn kernel_drops<R: Rx + 'static>(
-    queues: &[Arc<R>],
-) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+pub(crate) fn kernel_drops(queues: &[Arc<dyn Rx>]) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     let queues = queues.to_vec();
     Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum())
 }
@@ -139,13 +136,13 @@ pub(crate) fn tallies(threads: usize, classes: usize) -> Vec<Arc<Tally>> {
 }
 
 /// An executor for each way out, worker by worker, and its part of the journal.
-pub(crate) fn executors<S: Service, T: Tx>(
-    service: &Arc<S>,
-    txs: Vec<T>,
+pub(crate) fn executors(
+    service: &Arc<dyn Service>,
+    txs: Vec<Box<dyn Tx>>,
     journals: Vec<Option<JournalWriter>>,
     pool: &Arc<Pool>,
     tallies: &[Arc<Tally>],
-) -> Vec<Executor<S, T>> {
+) -> Vec<Executor> {
     txs.into_iter()
         .zip(journals)
         .zip(tallies)

@@ -39,7 +39,7 @@ impl Refusals {
     #[inline]
     pub(crate) fn flush(
         &mut self,
-        tx: &mut impl Tx,
+        tx: &mut dyn Tx,
         pool: &Pool,
         free: &mut FreeList,
         now_ns: u64,

@@ -10,13 +10,13 @@ use crate::sync::{AtomicBool, Ordering, Padded};
 /// A receive queue, and whether a thread sleeps at it.
 ///
 /// [`Rx::wake`] alone would be correct; but it writes a shared line each time, and completions come by the million.
-pub(crate) struct RxWaker<R> {
-    rx: Arc<R>,
+pub(crate) struct RxWaker {
+    rx: Arc<dyn Rx>,
     asleep: Padded<AtomicBool>,
 }
 
-impl<R: Rx> RxWaker<R> {
-    pub(crate) fn new(rx: Arc<R>) -> Self {
+impl RxWaker {
+    pub(crate) fn new(rx: Arc<dyn Rx>) -> Self {
         Self {
             rx,
             asleep: Padded(AtomicBool::new(false)),
@@ -24,8 +24,8 @@ impl<R: Rx> RxWaker<R> {
     }
 
     #[inline]
-    pub(crate) fn rx(&self) -> &R {
-        &self.rx
+    pub(crate) fn rx(&self) -> &dyn Rx {
+        &*self.rx
     }
 
     /// Sleeps until a request may have come, another thread wakes this one, or the time is over, unless `ready` says that there is

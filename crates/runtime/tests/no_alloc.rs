@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, ServeBoxed, is_steered, live_policies, play, replay};
+use common::{Client, FOREVER, is_steered, live_policies, play, replay};
 use headway_net::header::Status;
 use headway_runtime::{Call, Layout, Server, Spin};
 
@@ -102,7 +102,7 @@ fn over_replay(policy: &str, layout: Layout) -> u64 {
     let server = server()
         .policy(policy)
         .layout(layout)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -117,7 +117,7 @@ fn over_udp(policy: &str, layout: Layout) -> u64 {
     let server = server()
         .policy(policy)
         .layout(layout)
-        .answering(|call: &mut Call<'_>| call.reply_in_place())
+        .service(|call: &mut Call<'_>| call.reply_in_place())
         .listen_udp("127.0.0.1:0".parse().unwrap())
         .start()
         .unwrap();

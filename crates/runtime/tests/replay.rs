@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    FOREVER, ServeBoxed, assert_all_answered, gated, is_steered, live_policies, play, replay,
-    wait_until,
+    FOREVER, assert_all_answered, gated, is_steered, live_policies, play, replay, wait_until,
 };
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::ClassHint;
@@ -39,7 +38,7 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
     let server = builder(policy, workers)
         .layout(layout)
         .idle(idle)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -111,7 +110,7 @@ fn the_number_of_workers_changes_while_running() {
             let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 3_000]);
             let server = builder(policy, 3)
                 .layout(layout)
-                .answering(Spin::default())
+                .service(Spin::default())
                 .datapath(datapath)
                 .start()
                 .unwrap();
@@ -143,7 +142,7 @@ fn the_number_of_workers_changes_while_running() {
 fn darc_revises_and_shows_its_plan() {
     let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 5_000]);
     let server = builder("darc,window=500", 2)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -161,7 +160,7 @@ fn every_policy_gets_along_with_one_buffer_per_worker() {
         let (datapath, control) = replay(queues, 400, 1_000, [500, 3_000]);
         let server = builder(policy, 2)
             .slots(2)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -175,7 +174,7 @@ fn every_policy_gets_along_with_one_buffer_per_worker() {
 fn refused(change: impl Fn(Builder) -> Builder) -> String {
     let (datapath, _control) = replay(1, 1, 0, [0, 0]);
     let started = change(builder("c-fcfs", 2))
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start();
     started.map(drop).unwrap_err().to_string()
@@ -245,7 +244,7 @@ fn the_largest_numbers_start() {
         .slots(64)
         .stack_bytes(0)
         .class("eternal", Duration::MAX)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -259,7 +258,7 @@ fn a_full_queue_sheds_its_own_class_only() {
     let (datapath, control) = replay(1, 2_000, 0, [0, 2_000]);
     let server = builder("fixed-priority", 1)
         .queue_limit(40)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -299,7 +298,7 @@ fn late_requests_are_refused(policy: &str, idle: Idle) {
         Replay::new(vec![first.chain(late(0)).collect(), late(1).collect()]).unwrap();
     let server = builder(policy, 2)
         .idle(idle)
-        .answering(gated(&gate))
+        .service(gated(&gate))
         .datapath(datapath)
         .start()
         .unwrap();
@@ -338,7 +337,7 @@ fn arrival(index: u32, at_ns: u64, class: u8) -> ReplayArrival {
 fn sharing_one_queue_is_refused_for_a_steered_policy() {
     let (datapath, _control) = replay(1, 10, 0, [0, 0]);
     let started = builder("d-fcfs", 2)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start();
     let error = started.map(drop).unwrap_err().to_string();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, ServeBoxed};
+use common::FOREVER;
 use headway_machine::Clock;
 use headway_net::replay::{Completion, Replay, ReplayArrival, ReplayControl};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Stats, checkpoint};
@@ -226,7 +226,7 @@ impl Trial {
         } else {
             builder
         };
-        let builder = builder.answering(service).datapath(datapath);
+        let builder = builder.service(service).datapath(datapath);
         builder.start().unwrap()
     }
 

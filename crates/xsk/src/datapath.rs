@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use headway_net::datapath::{Datapath, DatapathEnds};
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::udp::Steering;
 
 use crate::device::NetDevice;
@@ -107,10 +107,7 @@ struct DividedDatapath {
 }
 
 impl Datapath for XskDatapath {
-    type Rx = XskRx;
-    type Tx = XskTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<XskRx, XskTx>> {
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
         if rx_queues == 0 {
             let what = "an AF_XDP datapath needs at least one receive queue";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -119,11 +116,17 @@ impl Datapath for XskDatapath {
         let DeviceSockets { receivers, senders } = divided.sockets;
         let rxs = receivers
             .into_iter()
-            .map(|ends| XskRx::new(ends, &divided.program).map(Arc::new))
+            .map(|ends| {
+                let rx = XskRx::new(ends, &divided.program)?;
+                Ok(Arc::new(rx) as Arc<dyn Rx>)
+            })
             .collect::<io::Result<_>>()?;
         let txs = senders
             .into_iter()
-            .map(|end| XskTx::new(end, divided.device.mac, divided.port))
+            .map(|end| {
+                let tx = XskTx::new(end, divided.device.mac, divided.port)?;
+                Ok(Box::new(tx) as Box<dyn Tx>)
+            })
             .collect::<io::Result<_>>()?;
         Ok(DatapathEnds { rxs, txs })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use headway_machine::Clock;
-use headway_net::datapath::Rx;
+use headway_net::datapath::{Rx, Scratch};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{PAYLOAD_BYTES, Peer, Slot};
 use headway_net::waker::Waker;
@@ -160,19 +160,19 @@ fn describe(slot: &mut Slot, datagram: &ReceivedDatagram<'_>, arrived_ns: u64) {
 }
 
 impl Rx for XskRx {
-    type Scratch = ();
-
     fn poll_is_system_call(&self) -> bool {
         false
     }
 
-    fn scratch(&self) {}
+    fn scratch(&self) -> Scratch {
+        Scratch::None
+    }
 
     #[inline]
     fn poll(
         &self,
         _now_ns: u64,
-        _scratch: &mut (),
+        _scratch: &mut Scratch,
         pool: &Pool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,

@@ -3,10 +3,10 @@
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
 
-use headway_net::datapath::{Datapath as _, DatapathEnds, Rx as _, Tx as _};
+use headway_net::datapath::{Datapath as _, DatapathEnds, Rx, Scratch, Tx};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::udp::Steering;
-use headway_xsk::{HostAddress, MacAddress, XskConfig, XskDatapath, XskPort, XskRx, XskTx};
+use headway_xsk::{HostAddress, MacAddress, XskConfig, XskDatapath, XskPort};
 use net::{Host, enter_namespace, missing, shell};
 use std::collections::HashSet;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -74,14 +74,14 @@ fn config(port: u16, steering: Steering) -> XskConfig {
 struct Served {
     pool: Pool,
     free: FreeList,
-    rxs: Vec<Arc<XskRx>>,
-    txs: Vec<XskTx>,
+    rxs: Vec<Arc<dyn Rx>>,
+    txs: Vec<Box<dyn Tx>>,
 }
 
 impl Served {
     fn open(queues: usize, steering: Steering) -> Self {
         let datapath = XskDatapath::open(config(PORT, steering)).expect("AF_XDP");
-        let DatapathEnds { rxs, txs } = datapath.split(queues, queues).expect("sockets");
+        let DatapathEnds { rxs, txs } = Box::new(datapath).split(queues, queues).expect("sockets");
         let (pool, free) = Pool::new(512).expect("buffers");
         Self {
             pool,
@@ -93,7 +93,8 @@ impl Served {
 
     /// Echoes the packets of one queue, with the queue's number as the last byte.
     fn echo(&mut self, queue: usize, out: &mut Vec<SlotId>) -> usize {
-        let received = self.rxs[queue].poll(0, &mut (), &self.pool, &mut self.free, out, 64);
+        let received =
+            self.rxs[queue].poll(0, &mut Scratch::None, &self.pool, &mut self.free, out, 64);
         for mut slot in out.drain(..) {
             let data = self.pool.get_mut(&mut slot);
             assert!(data.arrived_ns > 0 && !data.truncated);
@@ -328,7 +329,14 @@ fn a_wait_ends_with_a_packet_a_wake_or_its_time() {
         waking.join().expect("it wakes");
         served.rxs[1].wait(1);
         let mut out = Vec::new();
-        let taken = served.rxs[0].poll(0, &mut (), &served.pool, &mut served.free, &mut out, 8);
+        let taken = served.rxs[0].poll(
+            0,
+            &mut Scratch::None,
+            &served.pool,
+            &mut served.free,
+            &mut out,
+            8,
+        );
         assert_eq!(taken, 1);
         out.into_iter().for_each(|slot| served.free.give(slot));
     });
@@ -359,10 +367,10 @@ fn what_is_refused_says_what_to_do_and_leaves_nothing_behind() {
         drop(taken);
         let first = XskDatapath::open(config(PORT, Steering::Flow)).expect("AF_XDP");
         assert!(said(config(PORT, Steering::Flow)).starts_with("port 7000 of p2 is in use"));
-        let first = first.split(1, 1).expect("sockets");
+        let first = Box::new(first).split(1, 1).expect("sockets");
         let second = XskDatapath::open(config(0, Steering::Flow)).expect("another port");
         assert_ne!(second.port(), 0);
-        let error = second
+        let error = Box::new(second)
             .split(1, 1)
             .expect_err("the queue is the first one's");
         assert!(
@@ -379,7 +387,7 @@ fn what_is_refused_says_what_to_do_and_leaves_nothing_behind() {
         }
         // Reopened at once, since the kernel may still hold the queue for a moment.
         let again = XskDatapath::open(config(PORT, Steering::Flow)).expect("AF_XDP");
-        drop(again.split(2, 3).expect("sockets"));
+        drop(Box::new(again).split(2, 3).expect("sockets"));
         client.begin();
         client.end();
     });

@@ -94,7 +94,7 @@ pub trait FromConfig: Sized {
     ) -> Result<Self, ConfigError>;
 }
 
-impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
+impl FromConfig for Builder<NoService, Udp> {
     fn from_config_promising(
         path: impl AsRef<Path>,
         promises: HandlerPromises,
@@ -139,7 +139,8 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             builder = builder.drain(Duration::from_nanos(ns));
         }
         builder = interrupted_as_set(builder, &file, promises)?;
-        let classifier = file.parsed("classifier", &set.classifier, |text| text.parse())?;
+        let classifier: Option<AnyClassifier> =
+            file.parsed("classifier", &set.classifier, |text| text.parse())?;
         let mut builder = builder.listen_udp(listen);
         if let Some(steering) = file.parsed("steer", &set.steer, |text| text.parse())? {
             builder = builder.steer(steering);
@@ -198,11 +199,11 @@ fn cores() -> usize {
 }
 
 /// The builder with the file's interruption mechanism.
-fn interrupted_as_set<S, D, C>(
-    mut builder: Builder<S, D, C>,
+fn interrupted_as_set<S, D>(
+    mut builder: Builder<S, D>,
     file: &File<IgnoredAny, IgnoredAny>,
     promises: HandlerPromises,
-) -> Result<Builder<S, D, C>, ConfigError> {
+) -> Result<Builder<S, D>, ConfigError> {
     const REMEDY: &str = "Builder::from_config cannot promise: leave it out, or promise it by Builder::from_config_promising";
     let set = &file.config;
     let resume = file.parsed("resume", &set.resume, |&resume| {

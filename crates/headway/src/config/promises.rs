@@ -62,12 +62,12 @@ impl HandlerPromises {
     ///
     /// # Panics
     /// When a promise is missing: call [`allow_resume`](Self::allow_resume) and [`allow_mechanism`](Self::allow_mechanism) first.
-    pub fn apply<S, D, C>(
+    pub fn apply<S, D>(
         self,
-        builder: Builder<S, D, C>,
+        builder: Builder<S, D>,
         resume: Resume,
         mechanism: Mechanism,
-    ) -> Builder<S, D, C> {
+    ) -> Builder<S, D> {
         assert!(
             self.allow_resume(resume) && self.allow_mechanism(mechanism),
             "nobody promised that handlers bear this"

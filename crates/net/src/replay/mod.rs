@@ -18,7 +18,7 @@ pub use rx::ReplayRx;
 pub use schedule::{Completion, ReplayArrival};
 pub use tx::ReplayTx;
 
-use crate::datapath::{Datapath, DatapathEnds};
+use crate::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use schedule::{Queue, ReplayState};
 
 /// A schedule to be replayed, one part per receive queue.
@@ -50,21 +50,24 @@ impl Replay {
 }
 
 impl Datapath for Replay {
-    type Rx = ReplayRx;
-    type Tx = ReplayTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<ReplayRx, ReplayTx>> {
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
         let schedules = self.shared.queues().len();
         if rx_queues != schedules {
             let what = format!("{schedules} schedules cannot feed {rx_queues} receive queues");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let rxs = (0..rx_queues)
-            .map(|queue| Arc::new(ReplayRx::new(Arc::clone(&self.shared), queue, self.clock)))
+            .map(|queue| {
+                let rx = ReplayRx::new(Arc::clone(&self.shared), queue, self.clock);
+                Arc::new(rx) as Arc<dyn Rx>
+            })
             .collect();
         let fair_share = self.shared.total() / tx.max(1);
         let txs = (0..tx)
-            .map(|_| ReplayTx::new(Arc::clone(&self.shared), fair_share))
+            .map(|_| {
+                let tx = ReplayTx::new(Arc::clone(&self.shared), fair_share);
+                Box::new(tx) as Box<dyn Tx>
+            })
             .collect();
         Ok(DatapathEnds { rxs, txs })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_machine::Clock;
 
 use super::schedule::{Queue, ReplayArrival, ReplayState};
-use crate::datapath::Rx;
+use crate::datapath::{Rx, Scratch};
 use crate::header::{Flag, Header};
 use crate::pool::{FreeList, Pool, SlotId};
 use crate::slot::{Peer, Slot};
@@ -53,19 +53,19 @@ impl ReplayRx {
 }
 
 impl Rx for ReplayRx {
-    type Scratch = ();
-
     fn poll_is_system_call(&self) -> bool {
         false
     }
 
-    fn scratch(&self) {}
+    fn scratch(&self) -> Scratch {
+        Scratch::None
+    }
 
     /// `arrived_ns` is the intended time, however late the poll.
     fn poll(
         &self,
         now_ns: u64,
-        _scratch: &mut (),
+        _scratch: &mut Scratch,
         pool: &Pool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,

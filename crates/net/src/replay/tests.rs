@@ -1,7 +1,7 @@
 //! Tests of the replay datapath.
 
 use super::*;
-use crate::datapath::{Rx, Tx};
+use crate::datapath::{Rx, Scratch, Tx};
 use crate::header::Header;
 use crate::pool::{FreeList, Pool, SlotId};
 
@@ -25,8 +25,8 @@ fn now_ns() -> u64 {
 }
 
 struct ReplayBench {
-    rxs: Vec<Arc<ReplayRx>>,
-    txs: Vec<ReplayTx>,
+    rxs: Vec<Arc<dyn Rx>>,
+    txs: Vec<Box<dyn Tx>>,
     control: ReplayControl,
     pool: Pool,
     free: FreeList,
@@ -35,7 +35,7 @@ struct ReplayBench {
 fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> ReplayBench {
     let queues = schedules.len();
     let (replay, control) = Replay::new(schedules).unwrap();
-    let DatapathEnds { rxs, txs } = replay.split(queues, tx).unwrap();
+    let DatapathEnds { rxs, txs } = Box::new(replay).split(queues, tx).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
     ReplayBench {
         rxs,
@@ -49,7 +49,14 @@ fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> ReplayB
 impl ReplayBench {
     fn poll(&mut self, max: usize) -> Vec<SlotId> {
         let mut out = Vec::new();
-        self.rxs[0].poll(now_ns(), &mut (), &self.pool, &mut self.free, &mut out, max);
+        self.rxs[0].poll(
+            now_ns(),
+            &mut Scratch::None,
+            &self.pool,
+            &mut self.free,
+            &mut out,
+            max,
+        );
         out
     }
 }
@@ -155,7 +162,14 @@ fn each_request_is_handed_out_once_whoever_polls() {
                 let mut out = Vec::with_capacity(16);
                 while !rxs.iter().all(|rx| rx.finished()) {
                     for queue in [i % 2, (i + 1) % 2] {
-                        rxs[queue].poll(now_ns(), &mut (), pool, &mut free, &mut out, 1 + i * 3);
+                        rxs[queue].poll(
+                            now_ns(),
+                            &mut Scratch::None,
+                            pool,
+                            &mut free,
+                            &mut out,
+                            1 + i * 3,
+                        );
                     }
                     for mut id in out.drain(..) {
                         tx.send(pool, &mut id, now_ns()).unwrap();
@@ -212,7 +226,7 @@ fn a_schedule_out_of_order_is_refused() {
 fn queues_must_match_schedules() {
     let (replay, _control) = Replay::new(vec![Vec::new(), Vec::new()]).unwrap();
     assert_eq!(
-        replay.split(1, 1).unwrap_err().kind(),
+        Box::new(replay).split(1, 1).unwrap_err().kind(),
         io::ErrorKind::InvalidInput
     );
 }

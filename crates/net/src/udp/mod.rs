@@ -21,7 +21,7 @@ pub use rx::UdpRx;
 pub use steering::{HeaderByte, Steering, SteeringError};
 pub use tx::UdpTx;
 
-use crate::datapath::{Datapath, DatapathEnds};
+use crate::datapath::{Datapath, DatapathEnds, Rx, Tx};
 
 /// A bound UDP port, to be [split](Datapath::split) over threads.
 #[derive(Debug)]
@@ -87,10 +87,7 @@ fn refused(steering: Steering, error: &io::Error) -> io::Error {
 }
 
 impl Datapath for UdpDatapath {
-    type Rx = UdpRx;
-    type Tx = UdpTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<UdpRx, UdpTx>> {
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
         if rx_queues == 0 {
             let what = "a UDP datapath needs at least one receive queue";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -98,11 +95,17 @@ impl Datapath for UdpDatapath {
         let addr = self.addr;
         let sockets = self.sockets(rx_queues)?;
         let txs = (0..tx)
-            .map(|i| UdpTx::new(Arc::clone(&sockets[i % rx_queues]), addr))
+            .map(|i| {
+                let tx = UdpTx::new(Arc::clone(&sockets[i % rx_queues]), addr);
+                Box::new(tx) as Box<dyn Tx>
+            })
             .collect();
         let rxs = sockets
             .into_iter()
-            .map(|socket| UdpRx::new(socket, addr).map(Arc::new))
+            .map(|socket| {
+                let rx = UdpRx::new(socket, addr)?;
+                Ok(Arc::new(rx) as Arc<dyn Rx>)
+            })
             .collect::<io::Result<_>>()
             .map_err(|error| bind::of_files(addr, error))?;
         Ok(DatapathEnds { rxs, txs })

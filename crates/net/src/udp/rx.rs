@@ -9,7 +9,7 @@ use headway_machine::Clock;
 
 use super::batch::{Batch, Received};
 use super::options;
-use crate::datapath::Rx;
+use crate::datapath::{Rx, Scratch};
 use crate::pool::{FreeList, Pool, SlotId};
 use crate::slot::Slot;
 use crate::waker::Waker;
@@ -72,14 +72,12 @@ impl UdpRx {
 }
 
 impl Rx for UdpRx {
-    type Scratch = Batch;
-
     fn poll_is_system_call(&self) -> bool {
         true
     }
 
-    fn scratch(&self) -> Batch {
-        Batch::new()
+    fn scratch(&self) -> Scratch {
+        Scratch::Udp(Batch::new())
     }
 
     /// `arrived_ns` is when the datagram was taken from the kernel, one reading for the batch: time spent in
@@ -87,12 +85,15 @@ impl Rx for UdpRx {
     fn poll(
         &self,
         _now_ns: u64,
-        batch: &mut Batch,
+        scratch: &mut Scratch,
         pool: &Pool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,
     ) -> usize {
+        let Scratch::Udp(batch) = scratch else {
+            unreachable!("a thread polls with the arrays of the queue's own kind");
+        };
         // An empty queue is an error too (EAGAIN), and no other error concerns a later datagram.
         let received = batch.receive(&self.socket, pool, free, max).unwrap_or(0);
         if received == 0 {

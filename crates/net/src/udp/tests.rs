@@ -16,8 +16,8 @@ const FOREVER_NS: u64 = 3_600_000_000_000;
 struct Loopback {
     pool: Pool,
     free: FreeList,
-    rxs: Vec<Arc<UdpRx>>,
-    txs: Vec<UdpTx>,
+    rxs: Vec<Arc<dyn Rx>>,
+    txs: Vec<Box<dyn Tx>>,
     client: UdpSocket,
     server: SocketAddr,
 }
@@ -26,7 +26,7 @@ fn loopback(ip: &str, slots: usize, queues: usize, steering: Steering) -> Loopba
     let addr = format!("{ip}:0").parse().unwrap();
     let datapath = UdpDatapath::bind(addr).unwrap().with_steering(steering);
     let server = datapath.local_addr();
-    let DatapathEnds { rxs, txs } = datapath.split(queues, 1).unwrap();
+    let DatapathEnds { rxs, txs } = Box::new(datapath).split(queues, 1).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
     Loopback {
         pool,
@@ -114,7 +114,7 @@ fn a_request_is_answered_from_its_own_slot() {
 fn a_wildcard_v6_socket_serves_both_families() {
     let datapath = UdpDatapath::bind("[::]:0".parse().unwrap()).unwrap();
     let port = datapath.local_addr().port();
-    let DatapathEnds { rxs, mut txs } = datapath.split(1, 1).unwrap();
+    let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1).unwrap();
     let (pool, mut free) = Pool::new(2).unwrap();
     for ip in ["127.0.0.1", "[::1]"] {
         let client = client(ip);
@@ -367,7 +367,7 @@ fn a_steering_program_that_the_kernel_refuses_has_a_remedy() {
         )
     };
     assert_eq!(result, 0);
-    let error = datapath.split(2, 0).unwrap_err();
+    let error = Box::new(datapath).split(2, 0).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     assert!(
         error
@@ -382,7 +382,7 @@ fn a_port_in_use_is_refused_with_a_remedy_even_if_shared() {
     for queues in [1, 2] {
         let datapath = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = datapath.local_addr();
-        let _queues = datapath.split(queues, 0).unwrap();
+        let _queues = Box::new(datapath).split(queues, 0).unwrap();
         let error = UdpDatapath::bind(addr).unwrap_err();
         assert!(matches!(error, BindError::InUse { addr: named } if named == addr));
         assert!(error.to_string().contains("choose another port"), "{error}");
@@ -402,7 +402,7 @@ fn an_address_of_another_machine_is_refused() {
 #[test]
 fn no_queue_at_all_is_refused() {
     let datapath = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let error = datapath.split(0, 1).unwrap_err();
+    let error = Box::new(datapath).split(0, 1).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
 

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use headway_fiber::{Attached, Mechanism};
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dispatcher::Dispatcher;
@@ -17,23 +15,18 @@ use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
 use crate::control::{ServerControl, ServerPhase};
 use crate::park::{Backoff, Parkers};
-use crate::service::Service;
 use crate::verdict::SliceVerdict;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
-pub(super) fn dispatch<I, M, R, T, C, S>(
-    mut dispatcher: Dispatcher<I, M, R, T, C>,
-    worker_parts: Option<DispatcherWorkerParts<S, T>>,
+pub(super) fn dispatch<I, M>(
+    mut dispatcher: Dispatcher<I, M>,
+    worker_parts: Option<DispatcherWorkerParts>,
     control: &ServerControl,
     parkers: &Parkers,
     mut backoff: Backoff,
 ) where
     I: Ingress,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
-    S: Service,
 {
     let attached = worker_parts.is_some().then(Attached::new);
     let mut dispatcher_worker = attached
@@ -66,12 +59,12 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
 }
 
 /// A worker thread beside the dispatcher's.
-pub(super) struct DedicatedWorker<S, T, R> {
-    pub(super) worker: CentralWorker<S, T, R>,
+pub(super) struct DedicatedWorker {
+    pub(super) worker: CentralWorker,
     pub(super) parkers: Parkers,
 }
 
-impl<S: Service, T: Tx, R: Rx> DedicatedWorker<S, T, R> {
+impl DedicatedWorker {
     /// Runs what it is given until the server stops.
     pub(super) fn run(mut self) {
         while self.worker.control.phase() != ServerPhase::Stopped {
@@ -92,12 +85,12 @@ impl<S: Service, T: Tx, R: Rx> DedicatedWorker<S, T, R> {
 }
 
 /// A worker beside the dispatcher's thread whose requests may be interrupted.
-pub(super) struct DedicatedFiberWorker<L, S, T, R> {
-    pub(super) parts: FiberWorkerParts<L, S, T, R>,
+pub(super) struct DedicatedFiberWorker<L> {
+    pub(super) parts: FiberWorkerParts<L>,
     pub(super) parkers: Parkers,
 }
 
-impl<L: Local, S: Service, T: Tx, R: Rx> DedicatedFiberWorker<L, S, T, R> {
+impl<L: Local> DedicatedFiberWorker<L> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(self) {
         let Self { parts, parkers } = self;
@@ -114,11 +107,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> DedicatedFiberWorker<L, S, T, R> {
     }
 }
 
-fn serve<L: Local, S: Service, T: Tx, R: Rx>(
-    mut worker: FiberWorker<'_, L, S, T, R>,
-    parkers: &Parkers,
-    slices: &mut impl Slices<L>,
-) {
+fn serve<L: Local>(mut worker: FiberWorker<'_, L>, parkers: &Parkers, slices: &mut impl Slices<L>) {
     let mut read = None;
     while worker.control.phase() != ServerPhase::Stopped {
         let now = read.take().unwrap_or_else(|| worker.fibers.now());

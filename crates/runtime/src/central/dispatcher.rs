@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
+use headway_net::datapath::Tx;
 use headway_net::header::Status;
 use headway_net::pool::SlotId;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
@@ -33,7 +32,7 @@ pub(super) struct DispatcherRules<I, M> {
 }
 
 /// What a [`Dispatcher`] is made of.
-pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
+pub(super) struct DispatcherParts<I, M> {
     pub(super) ingress: I,
     pub(super) rules: RulesReceiver<DispatcherRules<I, M>>,
     /// Of a server behind a rack's switch.
@@ -41,24 +40,24 @@ pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
     /// Of a server whose workers come and go.
     pub(super) presence: Option<Box<Presence>>,
     pub(super) watch: CentralWatch<M>,
-    pub(super) intake: Intake<R, C>,
-    pub(super) rx_waker: Arc<RxWaker<R>>,
-    pub(super) tx: T,
+    pub(super) intake: Intake,
+    pub(super) rx_waker: Arc<RxWaker>,
+    pub(super) tx: Box<dyn Tx>,
     pub(super) control: Arc<ServerControl>,
     /// One for each worker.
     pub(super) links: Vec<DispatcherEnd>,
 }
 
 /// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
-pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
+pub(super) struct Dispatcher<I, M> {
     pub(super) ingress: I,
     rules: RulesReceiver<DispatcherRules<I, M>>,
     rack: Option<Box<RackSide>>,
     presence: Option<Box<Presence>>,
     watch: CentralWatch<M>,
-    intake: Intake<R, C>,
-    rx_waker: Arc<RxWaker<R>>,
-    tx: T,
+    intake: Intake,
+    rx_waker: Arc<RxWaker>,
+    tx: Box<dyn Tx>,
     control: Arc<ServerControl>,
     clock: Clock,
     pub(super) now_ns: u64,
@@ -82,8 +81,8 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     revisions: u64,
 }
 
-impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T, C> {
-    pub(super) fn new(parts: DispatcherParts<I, M, R, T, C>) -> Self {
+impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
+    pub(super) fn new(parts: DispatcherParts<I, M>) -> Self {
         let slots = parts.intake.pool.len();
         let workers = parts.links.len();
         let buffers = parts.intake.free.len();
@@ -320,7 +319,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
                     intake,
                     waiting,
                     in_flight,
-                    tx,
+                    tx: &mut **tx,
                     now_ns: *now_ns,
                 };
                 if !rack.admits(&slot, others_came, returning) {
@@ -366,7 +365,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[inline]
     fn flush(&mut self) {
-        self.intake.flush(&mut self.tx, self.now_ns);
+        self.intake.flush(&mut *self.tx, self.now_ns);
     }
 
     #[inline]
@@ -424,7 +423,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             intake,
             waiting,
             in_flight,
-            tx,
+            tx: &mut **tx,
             now_ns: *now_ns,
         };
         rack.take_order(control, returning);
@@ -482,7 +481,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     fn refuse_waiting(&mut self) {
         self.flush();
         self.intake
-            .turn_all_away(self.rx_waker.rx(), &mut self.tx, self.now_ns);
+            .turn_all_away(self.rx_waker.rx(), &mut *self.tx, self.now_ns);
     }
 
     #[cold]

@@ -4,8 +4,6 @@
 use std::ops::Range;
 
 use headway_fiber::Attached;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
 use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
 use headway_policy::{ClassId, Job};
@@ -14,24 +12,23 @@ use super::dispatcher::Dispatcher;
 use super::waiting::Waiting;
 use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
-use crate::service::Service;
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
-pub(super) struct DispatcherWorkerParts<S, T> {
-    pub(super) fiber_context: FiberContext<S>,
+pub(super) struct DispatcherWorkerParts {
+    pub(super) fiber_context: FiberContext,
     /// As a worker it has a number after the last of the workers'.
-    pub(super) executor: Executor<S, T>,
+    pub(super) executor: Executor,
 }
 
 /// Runs requests on the dispatcher's own thread.
-pub(super) struct DispatcherWorker<'a, S, T> {
-    fibers: Fibers<'a, S>,
-    executor: Executor<S, T>,
+pub(super) struct DispatcherWorker<'a> {
+    fibers: Fibers<'a>,
+    executor: Executor,
 }
 
-impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
+impl<'a> DispatcherWorker<'a> {
     /// For the calling thread, which keeps time itself from now on.
-    pub(super) fn new(parts: DispatcherWorkerParts<S, T>, attached: &'a Attached) -> Self {
+    pub(super) fn new(parts: DispatcherWorkerParts, attached: &'a Attached) -> Self {
         attached.self_timed(true);
         Self {
             fibers: Fibers::new(parts.fiber_context, parts.executor.worker(), attached),
@@ -40,16 +37,10 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     }
 
     /// Runs a request for a slice, if the policy chooses one. Returns from when to when, ns.
-    pub(super) fn work<I, M, R, T2, C>(
-        &mut self,
-        dispatcher: &mut Dispatcher<I, M, R, T2, C>,
-    ) -> Option<Range<u64>>
+    pub(super) fn work<I, M>(&mut self, dispatcher: &mut Dispatcher<I, M>) -> Option<Range<u64>>
     where
         I: Ingress,
         M: Monitor,
-        R: Rx,
-        T2: Tx,
-        C: Classifier,
     {
         let DispatcherSlice { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
         let waiting = dispatcher.waiting[job.index()].take();
@@ -88,7 +79,7 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
                     .count_late(&self.executor.tally, ClassId(class), late_ns);
             }
             SliceEnd::Yielded { job, sliced } => {
-                Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
+                Fibers::count_yield(&self.executor.tally, job.class, sliced);
                 self.executor.tally.held(job.class.0, held, true);
                 let tally = self.executor.tally.class(job.class.0);
                 tally.resumed.add(u64::from(suspended));
@@ -107,9 +98,9 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     }
 
     /// Tells the policy, and frees the buffer; returns the request's class.
-    fn finish<I, M, R, T2, C>(
+    fn finish<I, M>(
         &self,
-        dispatcher: &mut Dispatcher<I, M, R, T2, C>,
+        dispatcher: &mut Dispatcher<I, M>,
         slot: SlotId,
         now_ns: u64,
         cpu_ns: u64,
@@ -117,9 +108,6 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     where
         I: Ingress,
         M: Monitor,
-        R: Rx,
-        T2: Tx,
-        C: Classifier,
     {
         let (job, slot) = self.executor.job(slot);
         let job = Job {

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
-use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues};
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
@@ -19,7 +18,7 @@ use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
-use crate::service::{Response, Service};
+use crate::service::Response;
 use crate::slice::ClockReading;
 use crate::token::NextHint;
 
@@ -33,17 +32,17 @@ pub(super) struct WorkerLocal<L> {
 pub(super) const SHORT_SLICE_NS: u64 = 1_000;
 
 /// What a worker thread whose requests may be interrupted is made of.
-pub(super) struct FiberWorkerParts<L, S, T, R> {
-    pub(super) worker: CentralWorker<S, T, R>,
+pub(super) struct FiberWorkerParts<L> {
+    pub(super) worker: CentralWorker,
     pub(super) local: WorkerLocal<L>,
-    pub(super) fiber_context: FiberContext<S>,
+    pub(super) fiber_context: FiberContext,
     /// Shared with the dispatcher, where it interrupts requests.
     pub(super) worker_slot: Option<Arc<CentralWorkerSlot>>,
 }
 
-impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
+impl<L: Local> FiberWorkerParts<L> {
     /// Makes the calling thread a worker for as long as `serve` takes. Its requests also end their slices themselves where it is `self_timed`.
-    pub(super) fn run(self, self_timed: bool, serve: impl FnOnce(FiberWorker<'_, L, S, T, R>)) {
+    pub(super) fn run(self, self_timed: bool, serve: impl FnOnce(FiberWorker<'_, L>)) {
         let CentralWorker {
             index,
             link,
@@ -80,14 +79,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
 }
 
 /// A worker whose thread can run fibers.
-pub(super) struct FiberWorker<'a, L, S, T, R> {
+pub(super) struct FiberWorker<'a, L> {
     pub(super) view: CentralQueues,
     local: L,
     rules: RulesReceiver<L>,
-    pub(super) fibers: Fibers<'a, S>,
-    executor: Executor<S, T>,
+    pub(super) fibers: Fibers<'a>,
+    executor: Executor,
     worker_slot: Option<Arc<CentralWorkerSlot>>,
-    rx_waker: Arc<RxWaker<R>>,
+    rx_waker: Arc<RxWaker>,
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
     /// Requests that were interrupted here and go on nowhere else.
@@ -144,7 +143,7 @@ fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
     asker.expect("another thread asks by both")
 }
 
-impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
+impl<L: Local> FiberWorker<'_, L> {
     /// Whether requests were interrupted here that go on nowhere else.
     pub(super) fn has_begun(&self) -> bool {
         self.begun > 0
@@ -251,7 +250,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
                 }
                 // A monitor that asks counts it.
                 let own = sliced && self.worker_slot.is_none();
-                Fibers::<S>::count_yield(&self.executor.tally, job.class, own);
+                Fibers::count_yield(&self.executor.tally, job.class, own);
                 self.count_turn(job.class, suspended);
                 self.executor.tally.held(job.class.0, held, true);
                 self.give_back(slot, &job, span.end.ns);

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
@@ -12,30 +10,25 @@ use crate::control::ServerPhase;
 use crate::hosted::{HostedCores, WorkerCore};
 use crate::leader::{Lead, Leadership};
 use crate::park::Backoff;
-use crate::service::Service;
 
 /// The dispatcher that the workers share.
-pub(super) type Shared<I, M, R, T, C> = Leadership<Dispatcher<I, M, R, T, C>>;
+pub(super) type Shared<I, M> = Leadership<Dispatcher<I, M>>;
 
 /// The right to be that dispatcher.
-pub(super) type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>;
+pub(super) type Leading<'a, I, M> = Lead<'a, Dispatcher<I, M>>;
 
 /// A worker thread that may lead.
-pub(super) struct InlineWorker<I, M, S, T, R: Rx, C> {
-    pub(super) worker: CentralWorker<S, T, R>,
-    pub(super) shared: Arc<Shared<I, M, R, T, C>>,
+pub(super) struct InlineWorker<I, M> {
+    pub(super) worker: CentralWorker,
+    pub(super) shared: Arc<Shared<I, M>>,
     /// Of a server whose workers come and go.
     pub(super) cores: Option<Arc<HostedCores>>,
 }
 
-impl<I, M, S, T, R, C> InlineWorker<I, M, S, T, R, C>
+impl<I, M> InlineWorker<I, M>
 where
     I: Ingress,
     M: Monitor,
-    S: Service,
-    T: Tx,
-    R: Rx,
-    C: Classifier,
 {
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
@@ -92,17 +85,14 @@ where
 }
 
 /// Whether the dispatcher is idle, so that who leads next hears of all that was said before.
-pub(super) fn hears_now<I, M, R, T, C>(shared: &Shared<I, M, R, T, C>) -> bool
-where
-    R: Rx,
-{
+pub(super) fn hears_now<I, M>(shared: &Shared<I, M>) -> bool {
     shared.try_lead().is_some()
 }
 
 /// Looks for work of a worker that comes and goes, and leads if nobody does. `true` when it is time to give the core back.
-pub(super) fn rests<I, M, R, T, C>(
+pub(super) fn rests<I, M>(
     core: &WorkerCore,
-    shared: &Shared<I, M, R, T, C>,
+    shared: &Shared<I, M>,
     me: usize,
     backoff: &mut Backoff,
     has_news: impl Fn() -> bool,
@@ -110,9 +100,6 @@ pub(super) fn rests<I, M, R, T, C>(
 where
     I: Ingress,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     let Some(mut lead) = shared.try_lead() else {
         return backoff.exhausted();
@@ -153,18 +140,15 @@ pub(super) fn follow<'a, D>(
 }
 
 /// Leads until there is something to run here.
-pub(super) fn lead_until<I, M, R, T, C>(
-    mut lead: Leading<'_, I, M, R, T, C>,
-    shared: &Shared<I, M, R, T, C>,
+pub(super) fn lead_until<I, M>(
+    mut lead: Leading<'_, I, M>,
+    shared: &Shared<I, M>,
     me: usize,
     backoff: &mut Backoff,
     has_news: impl Fn() -> bool,
 ) where
     I: Ingress,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     backoff.reset();
     loop {
@@ -188,13 +172,10 @@ pub(super) fn lead_until<I, M, R, T, C>(
 }
 
 /// The server has stopped: whoever leads last closes the dispatcher.
-pub(super) fn close<I, M, R, T, C>(shared: &Shared<I, M, R, T, C>)
+pub(super) fn close<I, M>(shared: &Shared<I, M>)
 where
     I: Ingress,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     if let Some(mut lead) = shared.try_lead() {
         lead.close();

@@ -7,8 +7,6 @@
 
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
@@ -20,27 +18,22 @@ use super::view::CentralQueues;
 use super::watch::Look;
 use crate::control::{ServerControl, ServerPhase};
 use crate::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
-use crate::service::Service;
 
 /// A worker thread that may lead, and whose requests may be interrupted.
-pub(super) struct InlineFiberWorker<I, L, M, S, T, R: Rx, C> {
-    pub(super) parts: FiberWorkerParts<L, S, T, R>,
-    pub(super) shared: Arc<Shared<I, M, R, T, C>>,
+pub(super) struct InlineFiberWorker<I, L, M> {
+    pub(super) parts: FiberWorkerParts<L>,
+    pub(super) shared: Arc<Shared<I, M>>,
     /// How often a worker polls for arrivals while its request runs, ns, above 0; it leads as often, or more often where a quantum ends.
     pub(super) look_ns: u64,
     /// Of a server whose workers come and go.
     pub(super) cores: Option<Arc<HostedCores>>,
 }
 
-impl<I, L, M, S, T, R, C> InlineFiberWorker<I, L, M, S, T, R, C>
+impl<I, L, M> InlineFiberWorker<I, L, M>
 where
     I: Ingress,
     L: Local,
     M: Monitor,
-    S: Service,
-    T: Tx,
-    R: Rx,
-    C: Classifier,
 {
     /// Runs and leads until the server stops.
     pub(super) fn run(self) {
@@ -71,20 +64,16 @@ where
 }
 
 /// The worker, once its thread can run fibers.
-struct Active<'a, I, L, M, S, T, R: Rx, C> {
-    worker: FiberWorker<'a, L, S, T, R>,
-    slices: LeaderSlices<'a, I, M, R, T, C>,
+struct Active<'a, I, L, M> {
+    worker: FiberWorker<'a, L>,
+    slices: LeaderSlices<'a, I, M>,
 }
 
-impl<I, L, M, S, T, R, C> Active<'_, I, L, M, S, T, R, C>
+impl<I, L, M> Active<'_, I, L, M>
 where
     I: Ingress,
     L: Local,
     M: Monitor,
-    S: Service,
-    T: Tx,
-    R: Rx,
-    C: Classifier,
 {
     fn serve(mut self) {
         let mut read = None;
@@ -148,7 +137,7 @@ where
     }
 
     /// Leads until there is something to run here.
-    fn lead(&mut self, lead: Leading<'_, I, M, R, T, C>) {
+    fn lead(&mut self, lead: Leading<'_, I, M>) {
         let worker = &mut self.worker;
         if self.slices.core.is_some() {
             // The worker looks for work in its own way.
@@ -165,8 +154,8 @@ where
 }
 
 /// A running request's slices, at whose ends its worker leads.
-struct LeaderSlices<'a, I, M, R: Rx, T, C> {
-    shared: &'a Shared<I, M, R, T, C>,
+struct LeaderSlices<'a, I, M> {
+    shared: &'a Shared<I, M>,
     /// Of a worker that comes and goes.
     core: Option<WorkerCore>,
     control: Arc<ServerControl>,
@@ -179,16 +168,13 @@ struct LeaderSlices<'a, I, M, R: Rx, T, C> {
     /// When the slice ends that the local policy gave.
     own_due_ns: u64,
     /// Kept from the end of a slice, for the choice of what comes next.
-    lead: Option<Leading<'a, I, M, R, T, C>>,
+    lead: Option<Leading<'a, I, M>>,
 }
 
-impl<'a, I, M, R, T, C> LeaderSlices<'a, I, M, R, T, C>
+impl<'a, I, M> LeaderSlices<'a, I, M>
 where
     I: Ingress,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     /// Whether the worker must give its core back.
     #[inline]
@@ -208,7 +194,7 @@ where
 
     /// A turn as the leader at the end of a slice: until when the request may go on, if the monitor lets it.
     #[inline]
-    fn step(&mut self, mut lead: Leading<'a, I, M, R, T, C>, epoch: u64) -> Option<u64> {
+    fn step(&mut self, mut lead: Leading<'a, I, M>, epoch: u64) -> Option<u64> {
         let me = self.me.index();
         lead.step_polling_after(self.look_ns);
         if self.may_sleep {
@@ -250,14 +236,11 @@ where
     }
 }
 
-impl<I, L, M, R, T, C> Slices<L> for LeaderSlices<'_, I, M, R, T, C>
+impl<I, L, M> Slices<L> for LeaderSlices<'_, I, M>
 where
     I: Ingress,
     L: Local,
     M: Monitor,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     const TAKES_HINTS: bool = false;
 

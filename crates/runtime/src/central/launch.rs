@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use headway_fiber::Mechanism;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Datapath, DatapathEnds, Rx};
+use headway_net::datapath::{DatapathEnds, Rx};
 use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::System;
@@ -32,12 +31,11 @@ use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
 use crate::parts::{
     EngineParts, Layout, LiveEngine, QueueDepths, ServerConfig, SetRules, executors, kernel_drops,
-    tallies,
+    split, tallies,
 };
 use crate::rack::{ServerQueue, SetDuty, set_duty};
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
-use crate::service::Service;
 use crate::tally::Tally;
 use crate::threads::{Pinning, ServerThreads, cores};
 
@@ -48,7 +46,7 @@ pub const LOOK_NS: u64 = 5_000;
 const LOOK_BY_SYSTEM_CALL_NS: u64 = 25_000;
 
 /// How often a busy worker polls a receive queue of this kind, unless told otherwise, ns.
-pub(crate) fn usual_look_ns<R: Rx>(rx: &R) -> u64 {
+pub(crate) fn usual_look_ns(rx: &dyn Rx) -> u64 {
     if rx.poll_is_system_call() {
         LOOK_BY_SYSTEM_CALL_NS
     } else {
@@ -78,19 +76,14 @@ impl<I, L, M> Dispatched<I, L, M> {
 }
 
 /// Starts a server whose ingress is a dispatcher, or several with workers of their own: a system each.
-pub(crate) fn launch<I, L, M, D, C, S>(
+pub(crate) fn launch<I, L, M>(
     systems: Vec<Dispatched<I, L, M>>,
-    parts: EngineParts<D, C, S>,
+    parts: EngineParts,
 ) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
 {
     let interrupts = M::PREEMPTS || L::SLICES;
     let (count, dispatchers) = (parts.shape.workers, systems.len());
@@ -188,27 +181,27 @@ fn choose_layout(
 }
 
 /// What a server is made of before its threads run.
-struct Prepared<I, L, M, D: Datapath, C, S> {
-    rxs: Vec<Arc<D::Rx>>,
+struct Prepared<I, L, M> {
+    rxs: Vec<Arc<dyn Rx>>,
     control: Arc<ServerControl>,
-    groups: Vec<DispatcherGroup<I, L, M, D, C, S>>,
+    groups: Vec<DispatcherGroup<I, L, M>>,
     set_rules: SetRules,
     set_duty: Option<SetDuty>,
 }
 
 /// What the threads of one dispatcher and its workers are made of, in every layout.
-struct DispatcherGroup<I, L, M, D: Datapath, C, S> {
+struct DispatcherGroup<I, L, M> {
     /// Of the threads' names: the dispatcher's number, where there are several.
     number: Option<usize>,
     /// The first of its workers, among all of the server.
     first: usize,
     control: Arc<ServerControl>,
-    rx_waker: Arc<RxWaker<D::Rx>>,
-    dispatcher: Dispatcher<I, M, D::Rx, D::Tx, C>,
+    rx_waker: Arc<RxWaker>,
+    dispatcher: Dispatcher<I, M>,
     dispatcher_backoff: Backoff,
     /// Of a dispatcher that runs requests.
-    dispatcher_executor: Option<Executor<S, D::Tx>>,
-    workers: Vec<CentralWorker<S, D::Tx, D::Rx>>,
+    dispatcher_executor: Option<Executor>,
+    workers: Vec<CentralWorker>,
     worker_slots: Vec<Arc<CentralWorkerSlot>>,
     locals: Vec<WorkerLocal<L>>,
     /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
@@ -229,23 +222,19 @@ fn controls<I: Ingress, L, M>(
     controls_of(&sizes, stalls)
 }
 
-fn prepare<I, L, M, D, C, S>(
+fn prepare<I, L, M>(
     systems: Vec<Dispatched<I, L, M>>,
-    parts: EngineParts<D, C, S>,
+    parts: EngineParts,
     buffers: Buffers,
     tallies: &[Arc<Tally>],
     overruns: &Arc<Overruns>,
     layout: Layout,
     hosted: Option<&Arc<HostedCores>>,
-) -> Result<Prepared<I, L, M, D, C, S>, StartError>
+) -> Result<Prepared<I, L, M>, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    C: Classifier,
-    S: Service,
 {
     let EngineParts { shape, config, .. } = parts;
     let (count, dispatchers) = (shape.workers, systems.len());
@@ -254,8 +243,7 @@ where
     // Workers that take turns as the dispatcher run requests anyway.
     let dispatchers_work = I::WORKS && dedicated;
     let runners = count + if dispatchers_work { dispatchers } else { 0 };
-    let DatapathEnds { rxs, mut txs } =
-        EngineParts::<D, C, S>::split(parts.datapath, dispatchers, runners + dispatchers)?;
+    let DatapathEnds { rxs, mut txs } = split(parts.datapath, dispatchers, runners + dispatchers)?;
     let dispatcher_txs = txs.split_off(runners);
     let (control, controls) = controls(&systems, config.stalls);
     let journals = control.open_journal(runners, config.journal);
@@ -289,7 +277,7 @@ where
         .iter()
         .zip(dispatcher_txs)
         .zip(buffers.divided(dispatchers));
-    let mut groups: Vec<DispatcherGroup<I, L, M, D, C, S>> = Vec::with_capacity(dispatchers);
+    let mut groups: Vec<DispatcherGroup<I, L, M>> = Vec::with_capacity(dispatchers);
     let mut mailboxes = Vec::with_capacity(dispatchers);
     let mut orders = Vec::new();
     let mut first = 0;
@@ -416,21 +404,16 @@ where
 }
 
 /// Starts a thread for the dispatcher, and workers; with a `fiber_context` they may be interrupted.
-fn start_dedicated<I, L, M, D, C, S>(
-    group: DispatcherGroup<I, L, M, D, C, S>,
+fn start_dedicated<I, L, M>(
+    group: DispatcherGroup<I, L, M>,
     server: &Arc<ServerControl>,
-    fiber_context: Option<FiberContext<S>>,
+    fiber_context: Option<FiberContext>,
     threads: &mut ServerThreads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
 {
     let control = group.control;
     let parkers = Parkers::new(group.workers.len());
@@ -487,10 +470,10 @@ where
 }
 
 /// Starts workers that take turns as the dispatcher; with a `fiber_context` they interrupt themselves.
-fn start_inline<I, L, M, D, C, S>(
-    group: DispatcherGroup<I, L, M, D, C, S>,
+fn start_inline<I, L, M>(
+    group: DispatcherGroup<I, L, M>,
     server: &Arc<ServerControl>,
-    fiber_context: Option<FiberContext<S>>,
+    fiber_context: Option<FiberContext>,
     threads: &mut ServerThreads,
     hosted: Option<&Arc<HostedCores>>,
 ) -> Result<(), StartError>
@@ -498,11 +481,6 @@ where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
 {
     let control = group.control;
     if let Some(cores) = hosted {

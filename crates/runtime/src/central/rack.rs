@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
+use headway_net::datapath::Tx;
 use headway_net::header::{CloneRole, Flag};
 use headway_net::pool::SlotId;
 use headway_net::slot::{Peer, Slot};
@@ -36,12 +35,12 @@ pub(super) struct RackSide {
 }
 
 /// A dispatcher's waiting requests, and the way back to the switch.
-pub(super) struct Returning<'a, I, R: Rx, T, C> {
+pub(super) struct Returning<'a, I> {
     pub(super) ingress: &'a mut I,
-    pub(super) intake: &'a mut Intake<R, C>,
+    pub(super) intake: &'a mut Intake,
     pub(super) waiting: &'a mut [Option<Waiting>],
     pub(super) in_flight: &'a mut usize,
-    pub(super) tx: &'a mut T,
+    pub(super) tx: &'a mut dyn Tx,
     pub(super) now_ns: u64,
 }
 
@@ -82,11 +81,11 @@ impl RackSide {
     /// A request arrives, and others did just now that are not placed yet if `others_came`. Hands back the waiting requests that give way to
     /// it. `false`: the request is a clone that would have to wait, and is dropped. Out of line: most servers are behind no switch.
     #[inline(never)]
-    pub(super) fn admits<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+    pub(super) fn admits<I: Ingress>(
         &mut self,
         slot: &SlotId,
         others_came: bool,
-        mut returning: Returning<'_, I, R, T, C>,
+        mut returning: Returning<'_, I>,
     ) -> bool {
         let request = returning.intake.pool.get(slot);
         let class = ClassId(request.class);
@@ -107,10 +106,10 @@ impl RackSide {
 
     /// Carries out the last order, if there is a new one.
     #[cold]
-    pub(super) fn take_order<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+    pub(super) fn take_order<I: Ingress>(
         &mut self,
         control: &ServerControl,
-        mut returning: Returning<'_, I, R, T, C>,
+        mut returning: Returning<'_, I>,
     ) {
         let Self {
             agent,
@@ -143,10 +142,10 @@ impl RackSide {
 
     /// Hands back all requests of these types that wait and were not begun, but for those that the switch wants kept.
     #[cold]
-    pub(super) fn hand_back<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+    pub(super) fn hand_back<I: Ingress>(
         &mut self,
         classes: &BitSet,
-        returning: &mut Returning<'_, I, R, T, C>,
+        returning: &mut Returning<'_, I>,
     ) {
         let Returning {
             ingress,

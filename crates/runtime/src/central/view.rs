@@ -3,14 +3,12 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use headway_net::datapath::Tx;
 use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::worker_link::WorkerEnd;
 use crate::executor::Executor;
-use crate::service::Service;
 use crate::token::{NextHint, RequestWord};
 
 /// A worker's own queue: the requests that came over its link, and those it keeps.
@@ -81,7 +79,7 @@ impl CentralQueues {
     }
 
     #[inline]
-    pub(super) fn prefetch_next(&self, executor: &Executor<impl Service, impl Tx>) {
+    pub(super) fn prefetch_next(&self, executor: &Executor) {
         if let Some(next) = self.link.jobs.next() {
             executor.prefetch(next);
         }

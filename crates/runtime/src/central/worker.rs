@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::Prefetch;
 
 use super::worker_link::WorkerEnd;
@@ -10,20 +9,19 @@ use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Executor;
 use crate::park::Backoff;
 use crate::rx_waker::RxWaker;
-use crate::service::Service;
 
 /// A worker of any layout.
-pub(super) struct CentralWorker<S, T, R> {
+pub(super) struct CentralWorker {
     /// Its place among the workers of its dispatcher.
     pub(super) index: usize,
     pub(super) link: WorkerEnd,
-    pub(super) executor: Executor<S, T>,
-    pub(super) rx_waker: Arc<RxWaker<R>>,
+    pub(super) executor: Executor,
+    pub(super) rx_waker: Arc<RxWaker>,
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
 }
 
-impl<S: Service, T: Tx, R: Rx> CentralWorker<S, T, R> {
+impl CentralWorker {
     /// Runs the next request to its end and reports it done, if there is one and the server has not given up.
     #[inline]
     pub(super) fn turn(&mut self) -> bool {

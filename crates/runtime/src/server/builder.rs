@@ -1,12 +1,13 @@
 //! Choosing what a server is.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_kthread::CoreSource;
-use headway_net::classify::{AnyClassifier, Classifier, WireType};
+use headway_net::classify::{Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::Steering;
@@ -17,7 +18,7 @@ use headway_policy::{Resume, Shape};
 use super::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
 use super::class::DeclaredClass;
 use super::launch::{Launch, StartedEngine};
-use super::source::{Custom, NoSource, Source, Udp};
+use super::source::{Custom, NoSource, OpenDatapath, Source, Udp};
 use super::{Observer, Server, Stopper, Tuner};
 use crate::error::StartError;
 use crate::hosted::ServerCores;
@@ -66,10 +67,10 @@ pub struct NoService;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
+pub struct Builder<S = NoService, D = NoSource> {
     service: S,
     datapath: D,
-    classifier: C,
+    classifier: ChosenClassifier,
     policy: Result<ServerSpec, SpecError>,
     workers: usize,
     classes: Vec<DeclaredClass>,
@@ -96,10 +97,19 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
-struct BuilderParts<S, D, C> {
+struct BuilderParts<S, D> {
     service: S,
     datapath: D,
-    classifier: C,
+}
+
+/// How the server tells its requests apart.
+#[derive(Clone)]
+struct ChosenClassifier(Arc<dyn Classifier>);
+
+impl fmt::Debug for ChosenClassifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChosenClassifier").finish_non_exhaustive()
+    }
 }
 
 impl Default for Builder {
@@ -107,7 +117,7 @@ impl Default for Builder {
         Self {
             service: NoService,
             datapath: NoSource,
-            classifier: AnyClassifier::Header(WireType::identity()),
+            classifier: ChosenClassifier(Arc::new(WireType::identity())),
             policy: "darc".parse(),
             workers: 1,
             classes: Vec::new(),
@@ -140,7 +150,7 @@ impl Server {
     }
 }
 
-impl<S, D, C> Builder<S, D, C> {
+impl<S, D> Builder<S, D> {
     /// How many workers, 1 to [`MAX_WORKERS`](headway_policy::MAX_WORKERS); 1 unless chosen.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -329,25 +339,21 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// How requests are told apart; by the wire header's type unless chosen.
-    pub fn classifier<C2: Classifier + 'static>(self, classifier: C2) -> Builder<S, D, C2> {
-        self.with(|parts| BuilderParts {
-            service: parts.service,
-            datapath: parts.datapath,
-            classifier,
-        })
+    pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
+        self.classifier = ChosenClassifier(Arc::new(classifier));
+        self
     }
 
     /// What answers the requests: a type of your own, or a closure whose parameter's type is written out (`|call: &mut Call<'_>| …`).
-    pub fn service<S2: Service>(self, service: S2) -> Builder<S2, D, C> {
+    pub fn service<S2: Service>(self, service: S2) -> Builder<S2, D> {
         self.with(|parts| BuilderParts {
             service,
             datapath: parts.datapath,
-            classifier: parts.classifier,
         })
     }
 
     /// A closure that answers the requests; the compiler knows what its parameter is.
-    pub fn handler<F>(self, handler: F) -> Builder<F, D, C>
+    pub fn handler<F>(self, handler: F) -> Builder<F, D>
     where
         F: Fn(&mut Call<'_>) + Send + Sync + 'static,
     {
@@ -356,34 +362,33 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// A loop that takes the requests itself, with [`Requests::recv`](crate::Requests::recv), instead of a function that is called with each. Every worker has one, and
     /// more while its requests are interrupted. See [`Pull`] to choose what a loop may hold.
-    pub fn pull<P: PullService>(self, program: P) -> Builder<Pull<P>, D, C> {
+    pub fn pull<P: PullService>(self, program: P) -> Builder<Pull<P>, D> {
         self.service(Pull::new(program))
     }
 
     /// Where requests come from.
-    pub fn datapath<D2: Datapath>(self, datapath: D2) -> Builder<S, Custom<D2>, C> {
+    pub fn datapath<D2: Datapath + 'static>(self, datapath: D2) -> Builder<S, Custom<D2>> {
         self.custom(datapath, None)
     }
 
     /// Where requests come from, and the address that [`Server::local_addr`] tells.
-    pub fn datapath_at<D2: Datapath>(
+    pub fn datapath_at<D2: Datapath + 'static>(
         self,
         datapath: D2,
         addr: SocketAddr,
-    ) -> Builder<S, Custom<D2>, C> {
+    ) -> Builder<S, Custom<D2>> {
         self.custom(datapath, Some(addr))
     }
 
-    fn custom<D2>(self, datapath: D2, addr: Option<SocketAddr>) -> Builder<S, Custom<D2>, C> {
+    fn custom<D2>(self, datapath: D2, addr: Option<SocketAddr>) -> Builder<S, Custom<D2>> {
         self.with(|parts| BuilderParts {
             service: parts.service,
             datapath: Custom { datapath, addr },
-            classifier: parts.classifier,
         })
     }
 
     /// Requests come over UDP, to this address; port 0 lets the system choose. Errors are told by [`start`](Self::start).
-    pub fn listen_udp(self, addr: SocketAddr) -> Builder<S, Udp, C> {
+    pub fn listen_udp(self, addr: SocketAddr) -> Builder<S, Udp> {
         let udp = Udp {
             addr,
             steering: None,
@@ -391,27 +396,21 @@ impl<S, D, C> Builder<S, D, C> {
         self.with(|parts| BuilderParts {
             service: parts.service,
             datapath: udp,
-            classifier: parts.classifier,
         })
     }
 
-    fn with<S2, D2, C2>(
+    fn with<S2, D2>(
         self,
-        change: impl FnOnce(BuilderParts<S, D, C>) -> BuilderParts<S2, D2, C2>,
-    ) -> Builder<S2, D2, C2> {
-        let BuilderParts {
-            service,
-            datapath,
-            classifier,
-        } = change(BuilderParts {
+        change: impl FnOnce(BuilderParts<S, D>) -> BuilderParts<S2, D2>,
+    ) -> Builder<S2, D2> {
+        let BuilderParts { service, datapath } = change(BuilderParts {
             service: self.service,
             datapath: self.datapath,
-            classifier: self.classifier,
         });
         Builder {
             service,
             datapath,
-            classifier,
+            classifier: self.classifier,
             policy: self.policy,
             workers: self.workers,
             classes: self.classes,
@@ -487,7 +486,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 }
 
-impl<S, C> Builder<S, Udp, C> {
+impl<S> Builder<S, Udp> {
     /// How the kernel chooses the receive queue, hence the worker, of a request under a policy without a dispatcher; by flow unless
     /// chosen. [`start`](Self::start) refuses a choice under a policy with a dispatcher, which has one queue.
     pub fn steer(mut self, steering: Steering) -> Self {
@@ -496,7 +495,7 @@ impl<S, C> Builder<S, Udp, C> {
     }
 }
 
-impl<S, D, C> Builder<S, D, C> {
+impl<S, D> Builder<S, D> {
     /// Starts the server.
     ///
     /// # Errors
@@ -504,9 +503,19 @@ impl<S, D, C> Builder<S, D, C> {
     pub fn start(self) -> Result<Server, StartError>
     where
         S: Service,
-        D: Source<Path: Datapath<Rx: 'static, Tx: 'static>>,
-        C: Classifier + 'static,
+        D: Source + 'static,
     {
+        self.with(|parts| BuilderParts {
+            service: Arc::new(parts.service) as Arc<dyn Service>,
+            datapath: Box::new(parts.datapath) as Box<dyn Source>,
+        })
+        .launch()
+    }
+}
+
+impl Builder<Arc<dyn Service>, Box<dyn Source>> {
+    /// Starts the server, whose engine knows neither the type of the service nor that of the datapath.
+    fn launch(self) -> Result<Server, StartError> {
         self.mechanism.check()?;
         let mut shape = self.shape()?;
         let spec = self.policy.clone()?;
@@ -527,7 +536,7 @@ impl<S, D, C> Builder<S, D, C> {
         if let Some(cores) = &self.cores {
             self.check_hosted(cores, &admission)?;
         }
-        let (datapath, addr) = self.datapath.open()?;
+        let OpenDatapath { datapath, addr } = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
         let config = ServerConfig {
@@ -547,8 +556,8 @@ impl<S, D, C> Builder<S, D, C> {
         };
         let parts = EngineParts {
             datapath,
-            classifier: Arc::new(self.classifier),
-            service: Arc::new(self.service),
+            classifier: self.classifier.0,
+            service: self.service,
             shape: shape.clone(),
             config,
         };

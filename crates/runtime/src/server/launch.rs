@@ -2,8 +2,6 @@
 
 use std::marker::PhantomData;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::Datapath;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::systems::{Replicas, System, Visit};
 
@@ -11,7 +9,6 @@ use super::PolicyInUse;
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::parts::{EngineParts, LiveEngine};
-use crate::service::Service;
 use crate::steered::{self, SteeredSystem};
 use crate::unplaced::{self, UnplacedSystem};
 
@@ -22,16 +19,9 @@ pub(super) struct StartedEngine {
 }
 
 /// Starts the engine that the system asks for.
-pub(super) struct Launch<D, C, S>(pub(super) EngineParts<D, C, S>);
+pub(super) struct Launch(pub(super) EngineParts);
 
-impl<D, C, S> Visit for Launch<D, C, S>
-where
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
-{
+impl Visit for Launch {
     type Output = Result<StartedEngine, StartError>;
 
     fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output

@@ -17,17 +17,21 @@ pub struct NoSource;
     note = "call `.listen_udp(address)` or `.datapath(…)` on the builder before `.start()`"
 )]
 pub trait Source {
-    /// What it becomes.
-    type Path: Datapath<Rx: 'static, Tx: 'static>;
-
-    /// The datapath, and the address it listens on, if it does.
+    /// Opens the datapath.
     ///
     /// # Errors
     /// [`BindError`] when it cannot listen.
-    fn open(self) -> Result<(Self::Path, Option<SocketAddr>), BindError>;
+    fn open(self: Box<Self>) -> Result<OpenDatapath, BindError>;
 
     /// How requests are steered to the workers' receive queues, if that was chosen: only workers with queues of their own heed it.
     fn steering(&self) -> Option<Steering>;
+}
+
+/// A datapath that can be divided among a server's threads.
+pub struct OpenDatapath {
+    pub(super) datapath: Box<dyn Datapath>,
+    /// The address it listens on, if it does.
+    pub(super) addr: Option<SocketAddr>,
 }
 
 /// A UDP address to listen on.
@@ -38,13 +42,13 @@ pub struct Udp {
 }
 
 impl Source for Udp {
-    type Path = UdpDatapath;
-
-    fn open(self) -> Result<(UdpDatapath, Option<SocketAddr>), BindError> {
+    fn open(self: Box<Self>) -> Result<OpenDatapath, BindError> {
         let steering = self.steering.unwrap_or_default();
         let datapath = UdpDatapath::bind(self.addr)?.with_steering(steering);
-        let addr = datapath.local_addr();
-        Ok((datapath, Some(addr)))
+        Ok(OpenDatapath {
+            addr: Some(datapath.local_addr()),
+            datapath: Box::new(datapath),
+        })
     }
 
     fn steering(&self) -> Option<Steering> {
@@ -59,11 +63,12 @@ pub struct Custom<D> {
     pub(super) addr: Option<SocketAddr>,
 }
 
-impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
-    type Path = D;
-
-    fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
-        Ok((self.datapath, self.addr))
+impl<D: Datapath + 'static> Source for Custom<D> {
+    fn open(self: Box<Self>) -> Result<OpenDatapath, BindError> {
+        Ok(OpenDatapath {
+            datapath: Box::new(self.datapath),
+            addr: self.addr,
+        })
     }
 
     fn steering(&self) -> Option<Steering> {

@@ -4,8 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Datapath, DatapathEnds};
+use headway_net::datapath::DatapathEnds;
 use headway_net::pool::Pool;
 use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -25,10 +24,10 @@ use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Idle};
 use crate::parts::{
-    EngineParts, Layout, LiveEngine, ServerConfig, SetRules, executors, kernel_drops, tallies,
+    EngineParts, Layout, LiveEngine, ServerConfig, SetRules, executors, kernel_drops, split,
+    tallies,
 };
 use crate::rules::{RulesSender, rules};
-use crate::service::Service;
 use crate::tally::Tally;
 use crate::threads::{Pinning, ServerThreads, cores};
 use crate::token::request_queue;
@@ -42,19 +41,14 @@ pub(crate) struct SteeredSystem<I, L, M> {
 }
 
 /// Starts a server whose workers each serve a receive queue.
-pub(crate) fn launch<I, L, M, D, C, S>(
+pub(crate) fn launch<I, L, M>(
     system: SteeredSystem<I, L, M>,
-    parts: EngineParts<D, C, S>,
+    parts: EngineParts,
 ) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
 {
     let count = parts.shape.workers;
     let config = &parts.config;
@@ -80,7 +74,7 @@ where
     let fiber_context = interrupts
         .then(|| FiberContext::new(&parts, &pool, &overruns))
         .transpose()?;
-    let DatapathEnds { rxs, txs } = EngineParts::<D, C, S>::split(parts.datapath, count, count)?;
+    let DatapathEnds { rxs, txs } = split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| request_queue(config.slots, L::STEALS || hosted.is_some()))
         .unzip();

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use headway_fiber::Asker;
 use headway_machine::Clock;
-use headway_net::datapath::Rx;
 use headway_policy::WorkerId;
 use headway_policy::role::{Monitor, PreemptionDecision, Unplaced};
 
@@ -25,11 +24,11 @@ const AGAIN_NS: u64 = 200_000;
 const TURNS_BEFORE_SLEEP: u32 = 64;
 
 /// What the monitor's thread is made of.
-pub(super) struct MonitorThread<M, R: Rx> {
+pub(super) struct MonitorThread<M> {
     pub(super) monitor: M,
     pub(super) rules: RulesReceiver<M>,
     pub(super) worker_slots: Vec<Arc<SteeredWorkerSlot>>,
-    pub(super) peers: Arc<Peers<R>>,
+    pub(super) peers: Arc<Peers>,
     pub(super) control: Arc<ServerControl>,
     pub(super) overruns: Arc<Overruns>,
     /// The thread's own.
@@ -40,7 +39,7 @@ pub(super) struct MonitorThread<M, R: Rx> {
     pub(super) oversubscribed: bool,
 }
 
-impl<M: Monitor, R: Rx> MonitorThread<M, R> {
+impl<M: Monitor> MonitorThread<M> {
     /// Watches until all workers have ended.
     pub(super) fn run(self) {
         let Self {
@@ -96,9 +95,9 @@ impl<M: Monitor, R: Rx> MonitorThread<M, R> {
 }
 
 /// The monitor and what it looks at.
-struct SteeredWatch<M, R: Rx> {
+struct SteeredWatch<M> {
     monitor: M,
-    peers: Arc<Peers<R>>,
+    peers: Arc<Peers>,
     overruns: Arc<Overruns>,
     tally: Arc<Tally>,
 }
@@ -152,7 +151,7 @@ impl WatchedWorker {
     }
 }
 
-impl<M: Monitor, R: Rx> SteeredWatch<M, R> {
+impl<M: Monitor> SteeredWatch<M> {
     /// Finds out which wait queues are congested, when it is time.
     #[inline]
     fn tick(&mut self, now_ns: u64) {

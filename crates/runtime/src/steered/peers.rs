@@ -28,8 +28,8 @@ struct PeerFindings {
 }
 
 /// Receive queues, run queues, shared queues, and what workers tell each other.
-pub(super) struct Peers<R> {
-    rx_wakers: Box<[RxWaker<R>]>,
+pub(super) struct Peers {
+    rx_wakers: Box<[RxWaker]>,
     /// The run queue of each worker.
     thieves: Box<[RequestThief]>,
     shared: Box<[SharedQueue<RequestWord>]>,
@@ -47,10 +47,10 @@ pub(super) struct Peers<R> {
     monitor: Parker,
 }
 
-impl<R: Rx> Peers<R> {
+impl Peers {
     /// `slots`: buffers in the pool, which the workers divide among them.
     pub(super) fn new(
-        queues: &[Arc<R>],
+        queues: &[Arc<dyn Rx>],
         thieves: Vec<RequestThief>,
         shared: SharedQueues,
         slots: usize,
@@ -71,12 +71,12 @@ impl<R: Rx> Peers<R> {
     }
 
     #[inline]
-    pub(super) fn rx_waker(&self, worker: usize) -> &RxWaker<R> {
+    pub(super) fn rx_waker(&self, worker: usize) -> &RxWaker {
         &self.rx_wakers[worker]
     }
 
     #[inline]
-    pub(super) fn rx(&self, worker: usize) -> &R {
+    pub(super) fn rx(&self, worker: usize) -> &dyn Rx {
         self.rx_wakers[worker].rx()
     }
 
@@ -209,7 +209,7 @@ impl<R: Rx> Peers<R> {
     }
 }
 
-impl<R: Rx> Backlog for Peers<R> {
+impl Backlog for Peers {
     #[inline]
     fn workers(&self) -> usize {
         self.thieves.len()

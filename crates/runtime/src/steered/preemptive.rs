@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::{Attached, ByFlag, Preempter};
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
@@ -22,7 +20,6 @@ use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::rules::RulesReceiver;
-use crate::service::Service;
 use crate::sync::Padded;
 use crate::trylock::TryLock;
 
@@ -81,7 +78,7 @@ pub(super) enum Timekeeper<M> {
 
 impl<M: Monitor> Timekeeper<M> {
     #[inline]
-    fn tick<R: Rx>(&self, now_ns: u64, peers: &Peers<R>) {
+    fn tick(&self, now_ns: u64, peers: &Peers) {
         if let Self::Worker { timer, .. } = self
             && let Some(congested) = timer.tick(now_ns, peers)
         {
@@ -154,20 +151,16 @@ impl<M: Monitor> Timekeeper<M> {
 }
 
 /// A worker thread whose requests may be interrupted.
-pub(super) struct PreemptiveWorker<L, M, S, R: Rx, T, C> {
-    pub(super) worker: SteeredWorker<L, S, R, T, C>,
+pub(super) struct PreemptiveWorker<L, M> {
+    pub(super) worker: SteeredWorker<L>,
     pub(super) timekeeper: Timekeeper<M>,
-    pub(super) fiber_context: FiberContext<S>,
+    pub(super) fiber_context: FiberContext,
 }
 
-impl<L, M, S, R, T, C> PreemptiveWorker<L, M, S, R, T, C>
+impl<L, M> PreemptiveWorker<L, M>
 where
     L: Local,
     M: Monitor,
-    S: Service,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     /// Serves until the server stops.
     pub(super) fn run(self) {
@@ -205,10 +198,10 @@ impl Drop for LeavesSlot {
 }
 
 /// Runs requests on fibers, a slice at a time.
-struct InSlices<'a, M, S> {
+struct InSlices<'a, M> {
     me: WorkerId,
     timekeeper: Timekeeper<M>,
-    fibers: Fibers<'a, S>,
+    fibers: Fibers<'a>,
 }
 
 /// When a running request's slices end, ns; never where it is `u64::MAX`.
@@ -231,13 +224,13 @@ impl SliceDeadlines {
 
     /// A slice is over. `None`: the request yields.
     #[inline]
-    fn renew<L: Local, M: Monitor, R: Rx, C: Classifier>(
+    fn renew<L: Local, M: Monitor>(
         &mut self,
         now_ns: u64,
         me: WorkerId,
         timekeeper: &mut Timekeeper<M>,
         local: &mut L,
-        view: &SteeredQueues<R, C>,
+        view: &SteeredQueues,
     ) -> Option<u64> {
         if now_ns >= self.monitor_ns {
             self.monitor_ns = timekeeper.expired(now_ns, me, view)?;
@@ -252,17 +245,13 @@ impl SliceDeadlines {
     }
 }
 
-impl<L, M, S, R, T, C> RequestRunner<L, S, R, T, C> for InSlices<'_, M, S>
+impl<L, M> RequestRunner<L> for InSlices<'_, M>
 where
     L: Local,
     M: Monitor,
-    S: Service,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     #[inline]
-    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L, S, R, T, C>) {
+    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L>) {
         self.timekeeper.tick(now_ns, &worker.peers);
     }
 
@@ -271,12 +260,7 @@ where
     }
 
     #[inline]
-    fn run(
-        &mut self,
-        id: JobId,
-        slice_ns: Option<u64>,
-        worker: &mut SteeredWorker<L, S, R, T, C>,
-    ) -> u64 {
+    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut SteeredWorker<L>) -> u64 {
         let SteeredWorker {
             local,
             view,
@@ -357,7 +341,7 @@ where
                 view.release(slot);
             }
             SliceEnd::Yielded { job, sliced } => {
-                Fibers::<S>::count_yield(&executor.tally, job.class, sliced);
+                Fibers::count_yield(&executor.tally, job.class, sliced);
                 view.keep(slot);
                 if control.phase() >= ServerPhase::Abandoning || !local.yielded(now_ns, &job, view)
                 {

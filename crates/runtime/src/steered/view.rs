@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
+use headway_net::datapath::Tx;
 use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
@@ -16,12 +15,12 @@ use crate::run_queue::Stolen;
 use crate::token::{RequestQueue, RequestWord};
 
 /// One worker's own requests, and its way to the others'.
-pub(super) struct SteeredQueues<R: Rx, C> {
+pub(super) struct SteeredQueues {
     me: usize,
     /// The worker on the other hyper-thread of this one's core, where both are pinned.
     sibling: Option<WorkerId>,
-    intake: Intake<R, C>,
-    peers: Arc<Peers<R>>,
+    intake: Intake,
+    peers: Arc<Peers>,
     /// When the worker last looked at the clock.
     now_ns: u64,
     /// When it last looked for arrivals because an interrupted request came back to its queue.
@@ -38,12 +37,12 @@ pub(super) struct SteeredQueues<R: Rx, C> {
     looked_after_ns: u64,
 }
 
-impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
+impl SteeredQueues {
     pub(super) fn new(
         me: usize,
         sibling: Option<WorkerId>,
-        intake: Intake<R, C>,
-        peers: Arc<Peers<R>>,
+        intake: Intake,
+        peers: Arc<Peers>,
         run_queue: RequestQueue,
         cores: Option<Arc<HostedCores>>,
     ) -> Self {
@@ -96,7 +95,7 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
 
     /// Sends the refusals of the last poll.
     #[inline]
-    pub(super) fn flush(&mut self, tx: &mut impl Tx, now_ns: u64) {
+    pub(super) fn flush(&mut self, tx: &mut dyn Tx, now_ns: u64) {
         self.intake.flush(tx, now_ns);
     }
 
@@ -116,7 +115,7 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
     }
 
     /// Gives up requests that were taken in and not run, and refuses those that wait at the own queue.
-    pub(super) fn give_up(&mut self, tx: &mut impl Tx, now_ns: u64) {
+    pub(super) fn give_up(&mut self, tx: &mut dyn Tx, now_ns: u64) {
         self.flush(tx, now_ns);
         let shared = self.peers.give_up_shared();
         self.intake.tally.abandoned.add(shared as u64);
@@ -215,7 +214,7 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Backlog for SteeredQueues<R, C> {
+impl Backlog for SteeredQueues {
     #[inline]
     fn workers(&self) -> usize {
         self.peers.workers()
@@ -246,7 +245,7 @@ impl<R: Rx, C: Classifier> Backlog for SteeredQueues<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
+impl Queues for SteeredQueues {
     #[inline]
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)

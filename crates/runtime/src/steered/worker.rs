@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Local, Next};
 use headway_policy::{ClassId, Job, JobId};
 
@@ -15,7 +13,6 @@ use crate::executor::Executor;
 use crate::hosted::{HostedCores, WorkerCore};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
-use crate::service::Service;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
@@ -23,13 +20,13 @@ const MAX_SLEEP_NS: u64 = 1_000_000_000;
 const THIEF_SLEEP_NS: u64 = 1_000_000;
 
 /// What a worker of any kind has.
-pub(super) struct SteeredWorker<L, S, R: Rx, T, C> {
+pub(super) struct SteeredWorker<L> {
     pub(super) index: usize,
     pub(super) local: L,
     pub(super) rules: RulesReceiver<L>,
-    pub(super) view: SteeredQueues<R, C>,
-    pub(super) executor: Executor<S, T>,
-    pub(super) peers: Arc<Peers<R>>,
+    pub(super) view: SteeredQueues,
+    pub(super) executor: Executor,
+    pub(super) peers: Arc<Peers>,
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
     pub(super) clock: Clock,
@@ -41,39 +38,29 @@ pub(super) struct SteeredWorker<L, S, R: Rx, T, C> {
 }
 
 /// How a worker runs the request that its local policy chose.
-pub(super) trait RequestRunner<L, S, R: Rx, T, C> {
+pub(super) trait RequestRunner<L> {
     /// Looks at what is due although nothing happened.
-    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L, S, R, T, C>);
+    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L>);
 
     /// Adopts new rules, if it can now.
     fn adopt(&mut self, control: &ServerControl) -> bool;
 
     /// Runs it, for at most `slice_ns` if the worker is to stop by itself. When it finished or yielded, ns.
-    fn run(
-        &mut self,
-        job: JobId,
-        slice_ns: Option<u64>,
-        worker: &mut SteeredWorker<L, S, R, T, C>,
-    ) -> u64;
+    fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut SteeredWorker<L>) -> u64;
 }
 
 /// Runs requests to their ends, on the worker's own stack.
 pub(super) struct ToTheEnd;
 
-impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> RequestRunner<L, S, R, T, C> for ToTheEnd {
-    fn tick(&mut self, _now_ns: u64, _worker: &SteeredWorker<L, S, R, T, C>) {}
+impl<L: Local> RequestRunner<L> for ToTheEnd {
+    fn tick(&mut self, _now_ns: u64, _worker: &SteeredWorker<L>) {}
 
     fn adopt(&mut self, _control: &ServerControl) -> bool {
         true
     }
 
     #[inline]
-    fn run(
-        &mut self,
-        job: JobId,
-        _slice_ns: Option<u64>,
-        worker: &mut SteeredWorker<L, S, R, T, C>,
-    ) -> u64 {
+    fn run(&mut self, job: JobId, _slice_ns: Option<u64>, worker: &mut SteeredWorker<L>) -> u64 {
         let mut slot = worker.view.take(job).into_slot();
         let (class, arrived_ns) = worker.executor.describe(&slot);
         let ran = worker.executor.run(&mut slot);
@@ -88,9 +75,9 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> RequestRunner<L, S, R, T
     }
 }
 
-impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T, C> {
+impl<L: Local> SteeredWorker<L> {
     /// Serves until the server stops.
-    pub(super) fn serve(mut self, mut runner: impl RequestRunner<L, S, R, T, C>) {
+    pub(super) fn serve(mut self, mut runner: impl RequestRunner<L>) {
         let cores = self.cores.take();
         self.core = cores.map(|cores| WorkerCore::enter(&cores, self.index));
         while self.control.phase() == ServerPhase::Running {
@@ -103,11 +90,11 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
         self.drain(&mut runner);
         self.turn_away();
         self.view
-            .give_up(&mut self.executor.tx, self.clock.now_ns());
+            .give_up(&mut *self.executor.tx, self.clock.now_ns());
     }
 
     /// Answers what was sent before, as far as buffers would have held it.
-    fn drain(&mut self, runner: &mut impl RequestRunner<L, S, R, T, C>) {
+    fn drain(&mut self, runner: &mut impl RequestRunner<L>) {
         self.view.limit(self.view.free());
         while self.control.phase() == ServerPhase::Draining && self.turn(runner) {}
     }
@@ -121,7 +108,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
             let now_ns = self.clock.now_ns();
             self.view.advance_to(now_ns);
             let busy = self.view.turn_away() > 0;
-            self.view.flush(&mut self.executor.tx, now_ns);
+            self.view.flush(&mut *self.executor.tx, now_ns);
             self.rest_unless(busy, ServerPhase::Draining);
         }
     }
@@ -138,7 +125,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
 
     /// Runs one request, if there is one anywhere.
     #[inline]
-    fn turn(&mut self, runner: &mut impl RequestRunner<L, S, R, T, C>) -> bool {
+    fn turn(&mut self, runner: &mut impl RequestRunner<L>) -> bool {
         let stopped_ns = self.stopped_ns.take();
         let now_ns = stopped_ns.unwrap_or_else(|| self.clock.now_ns());
         self.view.advance_to(now_ns);
@@ -149,7 +136,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
         });
         runner.tick(now_ns, self);
         let next = self.local.next(now_ns, &mut self.view);
-        self.view.flush(&mut self.executor.tx, now_ns);
+        self.view.flush(&mut *self.executor.tx, now_ns);
         if let Some(core) = &mut self.core {
             let took = matches!(next, Next::Run { .. });
             core.show_run_queue(took, self.view.queued());

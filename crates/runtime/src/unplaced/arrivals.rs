@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
+use headway_net::datapath::Tx;
 use headway_net::header::Status;
 
 use super::common::{ARRIVALS, Common};
@@ -17,11 +16,11 @@ use crate::token::RequestWord;
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
 
 /// The receive queue as its leader sees it.
-pub(super) struct LeaderIntake<R: Rx, T: Tx, C: Classifier> {
-    intake: Intake<R, C>,
-    rx_waker: Arc<RxWaker<R>>,
+pub(super) struct LeaderIntake {
+    intake: Intake,
+    rx_waker: Arc<RxWaker>,
     /// The way out of refusals.
-    tx: T,
+    tx: Box<dyn Tx>,
     common: Arc<Common>,
     control: Arc<ServerControl>,
     /// Most requests that wait in the shared queue; what comes on top is shed.
@@ -29,11 +28,11 @@ pub(super) struct LeaderIntake<R: Rx, T: Tx, C: Classifier> {
     accepting: Accepting,
 }
 
-impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
+impl LeaderIntake {
     pub(super) fn new(
-        intake: Intake<R, C>,
-        rx_waker: Arc<RxWaker<R>>,
-        tx: T,
+        intake: Intake,
+        rx_waker: Arc<RxWaker>,
+        tx: Box<dyn Tx>,
         common: Arc<Common>,
         control: Arc<ServerControl>,
         queue_limit: usize,
@@ -64,7 +63,7 @@ impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
             Accepting::AtMost(left) => self.accept_last(now_ns, left),
             Accepting::Nothing => self.intake.turn_away(self.rx_waker.rx(), now_ns),
         };
-        self.intake.flush(&mut self.tx, now_ns);
+        self.intake.flush(&mut *self.tx, now_ns);
         received
     }
 
@@ -147,9 +146,9 @@ impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
     #[cold]
     pub(super) fn close(&mut self, now_ns: u64) {
         self.give_up();
-        self.intake.flush(&mut self.tx, now_ns);
+        self.intake.flush(&mut *self.tx, now_ns);
         self.intake
-            .turn_all_away(self.rx_waker.rx(), &mut self.tx, now_ns);
+            .turn_all_away(self.rx_waker.rx(), &mut *self.tx, now_ns);
         self.control.advance(ServerPhase::Stopped);
     }
 
@@ -168,7 +167,7 @@ impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
 }
 
 /// The last worker is gone: what it left meanwhile is given up, too.
-impl<R: Rx, T: Tx, C: Classifier> Drop for LeaderIntake<R, T, C> {
+impl Drop for LeaderIntake {
     fn drop(&mut self) {
         self.give_up();
     }

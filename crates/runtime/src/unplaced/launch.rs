@@ -3,8 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Datapath, DatapathEnds};
+use headway_net::datapath::DatapathEnds;
 use headway_policy::WorkerId;
 use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -23,10 +22,9 @@ use crate::intake::{Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::Backoff;
-use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, tallies};
+use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
-use crate::service::Service;
 use crate::threads::{Pinning, ServerThreads, cores};
 use crate::token::request_queue;
 
@@ -39,19 +37,14 @@ pub(crate) struct UnplacedSystem<I, L, M> {
 }
 
 /// Starts a server whose workers help themselves from one receive queue.
-pub(crate) fn launch<I, L, M, D, C, S>(
+pub(crate) fn launch<I, L, M>(
     system: UnplacedSystem<I, L, M>,
-    parts: EngineParts<D, C, S>,
+    parts: EngineParts,
 ) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
 {
     let count = parts.shape.workers;
     let config = &parts.config;
@@ -71,8 +64,7 @@ where
     let buffers = Buffers::with_spare(config.slots, 1)?;
     let pool = Arc::clone(&buffers.pool);
     let fiber_context = FiberContext::new(&parts, &pool, &overruns)?;
-    let DatapathEnds { rxs, mut txs } =
-        EngineParts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
+    let DatapathEnds { rxs, mut txs } = split(parts.datapath, 1, count + 1)?;
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let control = Arc::new(ServerControl::new(count, None, config.stalls));
     let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));
@@ -104,7 +96,7 @@ where
         Arc::clone(&control),
         parts.shape.queue_limit,
     );
-    let receiving: Arc<Receiving<_, _, _>> = Arc::new(Leadership::new(arrivals, count));
+    let receiving: Arc<Receiving> = Arc::new(Leadership::new(arrivals, count));
     // The arrivals have the control: a strong reference back would keep both for ever.
     let (sleeper, followers) = (Arc::clone(&rx_waker), Arc::downgrade(&receiving));
     control.set_wake_all(Box::new(move || {

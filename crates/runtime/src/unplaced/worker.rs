@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use headway_fiber::Attached;
-use headway_net::classify::Classifier;
-use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Local, Next, Queues};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
@@ -19,33 +17,28 @@ use crate::leader::{Lead, Leadership};
 use crate::park::{Backoff, announce};
 use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
-use crate::service::Service;
 
 /// The right to receive, which the workers share.
-pub(super) type Receiving<R, T, C> = Leadership<LeaderIntake<R, T, C>>;
+pub(super) type Receiving = Leadership<LeaderIntake>;
 
 /// What a worker's thread is made of.
-pub(super) struct WorkerParts<L, S, R: Rx, T: Tx, C: Classifier> {
+pub(super) struct WorkerParts<L> {
     pub(super) me: WorkerId,
     pub(super) local: L,
     pub(super) rules: RulesReceiver<L>,
     pub(super) view: UnplacedQueues,
-    pub(super) executor: Executor<S, T>,
-    pub(super) fiber_context: FiberContext<S>,
+    pub(super) executor: Executor,
+    pub(super) fiber_context: FiberContext,
     pub(super) common: Arc<Common>,
-    pub(super) receiving: Arc<Receiving<R, T, C>>,
-    pub(super) rx_waker: Arc<RxWaker<R>>,
+    pub(super) receiving: Arc<Receiving>,
+    pub(super) rx_waker: Arc<RxWaker>,
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
 }
 
-impl<L, S, R, T, C> WorkerParts<L, S, R, T, C>
+impl<L> WorkerParts<L>
 where
     L: Local,
-    S: Service,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     /// Serves until the server stops.
     pub(super) fn run(self) {
@@ -73,16 +66,16 @@ where
 }
 
 /// A worker whose thread can run fibers.
-struct UnplacedWorker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
+struct UnplacedWorker<'a, L> {
     me: WorkerId,
     local: L,
     rules: RulesReceiver<L>,
     view: UnplacedQueues,
-    executor: Executor<S, T>,
-    fibers: Fibers<'a, S>,
+    executor: Executor,
+    fibers: Fibers<'a>,
     common: Arc<Common>,
-    receiving: &'a Receiving<R, T, C>,
-    rx_waker: Arc<RxWaker<R>>,
+    receiving: &'a Receiving,
+    rx_waker: Arc<RxWaker>,
     control: Arc<ServerControl>,
     backoff: Backoff,
     /// Whether it may have been woken to lead, and has neither led nor seen a leader since.
@@ -91,13 +84,9 @@ struct UnplacedWorker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
     core: Option<WorkerCore>,
 }
 
-impl<'a, L, S, R, T, C> UnplacedWorker<'a, L, S, R, T, C>
+impl<'a, L> UnplacedWorker<'a, L>
 where
     L: Local,
-    S: Service,
-    R: Rx,
-    T: Tx,
-    C: Classifier,
 {
     fn serve(mut self) {
         while self.control.phase() < ServerPhase::Abandoning {
@@ -180,7 +169,7 @@ where
         self.backoff.slept();
     }
 
-    fn follow(&mut self) -> Option<Lead<'a, LeaderIntake<R, T, C>>> {
+    fn follow(&mut self) -> Option<Lead<'a, LeaderIntake>> {
         self.owes_lead = false;
         let receiving = self.receiving;
         if self.control.phase() != ServerPhase::Running {
@@ -199,7 +188,7 @@ where
     }
 
     /// Leads until there is something to run.
-    fn lead(&mut self, mut lead: Lead<'_, LeaderIntake<R, T, C>>) {
+    fn lead(&mut self, mut lead: Lead<'_, LeaderIntake>) {
         self.owes_lead = false;
         self.backoff.reset();
         loop {
@@ -306,7 +295,7 @@ where
                 common.release(slot);
             }
             SliceEnd::Yielded { job, sliced } => {
-                Fibers::<S>::count_yield(&executor.tally, job.class, sliced);
+                Fibers::count_yield(&executor.tally, job.class, sliced);
                 view.keep(slot);
                 if control.phase() >= ServerPhase::Abandoning {
                     view.push(job.id);
@@ -325,7 +314,7 @@ where
 
 /// Moves what came into the shared queue, unless another worker does.
 #[inline]
-fn poll<R: Rx, T: Tx, C: Classifier>(receiving: &Receiving<R, T, C>, now_ns: u64, may_sleep: bool) {
+fn poll(receiving: &Receiving, now_ns: u64, may_sleep: bool) {
     if let Some(mut lead) = receiving.try_lead() {
         lead.poll(now_ns);
         resign(receiving, lead, may_sleep);
@@ -334,11 +323,7 @@ fn poll<R: Rx, T: Tx, C: Classifier>(receiving: &Receiving<R, T, C>, now_ns: u64
 
 /// Stops leading. Where workers sleep, one of them wakes to lead.
 #[inline]
-fn resign<R: Rx, T: Tx, C: Classifier>(
-    receiving: &Receiving<R, T, C>,
-    lead: Lead<'_, LeaderIntake<R, T, C>>,
-    may_sleep: bool,
-) {
+fn resign(receiving: &Receiving, lead: Lead<'_, LeaderIntake>, may_sleep: bool) {
     if may_sleep {
         receiving.resign(lead);
     } else {

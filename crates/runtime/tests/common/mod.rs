@@ -8,52 +8,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
-use headway_policy::WorkerId;
 use headway_policy::role::Owner;
 use headway_policy::systems::{self, Preemption, ServerSpec};
-use headway_runtime::{Builder, Call, Server, Service, SetupFailure, Stats};
+use headway_runtime::{Builder, Call, Server, Service, Stats};
 
-/// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
-pub(crate) struct Boxed(Box<dyn Service>);
-
-impl Service for Boxed {
-    fn handle(&self, call: &mut Call<'_>) {
-        self.0.handle(call);
-    }
-
-    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
-        self.0.setup_worker(worker, core)
-    }
-
-    fn leave_worker(&self) {
-        self.0.leave_worker();
-    }
+/// Builders that start a server on a free port of this machine.
+pub(crate) trait ServeOnLoopback {
+    /// Starts a server that answers by `service`.
+    fn serving(self, service: impl Service) -> Server;
 }
 
-/// Builders take services boxed.
-pub(crate) trait ServeBoxed<D, C> {
-    /// Answers requests by `service`.
-    fn answering(self, service: impl Service) -> Builder<Boxed, D, C>;
-
-    /// Starts a server that answers by `service` on a free port of this machine.
-    fn serving(self, service: impl Service) -> Server
-    where
-        C: Classifier + 'static;
-}
-
-impl<S, D, C> ServeBoxed<D, C> for Builder<S, D, C> {
-    fn answering(self, service: impl Service) -> Builder<Boxed, D, C> {
-        self.service(Boxed(Box::new(service)))
-    }
-
-    fn serving(self, service: impl Service) -> Server
-    where
-        C: Classifier + 'static,
-    {
-        let listening = self.answering(service).listen_udp(loopback());
+impl<S, D> ServeOnLoopback for Builder<S, D> {
+    fn serving(self, service: impl Service) -> Server {
+        let listening = self.service(service).listen_udp(loopback());
         listening.start().expect("the server starts")
     }
 }

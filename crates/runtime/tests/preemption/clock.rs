@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use headway_runtime::{Call, Idle, Layout, Spin, checkpoint};
 
-use super::common::{FOREVER, ServeBoxed, assert_all_answered, play, replay};
+use super::common::{FOREVER, assert_all_answered, play, replay};
 use super::{GAP_NS, LONG_NS, REQUESTS, alone, builder, until_interrupted};
 
 /// The workers end the quanta that a dispatcher's thread watches, by their own clocks.
@@ -23,7 +23,7 @@ fn workers_time_the_quanta_of_a_dispatcher() {
                 let server = builder(policy, 2, Layout::Dedicated)
                     .interrupt_by_clock()
                     .idle(idle)
-                    .answering(Spin::default())
+                    .service(Spin::default())
                     .datapath(datapath)
                     .start()
                     .unwrap();
@@ -43,7 +43,7 @@ fn by_its_clock_a_worker_interrupts_nobody_in_vain() {
     let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
     let server = builder("concord,q=5us,dispatcher=dedicated", 1, Layout::Dedicated)
         .interrupt_by_clock()
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             let begun = Instant::now();
             while call.class().0 == 1 && begun.elapsed() < Duration::from_millis(1) {
                 checkpoint();
@@ -69,7 +69,7 @@ fn what_a_clock_comes_too_late_for_is_refused() {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let started = builder(policy, 1, layout)
             .interrupt_by_clock()
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start();
         let said = started.err().map(|error| error.to_string());

@@ -10,7 +10,7 @@ use headway_net::pool::{Pool, SlotId};
 use headway_net::replay::Replay;
 use headway_runtime::{Idle, Layout, ShutdownError, Spin};
 
-use super::common::{FOREVER, ServeBoxed, replay};
+use super::common::{FOREVER, replay};
 use super::{LONG_NS, TINY_QUANTA, alone, builder, in_both_layouts};
 
 /// A datapath whose threads may panic outside of a handler: the first response does.
@@ -20,23 +20,18 @@ struct Breaking {
 }
 
 struct BreakingTx {
-    tx: <Replay as Datapath>::Tx,
+    tx: Box<dyn Tx>,
     broken: Arc<AtomicBool>,
 }
 
 impl Datapath for Breaking {
-    type Rx = <Replay as Datapath>::Rx;
-    type Tx = BreakingTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>> {
-        let DatapathEnds { rxs, txs } = self.replay.split(rx_queues, tx)?;
-        let txs = txs
-            .into_iter()
-            .map(|tx| BreakingTx {
-                tx,
-                broken: Arc::clone(&self.broken),
-            })
-            .collect();
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
+        let DatapathEnds { rxs, txs } = Box::new(self.replay).split(rx_queues, tx)?;
+        let breaking = |tx| {
+            let broken = Arc::clone(&self.broken);
+            Box::new(BreakingTx { tx, broken }) as Box<dyn Tx>
+        };
+        let txs = txs.into_iter().map(breaking).collect();
         Ok(DatapathEnds { rxs, txs })
     }
 }
@@ -65,7 +60,7 @@ fn crash(policy: &str, layout: Layout, idle: Idle) -> ShutdownError {
     };
     let server = builder(policy, 2, layout)
         .idle(idle)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();

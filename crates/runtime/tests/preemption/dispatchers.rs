@@ -9,8 +9,8 @@ use headway_net::header::Status;
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, ResizeError, Server, Spin, checkpoint};
 
 use super::common::{
-    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, uneven_replay,
-    wait_until,
+    Client, FOREVER, ServeOnLoopback, assert_all_answered, gated, loopback, play, replay,
+    uneven_replay, wait_until,
 };
 use super::{alone, until_interrupted};
 
@@ -38,7 +38,7 @@ fn everything_is_answered_once_by_any_division() {
                 let policy = format!("concord,dispatchers={dispatchers},dispatcher={how}");
                 let (datapath, control) = replay(dispatchers, REQUESTS, GAP_NS, [500, LONG_NS]);
                 let server = builder(&policy, workers, layout)
-                    .answering(Spin::default())
+                    .service(Spin::default())
                     .datapath(datapath)
                     .start()
                     .unwrap();
@@ -64,7 +64,7 @@ fn requests_stay_with_the_workers_of_their_dispatcher() {
             let (datapath, control) = uneven_replay(2, fed, REQUESTS, 1_000, [500, 500]);
             let ran = Arc::clone(&seen);
             let server = builder("concord,dispatchers=2,dispatcher=dedicated", 4, layout)
-                .answering(move |call: &mut Call<'_>| {
+                .service(move |call: &mut Call<'_>| {
                     ran.lock().unwrap().insert(call.worker().index());
                 })
                 .datapath(datapath)
@@ -98,7 +98,7 @@ fn longs_are_interrupted_in_each_group() {
                 2,
                 layout,
             )
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -163,7 +163,7 @@ fn what_is_given_up_is_counted() {
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
         let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
-            .answering(|call: &mut Call<'_>| {
+            .service(|call: &mut Call<'_>| {
                 let end = Instant::now() + Duration::from_millis(300);
                 while call.class().0 == 1 && Instant::now() < end {
                     checkpoint();
@@ -194,7 +194,7 @@ fn a_crash_of_one_dispatcher_stops_the_server() {
     for layout in LAYOUTS {
         let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
             .classifier(|_: &[u8]| -> Option<u16> { panic!("a classifier with a bug") })
-            .answering(Spin::default())
+            .service(Spin::default())
             .listen_udp(loopback())
             .start()
             .unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use headway_runtime::{Call, FeedbackStats, Layout, checkpoint, suspensions};
 
-use super::common::{FOREVER, ServeBoxed, play, replay};
+use super::common::{FOREVER, play, replay};
 use super::{alone, builder, in_both_layouts, roam, until_interrupted};
 
 /// Three parts of ten quanta and more, with probes; only the second says that it is long, or none does.
@@ -42,7 +42,7 @@ fn told(policy: &str, layout: Layout, heard: bool, says: bool) -> ([u64; 3], u64
     let (datapath, control) = replay(1, 60, 2_000, [0, 0]);
     let server = roam(builder(policy, 2, layout), true)
         .by_feedback(heard)
-        .answering(move |call: &mut Call<'_>| {
+        .service(move |call: &mut Call<'_>| {
             let parts = three_parts(call, says);
             let mut seen = inside.lock().unwrap();
             (0..3).for_each(|part| seen[part] += parts[part]);
@@ -94,7 +94,7 @@ fn misused_feedback_is_counted_by_class_and_harms_nothing() {
         let server = builder(policy, 1, Layout::Inline)
             .queue_limit(400)
             .by_feedback(heard)
-            .answering(|call: &mut Call<'_>| {
+            .service(|call: &mut Call<'_>| {
                 call.long(|call| {
                     // Nested: no misuse.
                     call.feedback_start();
@@ -143,7 +143,7 @@ fn a_part_that_a_panic_left_open_is_no_misuse() {
     let (datapath, control) = replay(1, 50, 1_000, [0, 0]);
     let server = builder("concord,q=20us", 1, Layout::Inline)
         .by_feedback(true)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             call.long(|_| std::panic::resume_unwind(Box::new("planned")));
         })
         .datapath(datapath)

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use headway_runtime::{Call, HeldStats, NoPreempt, Section, Stats, checkpoint};
 
-use super::common::{FOREVER, ServeBoxed, play, replay};
+use super::common::{FOREVER, play, replay};
 use super::{GAP_NS, LONG_NS, REQUESTS, TINY_QUANTA, alone, builder, in_both_layouts};
 
 /// Longs that work within one section, and shorts that wait for them meanwhile.
 fn served(policy: &str, layout: headway_runtime::Layout) -> Stats {
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [0, 0]);
     let server = builder(policy, 1, layout)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             if call.class().0 == 1 {
                 let section = NoPreempt::enter();
                 let begun = Instant::now();

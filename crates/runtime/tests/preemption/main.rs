@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
+use common::{FOREVER, assert_all_answered, play, replay, wait_until};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 use overtaking::shorts_overtake;
 
@@ -85,7 +85,7 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
 }
 
 /// Lets interrupted requests resume on any worker, if they roam.
-fn roam<S, D, C>(builder: Builder<S, D, C>, roams: bool) -> Builder<S, D, C> {
+fn roam<S, D>(builder: Builder<S, D>, roams: bool) -> Builder<S, D> {
     if !roams {
         return builder;
     }
@@ -101,7 +101,7 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle, layout: L
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = roam(builder(policy, workers, layout), roams)
         .idle(idle)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -183,7 +183,7 @@ fn moves(policy: &str, layout: Layout, roams: bool, at_most: Duration) -> bool {
     let (datapath, control) = replay(1, 40, 2_000, [0, 0]);
     let service = Arc::clone(&wander);
     let server = roam(builder(policy, 2, layout), roams)
-        .answering(move |call: &mut Call<'_>| service.handle(call))
+        .service(move |call: &mut Call<'_>| service.handle(call))
         .datapath(datapath)
         .start()
         .unwrap();
@@ -232,7 +232,7 @@ fn a_signal_interrupts_a_handler_without_probes() {
     static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
     let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
     let server = builder("shinjuku-sq,q=200us", 1, Layout::Dedicated)
-        .answering(|call: &mut Call<'_>| match call.class().0 {
+        .service(|call: &mut Call<'_>| match call.class().0 {
             1 => {
                 let end = Instant::now() + FOREVER;
                 while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
@@ -264,7 +264,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
         until_interrupted("concord", || {
             let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
             let server = builder("concord,q=5us", 2, layout)
-                .answering(|call: &mut Call<'_>| {
+                .service(|call: &mut Call<'_>| {
                     Spin::default().handle(call);
                     assert_ne!(call.class().0, 1, "longs panic");
                 })
@@ -288,7 +288,7 @@ fn what_is_given_up_is_counted() {
     for (policy, layout) in in_both_layouts(policies) {
         let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
         let server = builder(policy, 2, layout)
-            .answering(|call: &mut Call<'_>| {
+            .service(|call: &mut Call<'_>| {
                 let end = Instant::now() + Duration::from_millis(300);
                 while call.class().0 == 1 && Instant::now() < end {
                     checkpoint();
@@ -324,7 +324,7 @@ fn overflows() {
     }
     let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
     let server = builder("concord", 1, Layout::Auto)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             if call.class().0 == 1 {
                 std::hint::black_box(deeper(1));
             }
@@ -358,7 +358,7 @@ fn exits() {
     let layout = layout_of_parent();
     let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
     let server = builder("shinjuku-sq", 1, layout)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             if call.class().0 == 1 {
                 std::process::exit(7);
             }
@@ -411,7 +411,7 @@ fn without_probes() {
     let (policy, layout) = (std::env::var("HEADWAY_POLICY").unwrap(), layout_of_parent());
     let (datapath, control) = replay(1, 100, 100_000, [0, 0]);
     let server = builder(&policy, 1, layout)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             let begun = Instant::now();
             while call.class().0 == 1 && begun.elapsed() < Duration::from_micros(500) {}
         })
@@ -456,7 +456,7 @@ fn what_cannot_be_done_is_refused() {
     let _alone = alone();
     let (datapath, _control) = replay(1, 1, 1, [0, 0]);
     let inline = builder("concord", 1, Layout::Inline)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath);
     // SAFETY: no request is run.
     #[expect(unsafe_code, reason = "it must be refused")]
@@ -468,7 +468,7 @@ fn what_cannot_be_done_is_refused() {
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let refused = builder(policy, 2, Layout::Auto)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start();
         let message = refused.err().unwrap().to_string();

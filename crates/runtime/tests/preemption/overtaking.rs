@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use headway_runtime::{Builder, Call, checkpoint};
 
-use super::common::{FOREVER, ServeBoxed, play, replay};
+use super::common::{FOREVER, play, replay};
 
 /// Two longs run until two shorts are done, which come every `gap_ns` by turns with them, a long first. The caller is `alone`.
 pub(crate) fn shorts_overtake(builder: Builder, gap_ns: u64, context: &str) {
@@ -15,7 +15,7 @@ pub(crate) fn shorts_overtake(builder: Builder, gap_ns: u64, context: &str) {
     LONG_SAW.store(0, Ordering::Relaxed);
     let (datapath, control) = replay(1, 4, gap_ns, [0, 0]);
     let server = builder
-        .answering(|call: &mut Call<'_>| match call.class().0 {
+        .service(|call: &mut Call<'_>| match call.class().0 {
             1 => {
                 let end = Instant::now() + FOREVER;
                 while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {

@@ -11,7 +11,9 @@ use headway_runtime::{
 };
 
 use super::alone;
-use super::common::{Client, FOREVER, ServeBoxed, assert_all_answered, loopback, play, replay};
+use super::common::{
+    Client, FOREVER, ServeOnLoopback, assert_all_answered, loopback, play, replay,
+};
 
 const REQUESTS: u32 = 100;
 const LONG_NS: u64 = 200_000;
@@ -100,7 +102,7 @@ fn played(builder: Builder, queues: usize, batch: usize, context: &str) -> (Stat
     let inside = Arc::clone(&loops);
     let (datapath, control) = replay(queues, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder
-        .answering(Pull::with(
+        .service(Pull::with(
             move |requests: &Requests| inside.serve(requests, batch),
             4,
             64 << 10,
@@ -226,7 +228,7 @@ fn by_feedback_a_loop_is_interrupted_in_long_parts_only() {
             let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
             let server = builder("concord,q=5us", 1, layout)
                 .by_feedback(true)
-                .answering(Pull::new(move |requests: &Requests| {
+                .service(Pull::new(move |requests: &Requests| {
                     while let Some(mut request) = requests.recv() {
                         let before = suspensions();
                         work(&request);
@@ -311,7 +313,7 @@ fn a_request_without_an_answer_is_answered_as_an_error() {
 fn a_loop_that_ends_at_once_keeps_the_server_from_starting() {
     let _alone = alone();
     let refused = |serve: fn(&Requests)| {
-        let builder = builder("c-fcfs", 2, Layout::Inline).answering(Pull::new(serve));
+        let builder = builder("c-fcfs", 2, Layout::Inline).service(Pull::new(serve));
         let started = builder.listen_udp(loopback()).start();
         match started {
             Err(StartError::Setup { source, .. }) => source.to_string(),

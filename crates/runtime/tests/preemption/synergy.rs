@@ -7,9 +7,7 @@ use headway_runtime::{
 };
 
 use super::alone;
-use super::common::{
-    FOREVER, ServeBoxed, assert_all_answered, play, replay, uneven_replay, wait_until,
-};
+use super::common::{FOREVER, assert_all_answered, play, replay, uneven_replay, wait_until};
 use super::overtaking::shorts_overtake;
 
 const REQUESTS: u32 = 300;
@@ -50,7 +48,7 @@ fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: La
 fn played(builder: Builder, workers: usize, fed: usize, layout: Layout, context: &str) -> Stats {
     let (datapath, control) = uneven_replay(workers, fed, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -140,7 +138,7 @@ fn workers_leave_buffers_to_those_that_need_them() {
         let (datapath, control) = uneven_replay(3, 1, REQUESTS, 0, [500, LONG_NS]);
         let server = builder("synergy,parts=wq+cp,q=5us", 3, layout)
             .slots(3)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -169,7 +167,7 @@ fn a_long_alone_is_not_interrupted() {
 fn serve_one_long(layout: Layout, long: Duration) -> u64 {
     let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
     let server = builder("synergy,q=5us", 1, layout)
-        .answering(move |call: &mut Call<'_>| {
+        .service(move |call: &mut Call<'_>| {
             let begun = Instant::now();
             while call.class().0 == 1 && begun.elapsed() < long {
                 checkpoint();
@@ -202,7 +200,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder("synergy", 2, layout)
-            .answering(|call: &mut Call<'_>| {
+            .service(|call: &mut Call<'_>| {
                 Spin::default().handle(call);
                 assert_ne!(call.class().0, 1, "longs panic");
             })
@@ -223,7 +221,7 @@ fn what_is_given_up_is_counted() {
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
         let server = builder("synergy,q=5us", 2, layout)
-            .answering(|call: &mut Call<'_>| {
+            .service(|call: &mut Call<'_>| {
                 let end = Instant::now() + Duration::from_millis(300);
                 while call.class().0 == 1 && Instant::now() < end {
                     checkpoint();

@@ -11,7 +11,8 @@ use headway_runtime::{
 
 use super::alone;
 use super::common::{
-    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, wait_until,
+    Client, FOREVER, ServeOnLoopback, assert_all_answered, gated, loopback, play, replay,
+    wait_until,
 };
 use super::overtaking::shorts_overtake;
 
@@ -38,7 +39,7 @@ fn all_answered(policy: &str, workers: usize, idle: Idle) -> Stats {
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder(policy, workers)
         .idle(idle)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -84,7 +85,7 @@ fn a_request_alone_is_not_interrupted() {
     let _alone = alone();
     let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
     let server = builder("tardis", 1)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             let begun = Instant::now();
             while call.class().0 == 1 && begun.elapsed() < Duration::from_millis(1) {
                 checkpoint();
@@ -128,7 +129,7 @@ fn served_while_stuck(idle: Idle) -> Stats {
     let seen = Arc::clone(&shared);
     let server = builder("tardis,n=8", 2)
         .idle(idle)
-        .answering(move |call: &mut Call<'_>| {
+        .service(move |call: &mut Call<'_>| {
             let (gate, stuck) = &*seen;
             if call.class().0 == 0 {
                 return;
@@ -157,7 +158,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     let _alone = alone();
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder("tardis", 2)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             Spin::default().handle(call);
             assert_ne!(call.class().0, 1, "longs panic");
         })
@@ -176,7 +177,7 @@ fn what_is_given_up_is_counted() {
     let _alone = alone();
     let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
     let server = builder("tardis", 2)
-        .answering(|call: &mut Call<'_>| {
+        .service(|call: &mut Call<'_>| {
             let end = Instant::now() + Duration::from_millis(300);
             while call.class().0 == 1 && Instant::now() < end {
                 checkpoint();
@@ -208,7 +209,7 @@ fn a_full_queue_sheds() {
     let (datapath, control) = replay(1, 64, 0, [0, 0]);
     let server = builder("tardis,n=1", 1)
         .queue_limit(LIMIT)
-        .answering(gated(&gate))
+        .service(gated(&gate))
         .datapath(datapath)
         .start()
         .unwrap();
@@ -264,7 +265,7 @@ fn a_crash_stops_the_server() {
     }
     let server = builder("tardis", 2)
         .classifier(Panics)
-        .answering(Spin::default())
+        .service(Spin::default())
         .listen_udp(loopback())
         .start()
         .unwrap();

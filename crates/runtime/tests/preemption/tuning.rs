@@ -10,7 +10,7 @@ use headway_policy::spec::SpecError;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
 
 use super::alone;
-use super::common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
+use super::common::{FOREVER, assert_all_answered, play, replay, wait_until};
 
 const REQUESTS: u32 = 400;
 const LONG_NS: u64 = 200_000;
@@ -40,7 +40,7 @@ fn set(tuner: &Tuner, key: &str, value: &str) -> Result<Vec<ParamChange>, SpecEr
 fn tuned_midway(policy: &str, layout: Layout, queues: usize, q: &str) -> (u64, Stats) {
     let (datapath, control) = replay(queues, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder(policy, layout)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -95,7 +95,7 @@ fn a_longer_quantum_interrupts_nobody_any_more() {
     for (policy, layout, queues) in POLICIES {
         let (datapath, control) = replay(queues, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder(&format!("{policy},q=5us"), layout)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_lost_however_often_the_rules_change() {
     for (policy, layout, queues) in POLICIES {
         let (datapath, control) = replay(queues, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder(policy, layout)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -145,7 +145,7 @@ fn a_plan_follows_the_rules_at_once() {
     for layout in [Layout::Dedicated, Layout::Inline] {
         let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder("darc,window=50,spillway=1", layout)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();
@@ -166,7 +166,7 @@ fn what_is_refused_changes_nothing() {
     let _alone = alone();
     let (datapath, _control) = replay(1, 2, 1_000, [0, 0]);
     let server = builder("concord,q=7us", Layout::Dedicated)
-        .answering(Spin::default())
+        .service(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -199,7 +199,7 @@ fn what_workers_did_adds_up() {
     for (policy, layout, queues) in POLICIES {
         let (datapath, control) = replay(queues, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder(&format!("{policy},q=5us"), layout)
-            .answering(Spin::default())
+            .service(Spin::default())
             .datapath(datapath)
             .start()
             .unwrap();

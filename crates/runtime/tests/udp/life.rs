@@ -14,7 +14,7 @@ use headway_runtime::{
     checkpoint,
 };
 
-use super::common::{Client, FOREVER, ServeBoxed, gated, loopback, wait_until};
+use super::common::{Client, FOREVER, ServeOnLoopback, gated, loopback, wait_until};
 use super::{both_layouts, builder, handle};
 
 /// One of each kind: a dispatcher, workers that interrupt themselves, a dispatcher that interrupts them, workers that are steered, and thieves
@@ -97,7 +97,7 @@ fn workers_with_suspended_requests_outlive_no_dispatcher() {
         .workers(1)
         .idle(Idle::Park)
         .classifier(fragile)
-        .answering(move |_: &mut Call<'_>| {
+        .service(move |_: &mut Call<'_>| {
             while !opened.load(Ordering::Acquire) {
                 checkpoint();
             }
@@ -242,7 +242,7 @@ fn a_worker_that_cannot_be_set_up_keeps_the_server_from_starting() {
             let addr = free_address();
             let error = placed(policy, layout)
                 .idle(Idle::Park)
-                .answering(Unready { panics })
+                .service(Unready { panics })
                 .listen_udp(addr)
                 .start()
                 .map(drop)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, ServeBoxed, gated, live_policies, loopback, wait_until};
+use common::{Client, FOREVER, ServeOnLoopback, gated, live_policies, loopback, wait_until};
 use headway_net::header::{Flag, Header, Status};
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, Spin, StartError,
@@ -115,7 +115,7 @@ fn spin_refuses_requests_for_more_work_than_it_may_do() {
         (Spin::default().longest(Duration::from_micros(30)), 30_000),
     ] {
         let server = builder()
-            .answering(spin)
+            .service(spin)
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -351,7 +351,7 @@ fn what_cannot_start_says_why() {
     let first = builder().serving(handle);
     let addr = first.local_addr().unwrap();
     let in_use = builder()
-        .answering(handle)
+        .service(handle)
         .listen_udp(addr)
         .start()
         .map(drop)
@@ -387,7 +387,7 @@ fn what_cannot_start_says_why() {
     ];
     for (builder, message) in cases {
         let error = builder
-            .answering(handle)
+            .service(handle)
             .listen_udp(loopback())
             .start()
             .map(drop)

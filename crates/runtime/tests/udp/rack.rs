@@ -1,6 +1,6 @@
 //! A server behind a rack's switch: duties, clones and requests handed back. The test is the switch.
 
-use crate::common::{FOREVER, ServeBoxed, gated, loopback, wait_until};
+use crate::common::{FOREVER, ServeOnLoopback, gated, loopback, wait_until};
 use crate::{both_layouts, builder};
 use headway_net::header::{CloneRole, Flag, Header, Status};
 use headway_policy::ClassId;
@@ -329,7 +329,7 @@ fn orders_and_policies_that_cannot_be_carried_out_are_refused() {
     drop(server);
 
     let steered = builder().policy("d-fcfs").behind_switch();
-    let refused = steered.answering(gated(&Arc::default()));
+    let refused = steered.service(gated(&Arc::default()));
     let refused = refused.listen_udp(loopback()).start().err();
     assert!(matches!(refused, Some(StartError::NoDispatcher { .. })));
 

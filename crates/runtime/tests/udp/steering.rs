@@ -4,7 +4,7 @@ use headway_net::udp::{HeaderByte, Steering};
 use headway_runtime::{Call, Server, StartError};
 
 use super::builder;
-use super::common::{Client, FOREVER, ServeBoxed, loopback};
+use super::common::{Client, FOREVER, loopback};
 
 fn tell_worker(call: &mut Call<'_>) {
     let worker = call.worker().0 as u8;
@@ -12,7 +12,7 @@ fn tell_worker(call: &mut Call<'_>) {
 }
 
 fn steered(policy: &str, steering: Steering) -> Result<Server, StartError> {
-    let builder = builder().policy(policy).workers(3).answering(tell_worker);
+    let builder = builder().policy(policy).workers(3).service(tell_worker);
     builder.listen_udp(loopback()).steer(steering).start()
 }
 

@@ -2,15 +2,12 @@
 
 use crate::device_port::DevicePort;
 use headway::config::address;
-use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
-use headway_net::pool::{FreeList, Pool, SlotId};
-use headway_net::udp::batch::Batch;
-use headway_net::udp::{Steering, UdpDatapath, UdpRx, UdpTx};
-use headway_xsk::{XskConfig, XskDatapath, XskError, XskRx, XskTx};
+use headway_net::datapath::{Datapath, DatapathEnds};
+use headway_net::udp::{Steering, UdpDatapath};
+use headway_xsk::{XskConfig, XskDatapath, XskError};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// What `--listen` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,145 +90,11 @@ impl ServeDatapath {
     }
 }
 
-/// A receive queue of either kind.
-#[derive(Debug)]
-pub(super) enum ServeRx {
-    Udp(Arc<UdpRx>),
-    Xdp(Arc<XskRx>),
-}
-
-/// A sender of either kind.
-#[derive(Debug)]
-pub(super) enum ServeTx {
-    Udp(UdpTx),
-    Xdp(XskTx),
-}
-
 impl Datapath for ServeDatapath {
-    type Rx = ServeRx;
-    type Tx = ServeTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<ServeRx, ServeTx>> {
-        match self {
-            Self::Udp(udp) => Ok(wrapped(
-                udp.split(rx_queues, tx)?,
-                ServeRx::Udp,
-                ServeTx::Udp,
-            )),
-            Self::Xdp(xdp) => Ok(wrapped(
-                xdp.split(rx_queues, tx)?,
-                ServeRx::Xdp,
-                ServeTx::Xdp,
-            )),
-        }
-    }
-}
-
-fn wrapped<R, T>(
-    ends: DatapathEnds<R, T>,
-    rx: fn(Arc<R>) -> ServeRx,
-    tx: fn(T) -> ServeTx,
-) -> DatapathEnds<ServeRx, ServeTx> {
-    DatapathEnds {
-        rxs: ends.rxs.into_iter().map(rx).map(Arc::new).collect(),
-        txs: ends.txs.into_iter().map(tx).collect(),
-    }
-}
-
-impl Rx for ServeRx {
-    /// The scratch of a UDP queue; `None` for `AF_XDP`.
-    type Scratch = Option<Batch>;
-
-    #[inline]
-    fn poll_is_system_call(&self) -> bool {
-        match self {
-            Self::Udp(rx) => rx.poll_is_system_call(),
-            Self::Xdp(rx) => rx.poll_is_system_call(),
-        }
-    }
-
-    fn scratch(&self) -> Option<Batch> {
-        match self {
-            Self::Udp(rx) => Some(rx.scratch()),
-            Self::Xdp(_) => None,
-        }
-    }
-
-    #[inline]
-    fn poll(
-        &self,
-        now_ns: u64,
-        scratch: &mut Option<Batch>,
-        pool: &Pool,
-        free: &mut FreeList,
-        out: &mut Vec<SlotId>,
-        max: usize,
-    ) -> usize {
-        match (self, scratch) {
-            (Self::Udp(rx), Some(batch)) => rx.poll(now_ns, batch, pool, free, out, max),
-            // A server's queues are all of one kind.
-            (Self::Udp(_), None) => 0,
-            (Self::Xdp(rx), _) => rx.poll(now_ns, &mut (), pool, free, out, max),
-        }
-    }
-
-    fn backlog_hint(&self) -> usize {
-        match self {
-            Self::Udp(rx) => rx.backlog_hint(),
-            Self::Xdp(rx) => rx.backlog_hint(),
-        }
-    }
-
-    fn wait(&self, timeout_ns: u64) {
-        match self {
-            Self::Udp(rx) => rx.wait(timeout_ns),
-            Self::Xdp(rx) => rx.wait(timeout_ns),
-        }
-    }
-
-    fn wake(&self) {
-        match self {
-            Self::Udp(rx) => rx.wake(),
-            Self::Xdp(rx) => rx.wake(),
-        }
-    }
-
-    fn finished(&self) -> bool {
-        match self {
-            Self::Udp(rx) => rx.finished(),
-            Self::Xdp(rx) => rx.finished(),
-        }
-    }
-
-    fn dropped(&self) -> u64 {
-        match self {
-            Self::Udp(rx) => rx.dropped(),
-            Self::Xdp(rx) => rx.dropped(),
-        }
-    }
-}
-
-impl Tx for ServeTx {
-    #[inline]
-    fn send_is_system_call(&self) -> bool {
-        match self {
-            Self::Udp(tx) => tx.send_is_system_call(),
-            Self::Xdp(tx) => tx.send_is_system_call(),
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
-        match self {
-            Self::Udp(tx) => tx.send(pool, slot, now_ns),
-            Self::Xdp(tx) => tx.send(pool, slot, now_ns),
-        }
-    }
-
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
-        match self {
-            Self::Udp(tx) => tx.send_sheds(pool, slots, now_ns),
-            Self::Xdp(tx) => tx.send_sheds(pool, slots, now_ns),
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
+        match *self {
+            Self::Udp(udp) => Box::new(udp).split(rx_queues, tx),
+            Self::Xdp(xdp) => Box::new(xdp).split(rx_queues, tx),
         }
     }
 }

@@ -176,11 +176,7 @@ impl Interruption {
     }
 
     /// The builder with all of it, for the service.
-    pub(super) fn apply<S, D, C>(
-        &self,
-        app: BuiltInApp,
-        builder: Builder<S, D, C>,
-    ) -> Builder<S, D, C> {
+    pub(super) fn apply<S, D>(&self, app: BuiltInApp, builder: Builder<S, D>) -> Builder<S, D> {
         let builder = builder.by_feedback(self.feedback.value);
         let builder = match &self.look_every {
             Some(interval) => builder.look_every(interval.value),
