@@ -3,8 +3,9 @@
 
 use std::arch::asm;
 
-use crate::abi::words::ASKED_OFFSET;
-use crate::local::preempt_offset;
+use crate::abi::words::{ASKED_OFFSET, SELF_TIMED};
+use crate::local::{self, preempt_offset};
+use crate::slow;
 use crate::stub::__headway_checkpoint;
 
 /// Yields if another thread asked this one to. Otherwise it costs a load and a branch that is not taken.
@@ -21,6 +22,19 @@ pub fn checkpoint() {
             },
             const ASKED_OFFSET,
             options(nostack, nomem));
+    }
+}
+
+/// As [`checkpoint`](checkpoint()), in virtual time: the thread's clock reads `ticks` now, whatever the time-stamp counter says.
+pub fn checkpoint_at(ticks: u64) {
+    match local::asked() {
+        0 => {}
+        SELF_TIMED if ticks < local::deadline() => {}
+        SELF_TIMED => {
+            local::set_met_tsc(ticks);
+            slow::late();
+        }
+        _ => slow::preempted(),
     }
 }
 

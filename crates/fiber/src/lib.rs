@@ -44,7 +44,7 @@ mod switch;
 mod sync;
 
 pub use attached::{Attached, RenewSlice, YieldFlag};
-pub use checkpoint::{CheckpointEvery, checkpoint};
+pub use checkpoint::{CheckpointEvery, checkpoint, checkpoint_at};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use held::{Held, Section};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};

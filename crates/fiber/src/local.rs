@@ -129,10 +129,12 @@ word!(
     RESTING_OFFSET,
     u64
 );
-write!(
+word!(
     "From when a self-timed thread yields, TSC.",
+    deadline,
     write_deadline,
-    DEADLINE_OFFSET, u64, "qword ptr fs:[{0} + {2}], {1:r}"
+    DEADLINE_OFFSET,
+    u64
 );
 write!(
     "How many probes go by until one looks at the clock, and of how many; both halves of one word.",
@@ -206,6 +208,16 @@ pub(crate) fn granted_message() -> u64 {
 #[inline(always)]
 pub(crate) fn met_tsc() -> u64 {
     preempt_word::<MET_OFFSET>()
+}
+
+/// Sets [`met_tsc`], where no stub does.
+#[inline(always)]
+pub(crate) fn set_met_tsc(tsc: u64) {
+    // SAFETY: writes a word of this thread's own line that no other thread touches.
+    unsafe {
+        asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) tsc,
+            const MET_OFFSET, options(nostack, preserves_flags));
+    }
 }
 
 #[inline(always)]

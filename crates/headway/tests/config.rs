@@ -229,7 +229,7 @@ fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
 
 #[test]
 fn a_core_is_left_to_a_dispatcher_that_has_a_thread() {
-    use headway::config::default_workers;
+    use headway::runtime::default_workers;
     for (policy, layout, by_signal, cores, workers) in [
         ("darc", Layout::Auto, false, 1, 1),
         ("darc", Layout::Auto, false, 4, 4),

@@ -85,6 +85,7 @@ impl Executor {
         pool: Arc<Pool>,
         tally: Arc<Tally>,
         journal: Option<JournalWriter>,
+        clock: Clock,
     ) -> Self {
         Self {
             _leaves: LeavesWorker(Arc::clone(&service)),
@@ -95,7 +96,7 @@ impl Executor {
             tally,
             journal,
             queue: None,
-            clock: Clock::global(),
+            clock,
         }
     }
 

@@ -174,6 +174,7 @@ pub(crate) struct FiberContext {
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
     pub(crate) overruns: Arc<Overruns>,
+    clock: Clock,
 }
 
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
@@ -189,7 +190,8 @@ impl FiberContext {
         pool: &Arc<Pool>,
         overruns: &Arc<Overruns>,
     ) -> Result<Self, StartError> {
-        if !Clock::global().is_tsc() {
+        let clock = parts.config.clock;
+        if !clock.is_cheap() {
             return Err(StartError::NoTsc);
         }
         overflow::report(&parts.config.class_names);
@@ -209,6 +211,7 @@ impl FiberContext {
             mechanism: parts.config.mechanism,
             feedback: parts.config.feedback,
             overruns: Arc::clone(overruns),
+            clock,
         })
     }
 }
@@ -224,6 +227,7 @@ impl Clone for FiberContext {
             mechanism: self.mechanism,
             feedback: self.feedback,
             overruns: Arc::clone(&self.overruns),
+            clock: self.clock,
         }
     }
 }
@@ -251,10 +255,10 @@ impl<'a> Fibers<'a> {
         let idle = Vec::with_capacity(MOST_IDLE);
         Self {
             stacks: StackCache::new(Arc::clone(&context.stacks)),
+            clock: context.clock,
             context,
             me,
             idle,
-            clock: Clock::global(),
             epoch: 0,
             slice: SliceLength::default(),
             renews_in_place: false,

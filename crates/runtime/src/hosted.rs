@@ -59,6 +59,7 @@ pub(crate) struct HostedCores {
     lock: Mutex<()>,
     changed: Condvar,
     closed: AtomicBool,
+    clock: Clock,
 }
 
 /// How a receive queue is looked after.
@@ -71,8 +72,9 @@ struct PolledQueue {
 }
 
 impl HostedCores {
-    pub(crate) fn new(source: &ServerCores, workers: usize, queues: usize) -> Self {
+    pub(crate) fn new(source: &ServerCores, workers: usize, queues: usize, clock: Clock) -> Self {
         Self {
+            clock,
             source: Arc::clone(&source.0),
             active: (0..workers).map(|_| Padded::default()).collect(),
             count: AtomicUsize::new(0),
@@ -198,14 +200,13 @@ impl HostedCores {
         // It mostly sleeps, beside batch threads that compute. A kernel with lazy preemption would let it wait for their next tick, 4 ms at 250 Hz, and
         // with it every request that finds no worker here.
         let _ = stay_responsive();
-        let clock = Clock::global();
         let tick = Duration::from_nanos(UNPOLLED_NS);
         while !self.is_closed() {
             if self.has_active() {
                 let most = if looks { tick } else { DOOR_SLEEP };
                 self.sleep_at_door(most, || self.has_active() && !self.is_closed());
                 if looks && self.has_active() {
-                    self.look(queue, clock.now_ns(), rx_waker.rx());
+                    self.look(queue, self.clock.now_ns(), rx_waker.rx());
                 }
                 continue;
             }

@@ -52,10 +52,15 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn new(idle: Idle, oversubscribed: bool, stalls: &Arc<StallLog>) -> Self {
+    pub(crate) fn new(
+        idle: Idle,
+        oversubscribed: bool,
+        stalls: &Arc<StallLog>,
+        clock: Clock,
+    ) -> Self {
         Self {
             idle,
-            clock: Clock::global(),
+            clock,
             turns: 0,
             since_ns: 0,
             looked_ns: None,
@@ -261,7 +266,12 @@ mod tests {
 
     fn noted(run: impl FnOnce(&mut Backoff)) -> Vec<Stall> {
         let stalls = Arc::new(StallLog::new(8));
-        run(&mut Backoff::new(Idle::Spin, false, &stalls));
+        run(&mut Backoff::new(
+            Idle::Spin,
+            false,
+            &stalls,
+            Clock::global(),
+        ));
         stalls.stalls()
     }
 

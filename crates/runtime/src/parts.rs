@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headway_fiber::Mechanism;
+use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
@@ -16,6 +17,7 @@ use crate::error::StartError;
 use crate::executor::Executor;
 use crate::hosted::ServerCores;
 use crate::journal::JournalWriter;
+use crate::layout::{Layout, ResolvedLayout};
 use crate::park::Idle;
 use crate::rack::{RackLink, SetDuty};
 use crate::service::Service;
@@ -25,23 +27,13 @@ use crate::threads::{Pin, ServerThreads};
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// Who carries the dispatcher out; without one, who carries out the monitor that interrupts requests (SYNERGY's timer core).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Layout {
-    /// Dedicated if there is a core to spare, else inline.
-    #[default]
-    Auto,
-    /// A thread of its own.
-    Dedicated,
-    /// The workers: they take turns as the dispatcher, whoever has nothing to run; each interrupts its own requests.
-    Inline,
-}
-
 /// How the server is to be laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerConfig {
+    /// What all threads read the time from.
+    pub(crate) clock: Clock,
     pub(crate) idle: Idle,
-    pub(crate) layout: Layout,
+    pub(crate) layout: ResolvedLayout,
     pub(crate) pin: Pin,
     /// How many stalls are kept.
     pub(crate) stalls: usize,
@@ -142,6 +134,7 @@ pub(crate) fn executors(
     journals: Vec<Option<JournalWriter>>,
     pool: &Arc<Pool>,
     tallies: &[Arc<Tally>],
+    clock: Clock,
 ) -> Vec<Executor> {
     txs.into_iter()
         .zip(journals)
@@ -155,6 +148,7 @@ pub(crate) fn executors(
                 Arc::clone(pool),
                 Arc::clone(tally),
                 journal,
+                clock,
             )
         })
         .collect()

@@ -30,7 +30,7 @@ impl<'a> UthreadSlices<'a> {
             kthread,
             attached,
             looks: Cell::default(),
-            timed: kthread.shared().clock.is_tsc() && Mechanism::Tsc.check().is_ok(),
+            timed: kthread.shared().clock.is_cheap() && Mechanism::Tsc.check().is_ok(),
         }
     }
 

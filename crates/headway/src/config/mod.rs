@@ -35,10 +35,10 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_policy::role::Owner;
-use headway_policy::systems::{Preemption, ServerSpec};
-use headway_policy::{MAX_WORKERS, Resume};
-use headway_runtime::{Builder, DeclaredClass, Layout, Mechanism, NoService, Server, Udp};
+use headway_policy::Resume;
+use headway_runtime::{
+    Builder, DeclaredClass, LayoutFacts, Mechanism, NoService, Server, Udp, default_workers,
+};
 use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
 pub use promises::HandlerPromises;
@@ -60,7 +60,7 @@ pub const LISTEN: &str = "udp://127.0.0.1:7000";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromConfig: Sized {
-    /// Builds the server of the file, with the defaults of `headway serve` for missing keys: [as many workers](default_workers) as leave a core to a
+    /// Builds the server of the file, with the defaults of `headway serve` for missing keys: [as many workers](headway_runtime::default_workers) as leave a core to a
     /// dispatcher's thread, `darc`, port 7000 on loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file
     /// is found from the working directory.
     ///
@@ -116,9 +116,9 @@ impl FromConfig for Builder<NoService, Udp> {
             None => address(LISTEN).expect("the default is an address"),
         };
         let mut builder = Server::builder()
-            .workers(
-                workers.unwrap_or_else(|| default_workers(&policy, layout, by_signal, cores())),
-            )
+            .workers(workers.unwrap_or_else(|| {
+                default_workers(&policy, layout, by_signal, LayoutFacts::usable_cores())
+            }))
             .policy_spec(policy.clone())
             .seed(set.seed.unwrap_or(1))
             .layout(layout)
@@ -150,52 +150,6 @@ impl FromConfig for Builder<NoService, Udp> {
             None => builder,
         })
     }
-}
-
-/// The most cores on which, by default, workers take turns as the dispatcher: a thread of its own would take a quarter of the cores or more.
-pub const TURNS_CORES_MAX: usize = 4;
-
-/// The default number of workers on a machine with `cores` cores: one on each core, minus one where a dispatcher's thread takes a core. It does so with more
-/// than [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher leaves a core to its monitor in
-/// the dedicated layout only.
-///
-/// ```
-/// use headway::config::default_workers;
-/// use headway::runtime::Layout;
-///
-/// let (darc, synergy) = ("darc".parse()?, "synergy".parse()?);
-/// assert_eq!(default_workers(&darc, Layout::Auto, false, 2), 2);
-/// assert_eq!(default_workers(&darc, Layout::Auto, false, 16), 15);
-/// assert_eq!(default_workers(&synergy, Layout::Auto, false, 16), 16);
-/// assert_eq!(default_workers(&synergy, Layout::Dedicated, false, 16), 15);
-/// # Ok::<(), headway::policy::spec::SpecError>(())
-/// ```
-#[must_use]
-pub fn default_workers(
-    policy: &ServerSpec,
-    layout: Layout,
-    by_signal: bool,
-    cores: usize,
-) -> usize {
-    let facts = policy.facts();
-    let has_dispatcher = facts.owner == Owner::Dispatcher;
-    let has_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
-    let dedicated = match layout {
-        Layout::Dedicated => has_dispatcher || has_monitor,
-        Layout::Inline => false,
-        Layout::Auto => has_dispatcher && (by_signal || cores > TURNS_CORES_MAX),
-    };
-    let threads_beside = match facts.owner {
-        _ if !dedicated => 0,
-        Owner::Dispatcher => facts.dispatchers,
-        Owner::Steering | Owner::Nobody => 1,
-    };
-    cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
-}
-
-/// Cores that this process may use.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The builder with the file's interruption mechanism.

@@ -44,6 +44,7 @@ pub(super) struct DispatcherParts<I, M> {
     pub(super) rx_waker: Arc<RxWaker>,
     pub(super) tx: Box<dyn Tx>,
     pub(super) control: Arc<ServerControl>,
+    pub(super) clock: Clock,
     /// One for each worker.
     pub(super) links: Vec<DispatcherEnd>,
 }
@@ -96,7 +97,7 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
             rx_waker: parts.rx_waker,
             tx: parts.tx,
             control: parts.control,
-            clock: Clock::global(),
+            clock: parts.clock,
             now_ns: 0,
             polled_ns: 0,
             waiting: (0..slots).map(|_| None).collect(),

@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use headway_fiber::Attached;
 use headway_net::pool::SlotId;
+use headway_policy::Job;
 use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
-use headway_policy::{ClassId, Job};
 
 use super::dispatcher::Dispatcher;
 use super::waiting::Waiting;
-use crate::executor::{Executor, Ran};
-use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::executor::Executor;
+use crate::fibers::{FiberContext, Fibers};
+use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
 pub(super) struct DispatcherWorkerParts {
@@ -46,76 +47,56 @@ impl<'a> DispatcherWorker<'a> {
         let waiting = dispatcher.waiting[job.index()].take();
         let Waiting { slot, suspended } = waiting.expect("a policy works on what waits");
         self.fibers.next_epoch();
-        let RanSlice {
-            mut slot,
-            end,
-            span,
-            held,
-        } = self.fibers.run(
-            slot,
-            suspended,
-            self.fibers.now(),
+        let taken = TakenRequest { slot, suspended };
+        let now = self.fibers.now();
+        let outcome = run_slice(
+            &mut self.fibers,
+            &mut self.executor,
+            dispatcher,
+            taken,
+            now,
             Some(slice_ns),
-            |_now_ns, _asked| None,
         );
-        let now_ns = span.end.ns;
-        match end {
-            SliceEnd::Finished {
-                response,
-                cpu_ns,
-                late_ns,
-            } => {
-                self.executor.respond(&mut slot, response, cpu_ns, now_ns);
-                let class = self.finish(dispatcher, slot, now_ns, cpu_ns);
-                self.executor.tally.held(class, held, false);
-                let tally = self.executor.tally.class(class);
-                tally.resumed.add(u64::from(suspended));
-                self.executor.count(&Ran {
-                    class,
-                    span_ns: span.start.ns..now_ns,
-                    cpu_ns,
-                });
-                self.fibers
-                    .count_late(&self.executor.tally, ClassId(class), late_ns);
-            }
-            SliceEnd::Yielded { job, sliced } => {
-                Fibers::count_yield(&self.executor.tally, job.class, sliced);
-                self.executor.tally.held(job.class.0, held, true);
-                let tally = self.executor.tally.class(job.class.0);
-                tally.resumed.add(u64::from(suspended));
-                dispatcher.waiting[job.id.index()] = Some(Waiting {
-                    slot,
-                    suspended: true,
-                });
-                dispatcher.ingress.worked(now_ns, job, None);
-            }
-            SliceEnd::NoStack => {
-                let slot = self.executor.refuse(slot, now_ns);
-                self.finish(dispatcher, slot, now_ns, 0);
-            }
-        }
-        Some(span.start.ns..now_ns)
+        Some(outcome.span_ns())
+    }
+}
+
+/// A dispatcher, while it runs a request: nobody renews its slice.
+impl<I: Ingress, M: Monitor> SliceOwner for Dispatcher<I, M> {
+    const ASKED_SINCE: bool = false;
+
+    fn renew(&mut self, _now_ns: u64, _asked: bool) -> Option<u64> {
+        None
     }
 
-    /// Tells the policy, and frees the buffer; returns the request's class.
-    fn finish<I, M>(
-        &self,
-        dispatcher: &mut Dispatcher<I, M>,
-        slot: SlotId,
-        now_ns: u64,
-        cpu_ns: u64,
-    ) -> u16
-    where
-        I: Ingress,
-        M: Monitor,
-    {
-        let (job, slot) = self.executor.job(slot);
+    fn stopped(&mut self, _now_ns: u64) {}
+
+    fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId) {
         let job = Job {
             attained_ns: cpu_ns,
-            ..job
+            ..*job
         };
-        dispatcher.ingress.worked(now_ns, job, Some(cpu_ns));
-        dispatcher.worked_off(slot);
-        job.class.0
+        self.ingress.worked(now_ns, job, Some(cpu_ns));
+        self.worked_off(slot);
+    }
+
+    fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, _message: u64) {
+        self.waiting[job.id.index()] = Some(Waiting {
+            slot,
+            suspended: true,
+        });
+        self.ingress.worked(now_ns, *job, None);
+    }
+
+    fn refused(&mut self, now_ns: u64, job: &Job, slot: SlotId) {
+        self.finished(now_ns, job, 0, slot);
+    }
+
+    fn renewals(&mut self) -> u64 {
+        0
+    }
+
+    fn counts_interruptions(&self) -> bool {
+        true
     }
 }

@@ -1,24 +1,23 @@
 //! A worker whose requests may be interrupted: it runs them on fibers, and its local policy says which is next.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues};
-use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
+use headway_policy::{Job, JobId, Resume, WorkerId};
 
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
 use crate::assignment::Assignment;
 use crate::control::{ServerControl, ServerPhase};
-use crate::executor::{Executor, Ran};
-use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::executor::Executor;
+use crate::fibers::{FiberContext, Fibers};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
+use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::rx_waker::RxWaker;
-use crate::service::Response;
 use crate::slice::ClockReading;
 use crate::token::NextHint;
 
@@ -192,7 +191,8 @@ impl<L: Local> FiberWorker<'_, L> {
         slices: &mut P,
     ) -> WorkerTurn {
         let request = self.view.take(job);
-        let (suspended, slot) = (request.is_suspended(), request.into_slot());
+        let suspended = request.is_suspended();
+        let slot = request.into_slot();
         let epoch = self.fibers.next_epoch();
         if let Some(worker_slot) = &self.worker_slot {
             worker_slot.assignment.publish(Assignment {
@@ -211,108 +211,100 @@ impl<L: Local> FiberWorker<'_, L> {
         }
         self.fibers.next_read(self.view.link.jobs.next_place());
         let slice_ns = slices.begin(now.ns, own_ns);
-        let Self { local, view, .. } = self;
-        let RanSlice {
-            slot,
-            end,
-            span,
-            held,
-        } = self
-            .fibers
-            .run(slot, suspended, now, slice_ns, |now_ns, asked| {
-                let expiry = Expiry {
-                    now_ns,
-                    epoch,
-                    asked,
-                };
-                slices.renew(expiry, local, view)
-            });
-        let span_ns = span.start.ns..span.end.ns;
-        self.backoff.ran(&span_ns);
+        let Self {
+            local,
+            view,
+            fibers,
+            executor,
+            control,
+            ..
+        } = self;
+        let mut owner = CentralOwner {
+            local,
+            view,
+            slices,
+            control,
+            epoch,
+            is_watched: self.worker_slot.is_some(),
+        };
+        let taken = TakenRequest { slot, suspended };
+        let outcome = run_slice(fibers, executor, &mut owner, taken, now, slice_ns);
+        self.backoff.ran(&outcome.span_ns());
         if self.resume == Resume::OwnWorker {
-            let yielded = matches!(end, SliceEnd::Yielded { .. });
-            self.begun = self.begun + usize::from(yielded) - usize::from(suspended);
+            self.begun = self.begun + usize::from(outcome.yielded) - usize::from(suspended);
         }
-        match end {
-            SliceEnd::Finished {
-                response,
-                cpu_ns,
-                late_ns,
-            } => {
-                let class = self.finish(slot, response, span_ns, cpu_ns);
-                self.count_turn(class, suspended);
-                self.executor.tally.held(class.0, held, false);
-                self.fibers.count_late(&self.executor.tally, class, late_ns);
-            }
-            SliceEnd::Yielded { job, sliced } => {
-                if P::TAKES_HINTS {
-                    self.view.hint = self.next_hint();
-                }
-                // A monitor that asks counts it.
-                let own = sliced && self.worker_slot.is_none();
-                Fibers::count_yield(&self.executor.tally, job.class, own);
-                self.count_turn(job.class, suspended);
-                self.executor.tally.held(job.class.0, held, true);
-                self.give_back(slot, &job, span.end.ns);
-                return WorkerTurn::Interrupted(span.end);
-            }
-            SliceEnd::NoStack => {
-                let slot = self.executor.refuse(slot, span_ns.end);
-                self.view.link.done.send(slot, 0);
-            }
+        if outcome.yielded {
+            WorkerTurn::Interrupted(outcome.span.end)
+        } else {
+            WorkerTurn::Ran
         }
-        WorkerTurn::Ran
+    }
+}
+
+/// A worker of a dispatcher, while it runs a request.
+struct CentralOwner<'a, L, P> {
+    local: &'a mut L,
+    view: &'a mut CentralQueues,
+    slices: &'a mut P,
+    control: &'a ServerControl,
+    epoch: u64,
+    /// Whether the dispatcher interrupts it, and counts that.
+    is_watched: bool,
+}
+
+impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
+    const ASKED_SINCE: bool = false;
+
+    #[inline(always)]
+    fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64> {
+        let expiry = Expiry {
+            now_ns,
+            epoch: self.epoch,
+            asked,
+        };
+        self.slices.renew(expiry, self.local, self.view)
     }
 
-    /// Counts a turn of a request, which had been `resumed`.
+    #[inline(always)]
+    fn stopped(&mut self, _now_ns: u64) {}
+
     #[inline]
-    fn count_turn(&self, class: ClassId, resumed: bool) {
-        let tally = self.executor.tally.class(class.0);
-        tally.resumed.add(u64::from(resumed));
-        tally.renewals.add(self.view.take_renewals());
+    fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId) {
+        // The dispatcher goes on meanwhile.
+        self.view.link.done.send(slot, cpu_ns);
+        self.local.finished(now_ns, job, cpu_ns, self.view);
     }
 
-    /// The hint that the dispatcher gave when it interrupted the last request.
+    /// The request stays here, or goes back to the dispatcher.
     #[inline(always)]
     #[expect(unsafe_code, reason = "a hint comes as a word")]
-    fn next_hint(&self) -> Option<NextHint> {
-        // SAFETY: only the dispatcher sends this thread messages, and only hints of its link with it where hints are taken (`CentralWatch`). A message is
-        // forgotten when the next assignment begins.
-        unsafe { NextHint::of_word(self.fibers.granted_message()) }
-    }
-
-    #[inline]
-    fn finish(
-        &mut self,
-        mut slot: SlotId,
-        response: Response,
-        span_ns: Range<u64>,
-        cpu_ns: u64,
-    ) -> ClassId {
-        let now_ns = span_ns.end;
-        self.executor.respond(&mut slot, response, cpu_ns, now_ns);
-        let (job, slot) = self.executor.job(slot);
-        self.view.link.done.send(slot, cpu_ns);
-        // The dispatcher goes on meanwhile.
-        self.local.finished(now_ns, &job, cpu_ns, &mut self.view);
-        self.executor.count(&Ran {
-            class: job.class.0,
-            span_ns,
-            cpu_ns,
-        });
-        job.class
-    }
-
-    /// The request was interrupted: it stays here, or goes back to the dispatcher.
-    #[inline(always)]
-    fn give_back(&mut self, slot: SlotId, job: &Job, now_ns: u64) {
+    fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, message: u64) {
+        if P::TAKES_HINTS {
+            // SAFETY: only the dispatcher sends this thread messages, and only hints of its link with it where hints are taken (`CentralWatch`). A
+            // message is forgotten when the next assignment begins.
+            self.view.hint = unsafe { NextHint::of_word(message) };
+        }
         if self.control.phase() >= ServerPhase::Abandoning {
             self.view.keep(slot);
             self.view.push(job.id);
-        } else if self.local.yielded(now_ns, job, &mut self.view) {
+        } else if self.local.yielded(now_ns, job, self.view) {
             self.view.keep(slot);
         } else {
             self.view.link.done.send_suspended(slot, job.attained_ns);
         }
+    }
+
+    fn refused(&mut self, _now_ns: u64, _job: &Job, slot: SlotId) {
+        self.view.link.done.send(slot, 0);
+    }
+
+    #[inline]
+    fn renewals(&mut self) -> u64 {
+        self.view.take_renewals()
+    }
+
+    #[inline]
+    fn counts_interruptions(&self) -> bool {
+        !self.is_watched
     }
 }

@@ -30,8 +30,7 @@ use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
 use crate::parts::{
-    EngineParts, Layout, LiveEngine, QueueDepths, ServerConfig, SetRules, executors, kernel_drops,
-    split, tallies,
+    EngineParts, LiveEngine, QueueDepths, SetRules, executors, kernel_drops, split, tallies,
 };
 use crate::rack::{ServerQueue, SetDuty, set_duty};
 use crate::rules::{RulesSender, rules};
@@ -87,15 +86,11 @@ where
 {
     let interrupts = M::PREEMPTS || L::SLICES;
     let (count, dispatchers) = (parts.shape.workers, systems.len());
-    let layout = choose_layout(&parts.config, count, dispatchers, interrupts)?;
-    let dedicated = layout == Layout::Dedicated;
-    let by_clock = dedicated && M::PREEMPTS && parts.config.mechanism == Mechanism::Tsc;
-    if by_clock && !systems.iter().all(|system| system.monitor.keeps_times()) {
-        return Err(StartError::ClockTooLate);
-    }
-    let thread_count = count + if dedicated { dispatchers } else { 0 };
-    let hosted = parts.config.cores.as_ref();
-    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1)));
+    let layout = parts.config.layout;
+    let thread_count = count + layout.threads_beside;
+    let config = &parts.config;
+    let hosted = config.cores.as_ref();
+    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1, config.clock)));
     let mut threads = match hosted {
         Some(_) => ServerThreads::new(Pinning::by_arbiter()),
         None => ServerThreads::new(Pinning::choose(&parts.config.pin, thread_count)?),
@@ -125,7 +120,6 @@ where
         buffers,
         &tallies,
         &overruns,
-        layout,
         hosted.as_ref(),
     )?;
     if let Some(hosted) = &hosted {
@@ -135,7 +129,7 @@ where
     for group in groups {
         let fiber_context = fiber_context.clone();
         started = started.and_then(|()| {
-            if dedicated {
+            if layout.is_dedicated() {
                 start_dedicated(group, &control, fiber_context, &mut threads)
             } else {
                 start_inline(
@@ -153,7 +147,7 @@ where
         control,
         tallies,
         kernel_drops: kernel_drops(&rxs),
-        layout: Some(layout),
+        layout: layout.layout,
         set_rules,
         set_duty,
         queue_depths: Arc::new(QueueDepths::default),
@@ -161,23 +155,6 @@ where
         monitor_layout: None,
     };
     engine.ready(started)
-}
-
-/// A dispatcher that shares a core with a worker costs more than it brings.
-fn choose_layout(
-    config: &ServerConfig,
-    workers: usize,
-    dispatchers: usize,
-    interrupts: bool,
-) -> Result<Layout, StartError> {
-    let by_signal = interrupts && config.mechanism == Mechanism::Signal;
-    match config.layout {
-        Layout::Inline if by_signal => Err(StartError::InlineSignals),
-        Layout::Auto if config.cores.is_some() => Ok(Layout::Inline),
-        Layout::Auto if by_signal || cores() >= workers + dispatchers => Ok(Layout::Dedicated),
-        Layout::Auto => Ok(Layout::Inline),
-        chosen => Ok(chosen),
-    }
 }
 
 /// What a server is made of before its threads run.
@@ -228,7 +205,6 @@ fn prepare<I, L, M>(
     buffers: Buffers,
     tallies: &[Arc<Tally>],
     overruns: &Arc<Overruns>,
-    layout: Layout,
     hosted: Option<&Arc<HostedCores>>,
 ) -> Result<Prepared<I, L, M>, StartError>
 where
@@ -239,7 +215,7 @@ where
     let EngineParts { shape, config, .. } = parts;
     let (count, dispatchers) = (shape.workers, systems.len());
     let pool = Arc::clone(&buffers.pool);
-    let dedicated = layout == Layout::Dedicated;
+    let dedicated = config.layout.is_dedicated();
     // Workers that take turns as the dispatcher run requests anyway.
     let dispatchers_work = I::WORKS && dedicated;
     let runners = count + if dispatchers_work { dispatchers } else { 0 };
@@ -247,7 +223,7 @@ where
     let dispatcher_txs = txs.split_off(runners);
     let (control, controls) = controls(&systems, config.stalls);
     let journals = control.open_journal(runners, config.journal);
-    let mut executors = executors(&parts.service, txs, journals, &pool, tallies);
+    let mut executors = executors(&parts.service, txs, journals, &pool, tallies, config.clock);
     let queue = config.behind_switch.then(|| {
         let rxs = rxs.clone();
         let backlog = move || rxs.iter().map(|rx| rx.backlog_hint()).sum();
@@ -259,12 +235,13 @@ where
     }
     let mut dispatcher_executors = executors.split_off(count).into_iter();
     let mut executors = executors.into_iter();
-    let threads = count + if dedicated { dispatchers } else { 0 };
+    let threads = count + config.layout.threads_beside;
     let backoff = || {
         Backoff::new(
             config.idle,
             hosted.is_none() && threads > cores(),
             control.stalls(),
+            config.clock,
         )
     };
     let telling = match config.mechanism {
@@ -325,6 +302,7 @@ where
             rx_waker: Arc::clone(&rx_waker),
             tx,
             control: Arc::clone(&control),
+            clock: config.clock,
             links,
         });
         let workers = worker_ends

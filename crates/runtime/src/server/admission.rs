@@ -55,7 +55,17 @@ impl Admission {
     /// Whether a [`Layout`](crate::Layout) says who carries something out.
     #[must_use]
     pub fn is_laid_out(&self) -> bool {
-        self.has_dispatcher || self.has_monitor
+        self.threads_beside() > 0
+    }
+
+    /// The threads beside the workers where the [layout](crate::Layout::Dedicated) is dedicated: a dispatcher's each, or the monitor's.
+    #[must_use]
+    pub fn threads_beside(&self) -> usize {
+        if self.has_dispatcher {
+            self.dispatchers
+        } else {
+            usize::from(self.has_monitor)
+        }
     }
 }
 

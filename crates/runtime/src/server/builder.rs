@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_kthread::CoreSource;
+use headway_machine::Clock;
 use headway_net::classify::{Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
@@ -22,8 +23,9 @@ use super::source::{Custom, NoSource, OpenDatapath, Source, Udp};
 use super::{Observer, Server, Stopper, Tuner};
 use crate::error::StartError;
 use crate::hosted::ServerCores;
+use crate::layout::{Layout, LayoutFacts};
 use crate::park::Idle;
-use crate::parts::{EngineParts, Layout, ServerConfig};
+use crate::parts::{EngineParts, ServerConfig};
 use crate::pull::{Pull, PullService};
 use crate::service::{Call, Service};
 use crate::threads::Pin;
@@ -94,6 +96,8 @@ pub struct Builder<S = NoService, D = NoSource> {
     /// Whether the rack's control plane says what the server runs, in place of a policy.
     directed: bool,
     cores: Option<ServerCores>,
+    /// The process's, unless given.
+    clock: Option<Clock>,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
@@ -139,6 +143,7 @@ impl Default for Builder {
             behind_switch: false,
             directed: false,
             cores: None,
+            clock: None,
         }
     }
 }
@@ -338,6 +343,12 @@ impl<S, D> Builder<S, D> {
         self
     }
 
+    /// What the server's threads read the time from; [`Clock::global`] unless given. For servers that run in virtual time.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
     /// How requests are told apart; by the wire header's type unless chosen.
     pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
         self.classifier = ChosenClassifier(Arc::new(classifier));
@@ -432,6 +443,7 @@ impl<S, D> Builder<S, D> {
             behind_switch: self.behind_switch,
             directed: self.directed,
             cores: self.cores,
+            clock: self.clock,
         }
     }
 
@@ -536,13 +548,21 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         if let Some(cores) = &self.cores {
             self.check_hosted(cores, &admission)?;
         }
+        let layout = self.layout.resolve(&LayoutFacts {
+            admission: &admission,
+            workers: self.workers,
+            mechanism: self.mechanism,
+            hosted: self.cores.is_some(),
+            cores: LayoutFacts::usable_cores(),
+        })?;
         let OpenDatapath { datapath, addr } = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
         let config = ServerConfig {
+            clock: self.clock.unwrap_or_else(Clock::global),
             class_names: class_names.clone(),
             idle: self.idle,
-            layout: self.layout,
+            layout,
             pin: self.pin,
             stalls: self.stalls,
             journal: self.journal,

@@ -22,8 +22,9 @@ pub use tuner::{InForce, Tuner};
 
 use crate::control::{ServerControl, ServerPhase};
 use crate::error::{ResizeError, ShutdownError};
+use crate::layout::Layout;
 use crate::park::Idle;
-use crate::parts::{GRACE, Layout, LiveEngine};
+use crate::parts::{GRACE, LiveEngine};
 use crate::rack::RackLink;
 use crate::stall::Stall;
 use crate::tally::Stats;

@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use headway_machine::Clock;
 use headway_net::datapath::DatapathEnds;
 use headway_net::pool::Pool;
 use headway_policy::change;
@@ -23,10 +22,7 @@ use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Idle};
-use crate::parts::{
-    EngineParts, Layout, LiveEngine, ServerConfig, SetRules, executors, kernel_drops, split,
-    tallies,
-};
+use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
 use crate::rules::{RulesSender, rules};
 use crate::tally::Tally;
 use crate::threads::{Pinning, ServerThreads, cores};
@@ -53,10 +49,10 @@ where
     let count = parts.shape.workers;
     let config = &parts.config;
     let hosted = config.cores.as_ref();
-    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, count)));
-    let monitor_layout = choose_layout::<M>(config, count);
-    let has_thread = monitor_layout == Some(Layout::Dedicated);
-    let thread_count = count + usize::from(has_thread);
+    let hosted =
+        hosted.map(|source| Arc::new(HostedCores::new(source, count, count, config.clock)));
+    let has_thread = config.layout.is_dedicated();
+    let thread_count = count + config.layout.threads_beside;
     let mut threads = match hosted {
         Some(_) => ServerThreads::new(Pinning::by_arbiter()),
         None => ServerThreads::new(Pinning::choose(&config.pin, thread_count)?),
@@ -92,7 +88,7 @@ where
     }
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
-    let executors = executors(&parts.service, txs, journals, &pool, &tallies);
+    let executors = executors(&parts.service, txs, journals, &pool, &tallies, config.clock);
     let worker_slots: Vec<Arc<SteeredWorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
     let watchers = if has_thread { 1 } else { count };
     let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) =
@@ -112,6 +108,7 @@ where
             control: Arc::clone(&control),
             overruns,
             tally: Arc::clone(&tallies[count]),
+            clock: config.clock,
             may_sleep: config.idle != Idle::Spin,
             oversubscribed,
         };
@@ -150,8 +147,8 @@ where
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
-            backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
-            clock: Clock::global(),
+            backoff: Backoff::new(config.idle, oversubscribed, control.stalls(), config.clock),
+            clock: config.clock,
             stopped_ns: None,
             cores: hosted.clone(),
             core: None,
@@ -188,6 +185,7 @@ where
             })
         });
     }
+    let monitor_layout = config.layout.layout;
     let engine = LiveEngine {
         threads,
         control,
@@ -222,15 +220,4 @@ where
         }
         Ok(())
     })
-}
-
-/// Who carries the monitor out, if there is one: a thread that shares a core with a worker costs more than it brings.
-fn choose_layout<M: Monitor>(config: &ServerConfig, workers: usize) -> Option<Layout> {
-    let chosen = match config.layout {
-        Layout::Auto if config.cores.is_some() => Layout::Inline,
-        Layout::Auto if cores() > workers => Layout::Dedicated,
-        Layout::Auto => Layout::Inline,
-        chosen => chosen,
-    };
-    M::PREEMPTS.then_some(chosen)
 }

@@ -33,6 +33,7 @@ pub(super) struct MonitorThread<M> {
     pub(super) overruns: Arc<Overruns>,
     /// The thread's own.
     pub(super) tally: Arc<Tally>,
+    pub(super) clock: Clock,
     /// Whether threads without work may sleep.
     pub(super) may_sleep: bool,
     /// More threads than cores: the thread gives its core up after each turn.
@@ -50,6 +51,7 @@ impl<M: Monitor> MonitorThread<M> {
             control,
             overruns,
             tally,
+            clock,
             may_sleep,
             oversubscribed,
         } = self;
@@ -61,7 +63,6 @@ impl<M: Monitor> MonitorThread<M> {
             overruns,
             tally,
         };
-        let clock = Clock::global();
         let mut asleep_turns = 0;
         while control.phase() != ServerPhase::Stopped && !watched.iter().all(WatchedWorker::is_gone)
         {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::{Attached, ByFlag, Preempter};
+use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
@@ -16,10 +17,10 @@ use super::view::SteeredQueues;
 use super::worker::{RequestRunner, SteeredWorker};
 use super::worker_slot::SteeredWorkerSlot;
 use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Ran;
-use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::fibers::{FiberContext, Fibers};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::rules::RulesReceiver;
+use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::sync::Padded;
 use crate::trylock::TryLock;
 
@@ -279,80 +280,99 @@ where
         } = self;
         let me = *me;
         let request = view.take(id);
-        let (suspended, slot) = (request.is_suspended(), request.into_slot());
+        let suspended = request.is_suspended();
+        let slot = request.into_slot();
         let epoch = fibers.next_epoch();
         let now = fibers.now();
         let (class, arrived_ns) = executor.describe(&slot);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        let mut deadlines = SliceDeadlines {
+        let deadlines = SliceDeadlines {
             monitor_ns: timekeeper.started(now.ns, me, &job, epoch, view),
             local_ns: now.ns.saturating_add(slice_ns.unwrap_or(u64::MAX)),
             orders_ns: core.map_or(u64::MAX, |_| now.ns + LOOK_FOR_ORDERS_NS),
         };
-        let mut renewals = 0;
         let first_ns = deadlines.after(now.ns);
-        let RanSlice {
-            mut slot,
-            end,
-            span,
-            held,
-        } = fibers.run(slot, suspended, now, first_ns, |now_ns, asked| {
-            let leaves = core.is_some_and(WorkerCore::is_revoked);
-            if asked || leaves || control.phase() >= ServerPhase::Abandoning {
-                return None;
-            }
-            timekeeper.tick(now_ns, peers);
-            let renewed = deadlines.renew(now_ns, me, timekeeper, local, view);
-            renewals += u64::from(renewed.is_some());
-            renewed
-        });
-        let span_ns = span.start.ns..span.end.ns;
-        let now_ns = span_ns.end;
-        backoff.ran(&span_ns);
-        let asked_ns = fibers.unanswered_message();
-        timekeeper.stopped(now_ns, me, epoch);
-        let tally = executor.tally.class(class);
-        if renewals > 0 {
-            tally.renewals.add(renewals);
+        let mut owner = SteeredOwner {
+            me,
+            epoch,
+            local,
+            view,
+            timekeeper,
+            deadlines,
+            peers,
+            control,
+            core,
+            renewals: 0,
+        };
+        let taken = TakenRequest { slot, suspended };
+        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&outcome.span_ns());
+        outcome.span.end.ns
+    }
+}
+
+/// A steered worker, while it runs a request.
+struct SteeredOwner<'a, L, M> {
+    me: WorkerId,
+    epoch: u64,
+    local: &'a mut L,
+    view: &'a mut SteeredQueues,
+    timekeeper: &'a mut Timekeeper<M>,
+    deadlines: SliceDeadlines,
+    peers: &'a Peers,
+    control: &'a ServerControl,
+    core: Option<&'a WorkerCore>,
+    renewals: u64,
+}
+
+impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
+    const ASKED_SINCE: bool = true;
+
+    #[inline]
+    fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64> {
+        let leaves = self.core.is_some_and(WorkerCore::is_revoked);
+        if asked || leaves || self.control.phase() >= ServerPhase::Abandoning {
+            return None;
         }
-        if suspended {
-            tally.resumed.add(1);
+        self.timekeeper.tick(now_ns, self.peers);
+        let for_ns =
+            self.deadlines
+                .renew(now_ns, self.me, self.timekeeper, self.local, self.view)?;
+        self.renewals += 1;
+        Some(for_ns)
+    }
+
+    #[inline]
+    fn stopped(&mut self, now_ns: u64) {
+        self.timekeeper.stopped(now_ns, self.me, self.epoch);
+    }
+
+    #[inline]
+    fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId) {
+        self.local.finished(now_ns, job, cpu_ns, self.view);
+        self.view.release(slot);
+    }
+
+    #[inline]
+    fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, _message: u64) {
+        self.view.keep(slot);
+        let abandoning = self.control.phase() >= ServerPhase::Abandoning;
+        if abandoning || !self.local.yielded(now_ns, job, self.view) {
+            self.view.push(job.id);
         }
-        let yielded = matches!(end, SliceEnd::Yielded { .. });
-        executor.tally.held(class, held, yielded);
-        match end {
-            SliceEnd::Finished {
-                response,
-                cpu_ns,
-                late_ns,
-            } => {
-                executor.respond(&mut slot, response, cpu_ns, now_ns);
-                executor.count(&Ran {
-                    class,
-                    span_ns,
-                    cpu_ns,
-                });
-                if let Some(asked_ns) = asked_ns {
-                    fibers.count_unanswered(&executor.tally, job.class, now_ns, asked_ns);
-                } else {
-                    fibers.count_late(&executor.tally, job.class, late_ns);
-                }
-                local.finished(now_ns, &job, cpu_ns, view);
-                view.release(slot);
-            }
-            SliceEnd::Yielded { job, sliced } => {
-                Fibers::count_yield(&executor.tally, job.class, sliced);
-                view.keep(slot);
-                if control.phase() >= ServerPhase::Abandoning || !local.yielded(now_ns, &job, view)
-                {
-                    view.push(job.id);
-                }
-            }
-            SliceEnd::NoStack => {
-                let slot = executor.refuse(slot, now_ns);
-                view.release(slot);
-            }
-        }
-        now_ns
+    }
+
+    fn refused(&mut self, _now_ns: u64, _job: &Job, slot: SlotId) {
+        self.view.release(slot);
+    }
+
+    #[inline]
+    fn renewals(&mut self) -> u64 {
+        self.renewals
+    }
+
+    #[inline]
+    fn counts_interruptions(&self) -> bool {
+        true
     }
 }

@@ -49,7 +49,7 @@ where
     let count = parts.shape.workers;
     let config = &parts.config;
     let hosted = config.cores.as_ref();
-    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1)));
+    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1, config.clock)));
     let mut threads = match hosted {
         Some(_) => ServerThreads::new(Pinning::by_arbiter()),
         None => ServerThreads::new(Pinning::choose(&config.pin, count)?),
@@ -111,7 +111,7 @@ where
     let journals = control.open_journal(count, config.journal);
     let oversubscribed = hosted.is_none() && count > cores();
     let mut started = Ok(());
-    let executors = executors(&parts.service, txs, journals, &pool, &tallies);
+    let executors = executors(&parts.service, txs, journals, &pool, &tallies, config.clock);
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
     let locals = system.locals.into_iter().zip(receivers);
     let workers = locals.zip(executors).zip(queues);
@@ -130,7 +130,7 @@ where
             receiving: Arc::clone(&receiving),
             rx_waker: Arc::clone(&rx_waker),
             control: Arc::clone(&control),
-            backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
+            backoff: Backoff::new(config.idle, oversubscribed, control.stalls(), config.clock),
         };
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use headway_fiber::Attached;
+use headway_net::pool::SlotId;
 use headway_policy::role::{Local, Next, Queues};
-use headway_policy::{ClassId, Job, JobId, WorkerId};
+use headway_policy::{Job, JobId, WorkerId};
 
 use super::arrivals::LeaderIntake;
 use super::common::{ARRIVALS, Common};
 use super::view::UnplacedQueues;
 use crate::control::{ServerControl, ServerPhase};
-use crate::executor::{Executor, Ran};
-use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::executor::Executor;
+use crate::fibers::{FiberContext, Fibers};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::leader::{Lead, Leadership};
 use crate::park::{Backoff, announce};
 use crate::rules::RulesReceiver;
+use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::rx_waker::RxWaker;
 
 /// The right to receive, which the workers share.
@@ -238,77 +240,98 @@ where
         } = self;
         let core = core.as_ref();
         let request = view.take(id);
-        let (suspended, slot) = (request.is_suspended(), request.into_slot());
+        let suspended = request.is_suspended();
+        let slot = request.into_slot();
         fibers.next_epoch();
         let now = fibers.now();
-        let (class, arrived_ns) = executor.describe(&slot);
-        let job = Job::new(id, ClassId(class), arrived_ns);
-        let may_sleep = backoff.may_sleep();
-        let mut renewals = 0;
         // A slice may be longer than a revoked core may be kept.
         let look_ns = core.map_or(u64::MAX, |_| LOOK_FOR_ORDERS_NS);
         let first_ns = slice_ns.unwrap_or(u64::MAX).min(look_ns);
         let first_ns = (first_ns < u64::MAX).then_some(first_ns);
-        let mut slice_end_ns = slice_ns.map_or(u64::MAX, |slice_ns| now.ns + slice_ns);
-        let RanSlice {
-            mut slot,
-            end,
-            span,
-            held,
-        } = fibers.run(slot, suspended, now, first_ns, |now_ns, _asked| {
-            let leaves = core.is_some_and(WorkerCore::is_revoked);
-            if leaves || control.phase() >= ServerPhase::Abandoning {
-                return None;
-            }
-            if common.poll_is_due(now_ns) {
-                poll(receiving, now_ns, may_sleep);
-            }
-            if now_ns >= slice_end_ns {
-                let renewed_ns = local.renew(now_ns, view)?;
-                renewals += 1;
-                slice_end_ns = now_ns + renewed_ns;
-            }
-            Some((slice_end_ns - now_ns).min(look_ns))
-        });
-        let span_ns = span.start.ns..span.end.ns;
-        let now_ns = span_ns.end;
-        backoff.ran(&span_ns);
-        let tally = executor.tally.class(class);
-        tally.renewals.add(renewals);
-        tally.resumed.add(u64::from(suspended));
-        let yielded = matches!(end, SliceEnd::Yielded { .. });
-        executor.tally.held(class, held, yielded);
-        match end {
-            SliceEnd::Finished {
-                response,
-                cpu_ns,
-                late_ns,
-            } => {
-                executor.respond(&mut slot, response, cpu_ns, now_ns);
-                executor.count(&Ran {
-                    class,
-                    span_ns,
-                    cpu_ns,
-                });
-                fibers.count_late(&executor.tally, job.class, late_ns);
-                local.finished(now_ns, &job, cpu_ns, view);
-                common.release(slot);
-            }
-            SliceEnd::Yielded { job, sliced } => {
-                Fibers::count_yield(&executor.tally, job.class, sliced);
-                view.keep(slot);
-                if control.phase() >= ServerPhase::Abandoning {
-                    view.push(job.id);
-                } else if !local.yielded(now_ns, &job, view) {
-                    let fits = view.push_shared(ARRIVALS, job.id);
-                    assert!(fits, "the queue of all that arrives has room for it");
-                }
-            }
-            SliceEnd::NoStack => {
-                let slot = executor.refuse(slot, now_ns);
-                common.release(slot);
-            }
+        let mut owner = UnplacedOwner {
+            local,
+            view,
+            common,
+            receiving,
+            control,
+            core,
+            may_sleep: backoff.may_sleep(),
+            look_ns,
+            slice_end_ns: slice_ns.map_or(u64::MAX, |slice_ns| now.ns + slice_ns),
+            renewals: 0,
+        };
+        let taken = TakenRequest { slot, suspended };
+        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&outcome.span_ns());
+    }
+}
+
+/// A worker that helps itself, while it runs a request.
+struct UnplacedOwner<'a, L> {
+    local: &'a mut L,
+    view: &'a mut UnplacedQueues,
+    common: &'a Common,
+    receiving: &'a Receiving,
+    control: &'a ServerControl,
+    core: Option<&'a WorkerCore>,
+    may_sleep: bool,
+    look_ns: u64,
+    slice_end_ns: u64,
+    renewals: u64,
+}
+
+impl<L: Local> SliceOwner for UnplacedOwner<'_, L> {
+    const ASKED_SINCE: bool = false;
+
+    #[inline]
+    fn renew(&mut self, now_ns: u64, _asked: bool) -> Option<u64> {
+        let leaves = self.core.is_some_and(WorkerCore::is_revoked);
+        if leaves || self.control.phase() >= ServerPhase::Abandoning {
+            return None;
         }
+        if self.common.poll_is_due(now_ns) {
+            poll(self.receiving, now_ns, self.may_sleep);
+        }
+        if now_ns >= self.slice_end_ns {
+            let renewed_ns = self.local.renew(now_ns, self.view)?;
+            self.renewals += 1;
+            self.slice_end_ns = now_ns + renewed_ns;
+        }
+        Some((self.slice_end_ns - now_ns).min(self.look_ns))
+    }
+
+    #[inline]
+    fn stopped(&mut self, _now_ns: u64) {}
+
+    #[inline]
+    fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId) {
+        self.local.finished(now_ns, job, cpu_ns, self.view);
+        self.common.release(slot);
+    }
+
+    #[inline]
+    fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, _message: u64) {
+        self.view.keep(slot);
+        if self.control.phase() >= ServerPhase::Abandoning {
+            self.view.push(job.id);
+        } else if !self.local.yielded(now_ns, job, self.view) {
+            let fits = self.view.push_shared(ARRIVALS, job.id);
+            assert!(fits, "the queue of all that arrives has room for it");
+        }
+    }
+
+    fn refused(&mut self, _now_ns: u64, _job: &Job, slot: SlotId) {
+        self.common.release(slot);
+    }
+
+    #[inline]
+    fn renewals(&mut self) -> u64 {
+        self.renewals
+    }
+
+    #[inline]
+    fn counts_interruptions(&self) -> bool {
+        true
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::usage;
 use anyhow::Result;
 use headway::config::Config;
 use headway_policy::Shape;
-use headway_runtime::{Admission, Layout, Mechanism, Pin, StartError, server_shape};
+use headway_runtime::{Admission, LayoutFacts, Pin, ResolvedLayout, StartError, server_shape};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service ignores: a setting without effect is a mistake.
@@ -76,12 +76,11 @@ impl ServeSettings {
             }
         }
         self.check_steering(admission)?;
-        let dedicated = self.is_dedicated(admission);
+        let layout = self.resolve_layout(&admission)?;
         self.interruption
-            .check(&self.policy.value, admission, &self.layout, dedicated)?;
+            .check(&self.policy.value, admission, layout.is_dedicated())?;
         self.interruption.check_longs(self.app, &self.workload)?;
-        let threads_beside = if dedicated { admission.dispatchers } else { 0 };
-        self.check_pin(threads_beside)?;
+        self.check_pin(layout.threads_beside)?;
         Ok(admission)
     }
 
@@ -98,19 +97,20 @@ impl ServeSettings {
         })
     }
 
-    /// Whether a dispatcher, or the monitor of a policy without one, has a thread of its own.
-    fn is_dedicated(&self, admission: Admission) -> bool {
-        let by_signal = self.interruption.mechanism() == Mechanism::Signal;
-        let thread = match self.layout.value {
-            Layout::Dedicated => true,
-            Layout::Inline => false,
-            Layout::Auto if self.host.is_some() => false,
-            Layout::Auto => {
-                let threads = self.workers.value + admission.dispatchers;
-                by_signal || headway_sim::available_threads() >= threads
-            }
+    /// The server's layout, which [`Builder::start`](headway_runtime::Builder::start) decides alike.
+    fn resolve_layout(&self, admission: &Admission) -> Result<ResolvedLayout> {
+        let facts = LayoutFacts {
+            admission,
+            workers: self.workers.value,
+            mechanism: self.interruption.mechanism(),
+            hosted: self.host.is_some(),
+            cores: LayoutFacts::usable_cores(),
         };
-        admission.is_laid_out() && thread
+        let resolved = self.layout.value.resolve(&facts);
+        resolved.map_err(|error| match error {
+            StartError::ClockTooLate => self.interruption.refused(error),
+            other => self.layout.refused(other),
+        })
     }
 
     /// Checks that workers have receive queues of their own where requests are steered to them.

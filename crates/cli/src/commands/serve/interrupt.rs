@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use headway::config::look_every;
 use headway_policy::Resume;
 use headway_policy::systems::ServerSpec;
-use headway_runtime::{Admission, Builder, Layout, Mechanism, StartError};
+use headway_runtime::{Admission, Builder, Mechanism, StartError};
 use headway_workload::Workload;
 use std::time::Duration;
 
@@ -98,6 +98,14 @@ impl Interruption {
             .map_or(Mechanism::Flag, |given| given.value)
     }
 
+    /// An error about the mechanism.
+    pub(super) fn refused(&self, error: StartError) -> anyhow::Error {
+        match &self.preempt {
+            Some(given) => given.refused(error),
+            None => error.into(),
+        }
+    }
+
     /// Whether the server interrupts only requests that declare themselves long.
     pub(super) fn by_feedback(&self) -> bool {
         self.feedback.value
@@ -124,7 +132,6 @@ impl Interruption {
         &self,
         policy: &ServerSpec,
         admission: Admission,
-        layout: &Sourced<Layout>,
         dedicated: bool,
     ) -> Result<()> {
         if let Some(given) = &self.preempt
@@ -133,16 +140,6 @@ impl Interruption {
             return Err(given.refused(format!(
                 "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
             )));
-        }
-        if let Some(given) = &self.preempt
-            && given.value == Mechanism::Tsc
-            && dedicated
-            && !admission.keeps_times
-        {
-            return Err(given.refused(StartError::ClockTooLate));
-        }
-        if self.mechanism() == Mechanism::Signal && layout.value == Layout::Inline {
-            return Err(layout.refused(StartError::InlineSignals));
         }
         if self.feedback.value && !admission.interrupts() {
             return Err(self.feedback.refused(format!(

@@ -1,0 +1,131 @@
+//! One slice of service, the same for every kind of worker: run the request, send the response, count.
+
+use std::ops::Range;
+
+use headway_net::pool::SlotId;
+use headway_policy::Job;
+
+use crate::executor::{Executor, Ran};
+use crate::fibers::{Fibers, RanSlice, SliceEnd};
+use crate::slice::ClockReading;
+
+/// The worker to which a request belongs before and after a slice.
+pub(crate) trait SliceOwner {
+    /// Whether the message of a thread that asks for a yield says since when, ns.
+    const ASKED_SINCE: bool;
+
+    /// The slice is over, by another thread's wish where it is `asked`. `Some`: the request goes on for so much longer, ns, above 0.
+    fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64>;
+
+    /// The request stopped running, for good or not.
+    fn stopped(&mut self, now_ns: u64);
+
+    /// The request finished after `cpu_ns` of service, and its response is on its way. The buffer is the owner's.
+    fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId);
+
+    /// The request was interrupted; `message` came with the wish, 0 for none.
+    fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, message: u64);
+
+    /// There was no stack for the request, which was answered as shed. The buffer is the owner's.
+    fn refused(&mut self, now_ns: u64, job: &Job, slot: SlotId);
+
+    /// How many renewals to count for this slice.
+    fn renewals(&mut self) -> u64;
+
+    /// Whether an interruption at the end of a slice is counted here; else by whoever asked for it.
+    fn counts_interruptions(&self) -> bool;
+}
+
+/// A request that a worker took up.
+pub(crate) struct TakenRequest {
+    pub(crate) slot: SlotId,
+    /// Whether it was interrupted before.
+    pub(crate) suspended: bool,
+}
+
+/// A slice that is over.
+pub(crate) struct SliceOutcome {
+    /// From when to when the request ran.
+    pub(crate) span: Range<ClockReading>,
+    /// Whether it was interrupted.
+    pub(crate) yielded: bool,
+}
+
+impl SliceOutcome {
+    /// From when to when the request ran, ns.
+    #[inline]
+    pub(crate) fn span_ns(&self) -> Range<u64> {
+        self.span.start.ns..self.span.end.ns
+    }
+}
+
+/// Runs the request from `now` on, for `slice_ns` where it has a slice, and as much longer as its owner renews it. The owner hears of the end
+/// before anything is counted, since others may wait for the worker.
+#[inline(always)]
+pub(crate) fn run_slice<O: SliceOwner>(
+    fibers: &mut Fibers<'_>,
+    executor: &mut Executor,
+    owner: &mut O,
+    request: TakenRequest,
+    now: ClockReading,
+    slice_ns: Option<u64>,
+) -> SliceOutcome {
+    let TakenRequest { slot, suspended } = request;
+    let renew = |now_ns, asked| owner.renew(now_ns, asked);
+    let RanSlice {
+        mut slot,
+        end,
+        span,
+        held,
+    } = fibers.run(slot, suspended, now, slice_ns, renew);
+    let span_ns = span.start.ns..span.end.ns;
+    let now_ns = span_ns.end;
+    let asked_ns = if O::ASKED_SINCE {
+        fibers.unanswered_message()
+    } else {
+        None
+    };
+    owner.stopped(now_ns);
+    let yielded = matches!(end, SliceEnd::Yielded { .. });
+    let class = match end {
+        SliceEnd::Finished {
+            response,
+            cpu_ns,
+            late_ns,
+        } => {
+            executor.respond(&mut slot, response, cpu_ns, now_ns);
+            let (job, slot) = executor.job(slot);
+            owner.finished(now_ns, &job, cpu_ns, slot);
+            executor.count(&Ran {
+                class: job.class.0,
+                span_ns,
+                cpu_ns,
+            });
+            match asked_ns {
+                Some(asked_ns) => {
+                    fibers.count_unanswered(&executor.tally, job.class, now_ns, asked_ns);
+                }
+                None => fibers.count_late(&executor.tally, job.class, late_ns),
+            }
+            job.class
+        }
+        SliceEnd::Yielded { job, sliced } => {
+            owner.yielded(now_ns, &job, slot, fibers.granted_message());
+            let own = sliced && owner.counts_interruptions();
+            Fibers::count_yield(&executor.tally, job.class, own);
+            job.class
+        }
+        SliceEnd::NoStack => {
+            let slot = executor.refuse(slot, now_ns);
+            let (job, slot) = executor.job(slot);
+            owner.refused(now_ns, &job, slot);
+            job.class
+        }
+    };
+    let renewals = owner.renewals();
+    let tally = executor.tally.class(class.0);
+    tally.resumed.add(u64::from(suspended));
+    tally.renewals.add(renewals);
+    executor.tally.held(class.0, held, yielded);
+    SliceOutcome { span, yielded }
+}
