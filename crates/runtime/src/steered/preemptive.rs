@@ -20,8 +20,8 @@ use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::rules::RulesReceiver;
-use crate::sync::Padded;
-use crate::trylock::TryLock;
+use headway_sync::Padded;
+use headway_sync::trylock::TryLock;
 
 /// The monitor that ticks for all workers.
 pub(super) struct Timer<M> {

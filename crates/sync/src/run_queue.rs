@@ -5,8 +5,9 @@
 //! moved it since, so the owner cannot have reused the places, and the words read are those that were there. Where it fails they
 //! are forgotten. (Chase and Lev's deque takes at both ends; requests are served first come, first served, so one end is enough.)
 
+use crate::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::ring::Full;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, Padded};
+use crate::{Arc, Padded};
 
 /// Makes a run queue that holds at least `capacity` words (rounded up to a power of two). Where nobody `steals` from it, the owner
 /// takes without a compare-and-swap.
@@ -204,7 +205,7 @@ impl Thief {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

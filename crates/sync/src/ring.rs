@@ -11,7 +11,8 @@
 //!
 //! Items are words of [`WORD_BITS`] bits, so there is nothing to drop, and no `unsafe`.
 
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, Padded};
+use crate::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::{Arc, Padded};
 
 /// Bits of a word that carry the item; the highest one is the ring's.
 pub const WORD_BITS: u32 = 63;
@@ -262,7 +263,7 @@ impl Consumer {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::collections::VecDeque;
 

@@ -1,12 +1,12 @@
 //! Every interleaving of the parts that threads share, within loom's bounds.
 //!
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-runtime --release --test loom`
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-sync --release --test loom`
 #![cfg(loom)]
 
-use headway_runtime::leader::Leadership;
-use headway_runtime::park::{Parker, announce};
-use headway_runtime::ring::{Consumer, Producer, ring};
-use headway_runtime::run_queue::run_queue;
+use headway_sync::leader::Leadership;
+use headway_sync::park::{Parker, announce};
+use headway_sync::ring::{Consumer, Producer, ring};
+use headway_sync::run_queue::run_queue;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
