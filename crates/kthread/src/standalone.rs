@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::barrier::SleeperBarrier;
+use headway_sync::barrier::AsymmetricBarrier;
+
 use crate::lines::{Grant, KthreadLine, OrderLine};
 use crate::source::CoreSource;
 
 /// Kthreads that only the operating system schedules. They sleep while they find no work.
 ///
 /// A kthread that is about to sleep announces it and looks for work once more. A thread that puts work into a queue then looks for sleepers. A
-/// [`SleeperBarrier`] ensures that one of the two sees the other.
+/// [`AsymmetricBarrier`] ensures that one of the two sees the other.
 #[derive(Debug)]
 pub struct Standalone {
     kthreads: Box<[KthreadSlot]>,
     sleepers: AtomicUsize,
     closed: AtomicBool,
-    barrier: SleeperBarrier,
+    barrier: AsymmetricBarrier,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl Standalone {
             kthreads: (0..kthreads).map(|_| KthreadSlot::default()).collect(),
             sleepers: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            barrier: SleeperBarrier::new(),
+            barrier: AsymmetricBarrier::new(),
         }
     }
 
@@ -86,7 +87,7 @@ impl CoreSource for Standalone {
         let slot = &self.kthreads[kthread];
         slot.sleeps.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::AcqRel);
-        self.barrier.before_sleep();
+        self.barrier.heavy();
         if self.closed.load(Ordering::Acquire) || !finds_nothing() {
             self.wake(slot);
         }
@@ -104,7 +105,7 @@ impl CoreSource for Standalone {
 
     #[inline]
     fn notify(&self) {
-        self.barrier.after_work();
+        self.barrier.light();
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake_one();
         }

@@ -5,6 +5,7 @@
 //! | a ring of words between two threads | [`ring`] |
 //! | a worker's queue, from which others steal | [`run_queue`] |
 //! | where a thread sleeps until it is woken | [`park`] |
+//! | a barrier between two threads, of which the rare one pays for both | [`barrier`] |
 //! | a lock that is only tried | [`trylock`] |
 //! | workers that take turns as the leader | [`leader`] |
 //! | a value on cache lines of its own | [`Padded`] |
@@ -12,6 +13,7 @@
 //! [`Arc`], [`Mutex`], [`Condvar`], [`atomic`], [`cell`], [`hint`] and [`thread`] are the standard library's, or models of them: loom's under `--cfg loom`,
 //! shuttle's under `--cfg shuttle`. Code that uses them from here runs unchanged in a model.
 
+pub mod barrier;
 pub mod leader;
 mod padded;
 pub mod park;

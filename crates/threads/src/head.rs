@@ -7,8 +7,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use headway_fiber::{Stack, Strand, StrandKind};
+use headway_sync::atomic::AtomicUsize;
+use headway_sync::cell::Cell as ModelledCell;
 
-use crate::sync::{AtomicUsize, Cell as ModelledCell};
 use crate::token::ParkToken;
 
 /// The threads of all runtimes.

@@ -10,11 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use headway_fiber::{NoPreempt, Stack, Stacks};
-use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
+use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
 use headway_machine::Clock;
 use headway_policy::host::Patience;
 use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
+use headway_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use headway_sync::barrier::AsymmetricBarrier;
 
 use crate::head::{Uthread, UthreadHead, UthreadList, join};
 use crate::packets::PacketPoll;
@@ -22,7 +24,6 @@ use crate::reads::ReadSections;
 use crate::ring::{RingEnds, UthreadRing};
 use crate::siblings::siblings;
 use crate::spin::SpinLock;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::timers::Timers;
 
 /// A kernel thread of the runtime. Only that thread touches [`KthreadOwn`], in no-preempt sections; all kthreads touch the rest.
@@ -382,7 +383,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) packets: Option<Arc<dyn PacketPoll>>,
     pub(crate) clock: Clock,
     /// The barrier between queueing a thread and checking for sleeping kthreads.
-    barrier: SleeperBarrier,
+    barrier: AsymmetricBarrier,
     pub(crate) patience: Patience,
     /// The slice: the time a thread runs before its kthread checks whether it must yield, in ticks of the clock.
     pub(crate) slice_ticks: u64,
@@ -426,7 +427,7 @@ impl RuntimeShared {
         let shared = Arc::new(RuntimeShared {
             slice_ticks: clock.ticks_in(slice_ns),
             clock,
-            barrier: SleeperBarrier::new(),
+            barrier: AsymmetricBarrier::new(),
             patience,
             injected: WaitingThreads::default(),
             searching: AtomicUsize::new(0),
@@ -466,7 +467,7 @@ impl RuntimeShared {
     /// Wakes a kthread for a thread that became ready, unless one looks for work already.
     #[inline]
     pub(crate) fn notify(&self) {
-        self.barrier.after_work();
+        self.barrier.light();
         if self.searching.load(Ordering::Relaxed) == 0 {
             self.source.notify();
         }

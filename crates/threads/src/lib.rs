@@ -24,7 +24,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod barrier;
 mod channel;
 mod condvar;
 mod current;
@@ -52,7 +51,6 @@ mod slices;
 mod spin;
 #[cfg_attr(loom, path = "model/suspending.rs")]
 mod suspending;
-mod sync;
 mod timers;
 mod token;
 

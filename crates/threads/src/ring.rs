@@ -4,8 +4,8 @@
 //! and moves `tail`. A taker, the owner included, reads words first and then moves `head` by a compare-and-swap. If that succeeds, `head` had not
 //! moved, so the owner cannot have reused the places.
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use headway_policy::role::Steal;
+use headway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The places of the ring: enough that few threads go through the overflow list, few enough to stay in the first-level cache.
 #[cfg(not(loom))]

@@ -1,6 +1,6 @@
 //! The token of a thread that parks: present or absent.
 
-use crate::sync::{AtomicU32, Ordering};
+use headway_sync::atomic::{AtomicU32, Ordering};
 
 const EMPTY: u32 = 0;
 /// The token is present.

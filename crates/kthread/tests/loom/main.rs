@@ -7,10 +7,3 @@ mod client;
 mod futex;
 mod lines;
 mod memory;
-
-/// The atomics of the included code.
-mod sync {
-    pub(crate) use loom::sync::atomic::{
-        AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
-    };
-}

@@ -5,10 +5,11 @@ mod kthreads;
 
 pub use kthreads::ModelKthreads;
 
-use crate::barrier;
+use headway_sync::atomic::AtomicU64;
+use headway_sync::barrier;
+
 use crate::reads::{OutsideReaders, ReadSections};
 use crate::ring::{PLACES, RingEnds, UthreadRing};
-use crate::sync::AtomicU64;
 use crate::token::ParkToken;
 
 /// The places of a [`ModelRing`].
