@@ -1,13 +1,190 @@
 //! A worker's run queue: a ring that its owner fills and empties, and that others steal batches from.
 //!
-//! Places are counted without end; `taken` is the first that holds a word, `put` the first that does not. The owner writes words and moves
-//! `put`; whoever takes words, the owner too, reads them first and then moves `taken` by a compare-and-swap. Where that succeeds nobody
-//! moved it since, so the owner cannot have reused the places, and the words read are those that were there. Where it fails they
-//! are forgotten. (Chase and Lev's deque takes at both ends; requests are served first come, first served, so one end is enough.)
+//! Places are counted without end; `head` is the first that holds a word, `tail` the first that does not. The owner writes words and moves
+//! `tail`. A taker, the owner included, reads words first and then moves `head` by a compare-and-swap. If that succeeds, `head` had not moved
+//! since, so the owner cannot have reused the places, and the words read are those that were there. If it fails, the taker forgets
+//! them. (Chase and Lev's deque takes at both ends; requests are served first come, first served, so one end is enough.)
+//!
+//! [`run_queue`] makes a queue with memory of its own. [`RunQueueMemory`] is the same queue in memory of the caller, where others count the
+//! words that wait.
 
-use crate::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::atomic::{AtomicU64, Ordering};
 use crate::ring::Full;
 use crate::{Arc, Padded};
+
+/// A run queue in memory of the caller: its words and its two counters.
+///
+/// One thread is the owner, which alone calls [`push`](Self::push) and [`pop`](Self::pop), and steals [into](Self::steal) the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct RunQueueMemory<'a> {
+    /// The places; a power of two.
+    pub words: &'a [AtomicU64],
+    /// Words ever taken.
+    pub head: &'a AtomicU64,
+    /// Words ever put.
+    pub tail: &'a AtomicU64,
+}
+
+/// The owner's copies of the counters: `tail` is exact, `head` the one that it last looked at.
+#[derive(Clone, Copy, Debug)]
+struct OwnerCounters {
+    head: u64,
+    tail: u64,
+}
+
+/// The outcome of an attempt to steal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stolen {
+    /// The queue was empty.
+    Empty,
+    /// Another took words at the same time: there may be more.
+    Retry,
+    /// So many words are at the tail of the thief's own queue.
+    Batch(usize),
+}
+
+impl<'a> RunQueueMemory<'a> {
+    /// The number of words that waited a moment ago.
+    #[inline(always)]
+    #[must_use]
+    pub fn len(self) -> usize {
+        let head = self.head.load(Ordering::Relaxed);
+        let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
+        // The two were read one after the other.
+        if waiting > self.capacity() {
+            0
+        } else {
+            waiting as usize
+        }
+    }
+
+    /// Whether no word waited a moment ago.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts a word at the tail, for the owner.
+    ///
+    /// # Errors
+    /// [`Full`], with the word.
+    #[inline(always)]
+    pub fn push(self, word: u64) -> Result<(), Full> {
+        self.push_at(&mut self.counters(), word)
+    }
+
+    /// Takes the word at the head, for the owner. Unless others may steal (`steals`), it needs no atomic operation.
+    #[inline(always)]
+    pub fn pop(self, steals: bool) -> Option<u64> {
+        self.pop_before(self.tail.load(Ordering::Relaxed), steals)
+    }
+
+    /// Moves up to `max` words from the head of this queue to the tail of `own`, as far as there is room, for the owner of `own`.
+    #[inline]
+    pub fn steal(self, max: usize, own: RunQueueMemory<'_>) -> Stolen {
+        self.steal_into(max, own, &mut own.counters())
+    }
+
+    /// The counters as the owner reads them.
+    #[inline(always)]
+    fn counters(self) -> OwnerCounters {
+        OwnerCounters {
+            tail: self.tail.load(Ordering::Relaxed),
+            // Acquire: the takers have read the words whose places are reused.
+            head: self.head.load(Ordering::Acquire),
+        }
+    }
+
+    #[inline(always)]
+    fn capacity(self) -> u64 {
+        self.words.len() as u64
+    }
+
+    #[inline(always)]
+    fn word(self, place: u64) -> &'a AtomicU64 {
+        &self.words[place as usize & (self.words.len() - 1)]
+    }
+
+    #[inline(always)]
+    fn push_at(self, owner: &mut OwnerCounters, word: u64) -> Result<(), Full> {
+        if self.room_for(1, owner) == 0 {
+            return Err(Full(word));
+        }
+        self.word(owner.tail).store(word, Ordering::Relaxed);
+        self.publish(1, owner);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn pop_before(self, tail: u64, steals: bool) -> Option<u64> {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            if head == tail {
+                return None;
+            }
+            let word = self.word(head).load(Ordering::Relaxed);
+            if !steals {
+                self.head.store(head.wrapping_add(1), Ordering::Relaxed);
+                return Some(word);
+            }
+            match self.take(head, 1) {
+                Ok(_) => return Some(word),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn steal_into(self, max: usize, own: RunQueueMemory<'_>, owner: &mut OwnerCounters) -> Stolen {
+        let head = self.head.load(Ordering::Acquire);
+        // Acquire: the data that the words stand for was written before.
+        let tail = self.tail.load(Ordering::Acquire);
+        let waiting = tail.wrapping_sub(head);
+        if waiting == 0 {
+            return Stolen::Empty;
+        }
+        let count = own.room_for(waiting.min(max as u64), owner);
+        if count == 0 || waiting > self.capacity() {
+            return Stolen::Retry;
+        }
+        for offset in 0..count {
+            let word = self.word(head.wrapping_add(offset)).load(Ordering::Relaxed);
+            own.word(owner.tail.wrapping_add(offset))
+                .store(word, Ordering::Relaxed);
+        }
+        if self.take(head, count).is_err() {
+            return Stolen::Retry;
+        }
+        own.publish(count, owner);
+        Stolen::Batch(count as usize)
+    }
+
+    /// Moves `head` on from `from` by `count`. Fails with the present one if another took words meanwhile.
+    #[inline(always)]
+    fn take(self, from: u64, count: u64) -> Result<u64, u64> {
+        // Release: the words were read before. Acquire: so the next look at `head` is later.
+        let to = from.wrapping_add(count);
+        self.head
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+    }
+
+    /// Free places, at most `wanted`.
+    #[inline(always)]
+    fn room_for(self, wanted: u64, owner: &mut OwnerCounters) -> u64 {
+        if self.capacity() - owner.tail.wrapping_sub(owner.head) < wanted {
+            // Acquire: whoever took the words has read them.
+            owner.head = self.head.load(Ordering::Acquire);
+        }
+        (self.capacity() - owner.tail.wrapping_sub(owner.head)).min(wanted)
+    }
+
+    #[inline(always)]
+    fn publish(self, count: u64, owner: &mut OwnerCounters) {
+        owner.tail = owner.tail.wrapping_add(count);
+        self.tail.store(owner.tail, Ordering::Release);
+    }
+}
 
 /// Makes a run queue that holds at least `capacity` words (rounded up to a power of two). Where nobody `steals` from it, the owner
 /// takes without a compare-and-swap.
@@ -20,14 +197,13 @@ pub fn run_queue(capacity: usize, steals: bool) -> (RunQueue, Thief) {
     let capacity = capacity.next_power_of_two();
     let shared = Arc::new(RunQueueBuffer {
         words: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
-        taken: Padded(AtomicUsize::new(0)),
-        put: Padded(AtomicUsize::new(0)),
+        head: Padded(AtomicU64::new(0)),
+        tail: Padded(AtomicU64::new(0)),
         steals,
     });
     let owner = RunQueue {
         shared: Arc::clone(&shared),
-        put: 0,
-        taken: 0,
+        counters: OwnerCounters { head: 0, tail: 0 },
     };
     (owner, Thief(shared))
 }
@@ -35,25 +211,19 @@ pub fn run_queue(capacity: usize, steals: bool) -> (RunQueue, Thief) {
 #[derive(Debug)]
 struct RunQueueBuffer {
     words: Box<[AtomicU64]>,
-    taken: Padded<AtomicUsize>,
-    put: Padded<AtomicUsize>,
+    head: Padded<AtomicU64>,
+    tail: Padded<AtomicU64>,
     steals: bool,
 }
 
 impl RunQueueBuffer {
-    #[inline]
-    fn word(&self, place: usize) -> &AtomicU64 {
-        &self.words[place & (self.words.len() - 1)]
-    }
-
-    /// Moves `taken` on from `from` by `count`; fails where another took words meanwhile.
-    #[inline]
-    fn take(&self, from: usize, count: usize) -> bool {
-        // Release: the words were read before. Acquire: so the next look at `taken` is later.
-        let to = from.wrapping_add(count);
-        self.taken
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+    #[inline(always)]
+    fn memory(&self) -> RunQueueMemory<'_> {
+        RunQueueMemory {
+            words: &self.words,
+            head: &self.head,
+            tail: &self.tail,
+        }
     }
 }
 
@@ -61,25 +231,13 @@ impl RunQueueBuffer {
 #[derive(Debug)]
 pub struct RunQueue {
     shared: Arc<RunQueueBuffer>,
-    put: usize,
-    /// The shared `taken` when the queue last looked too full.
-    taken: usize,
+    /// Spares the owner most looks at the line that thieves write.
+    counters: OwnerCounters,
 }
 
 /// The end of those who steal.
 #[derive(Clone, Debug)]
 pub struct Thief(Arc<RunQueueBuffer>);
-
-/// What became of an attempt to steal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stolen {
-    /// The queue was empty.
-    Empty,
-    /// Another took words at the same time: there may be more.
-    Retry,
-    /// So many words are at the tail of the thief's own queue.
-    Batch(usize),
-}
 
 impl RunQueue {
     /// Puts a word at the tail.
@@ -88,40 +246,24 @@ impl RunQueue {
     /// [`Full`], with the word.
     #[inline]
     pub fn push(&mut self, word: u64) -> Result<(), Full> {
-        if self.room_for(1) == 0 {
-            return Err(Full(word));
-        }
-        self.write(0, word);
-        self.publish(1);
-        Ok(())
+        self.shared.memory().push_at(&mut self.counters, word)
     }
 
     /// Takes the word at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<u64> {
         let shared = &*self.shared;
-        loop {
-            let taken = shared.taken.load(Ordering::Relaxed);
-            if taken == self.put {
-                return None;
-            }
-            let word = shared.word(taken).load(Ordering::Relaxed);
-            if !shared.steals {
-                shared.taken.store(taken.wrapping_add(1), Ordering::Relaxed);
-                return Some(word);
-            }
-            if shared.take(taken, 1) {
-                return Some(word);
-            }
-        }
+        shared
+            .memory()
+            .pop_before(self.counters.tail, shared.steals)
     }
 
     /// How many words there are.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.put
-            .wrapping_sub(self.shared.taken.load(Ordering::Relaxed))
+        let head = self.shared.head.load(Ordering::Relaxed);
+        self.counters.tail.wrapping_sub(head) as usize
     }
 
     /// Whether there is none.
@@ -129,29 +271,6 @@ impl RunQueue {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Free places, at most `wanted`.
-    #[inline]
-    fn room_for(&mut self, wanted: usize) -> usize {
-        let capacity = self.shared.words.len();
-        if capacity - self.put.wrapping_sub(self.taken) < wanted {
-            // Acquire: whoever took the words has read them.
-            self.taken = self.shared.taken.load(Ordering::Acquire);
-        }
-        (capacity - self.put.wrapping_sub(self.taken)).min(wanted)
-    }
-
-    #[inline]
-    fn write(&self, offset: usize, word: u64) {
-        let place = self.put.wrapping_add(offset);
-        self.shared.word(place).store(word, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn publish(&mut self, count: usize) {
-        self.put = self.put.wrapping_add(count);
-        self.shared.put.store(self.put, Ordering::Release);
     }
 }
 
@@ -161,40 +280,16 @@ impl Thief {
     pub fn steal(&self, max: usize, own: &mut RunQueue) -> Stolen {
         let victim = &*self.0;
         debug_assert!(victim.steals, "the owner takes care of thieves");
-        let taken = victim.taken.load(Ordering::Acquire);
-        // Acquire: what the words stand for was written before.
-        let put = victim.put.load(Ordering::Acquire);
-        let waiting = put.wrapping_sub(taken);
-        if waiting == 0 {
-            return Stolen::Empty;
-        }
-        let count = own.room_for(waiting.min(max));
-        if count == 0 || waiting > victim.words.len() {
-            return Stolen::Retry;
-        }
-        for offset in 0..count {
-            let word = victim.word(taken.wrapping_add(offset));
-            own.write(offset, word.load(Ordering::Relaxed));
-        }
-        if !victim.take(taken, count) {
-            return Stolen::Retry;
-        }
-        own.publish(count);
-        Stolen::Batch(count)
+        victim
+            .memory()
+            .steal_into(max, own.shared.memory(), &mut own.counters)
     }
 
     /// How many words there were a moment ago.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        let taken = self.0.taken.load(Ordering::Relaxed);
-        let waiting = self.0.put.load(Ordering::Relaxed).wrapping_sub(taken);
-        // The two were read one after the other.
-        if waiting > self.0.words.len() {
-            0
-        } else {
-            waiting
-        }
+        self.0.memory().len()
     }
 
     /// Whether there was none a moment ago.

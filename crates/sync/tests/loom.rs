@@ -6,9 +6,9 @@
 use headway_sync::leader::Leadership;
 use headway_sync::park::{Parker, announce};
 use headway_sync::ring::{Consumer, Producer, ring};
-use headway_sync::run_queue::run_queue;
+use headway_sync::run_queue::{RunQueueMemory, run_queue};
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 
 /// A model that switches threads where they could have gone on at most so often: few bugs need more than two
@@ -330,6 +330,61 @@ fn a_run_queue_is_shared_with_a_thief() {
         words.extend(stolen);
         words.sort_unstable();
         assert_eq!(words, [1, 2, 3]);
+    });
+}
+
+/// A run queue whose counters others read, as those of kthreads are.
+#[derive(Default)]
+struct CountedQueue {
+    words: [AtomicU64; 4],
+    head: AtomicU64,
+    tail: AtomicU64,
+}
+
+impl CountedQueue {
+    fn memory(&self) -> RunQueueMemory<'_> {
+        RunQueueMemory {
+            words: &self.words,
+            head: &self.head,
+            tail: &self.tail,
+        }
+    }
+}
+
+#[test]
+fn each_thread_in_a_run_queue_is_taken_once_by_its_owner_or_a_thief() {
+    bounded(3).check(|| {
+        let own = Arc::new(CountedQueue::default());
+        // The queue wraps: its places are reused while the thief reads.
+        let count = own.words.len() + 1;
+        let taken = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+        let take = |taken: &[AtomicUsize], word: u64| {
+            taken[word as usize].fetch_add(1, Ordering::Relaxed);
+        };
+        let thief = thread::spawn({
+            let (own, taken) = (Arc::clone(&own), Arc::clone(&taken));
+            move || {
+                let stolen = CountedQueue::default();
+                own.memory().steal(2, stolen.memory());
+                while let Some(word) = stolen.memory().pop(true) {
+                    take(&taken, word);
+                }
+            }
+        });
+        for word in 0..count as u64 {
+            while own.memory().push(word).is_err() {
+                if let Some(first) = own.memory().pop(true) {
+                    take(&taken, first);
+                }
+            }
+        }
+        thief.join().unwrap();
+        while let Some(word) = own.memory().pop(true) {
+            take(&taken, word);
+        }
+        for times in &*taken {
+            assert_eq!(times.load(Ordering::Relaxed), 1);
+        }
     });
 }
 

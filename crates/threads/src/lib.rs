@@ -40,7 +40,6 @@ mod packets;
 mod park;
 mod read_cell;
 mod reads;
-mod ring;
 mod runtime;
 mod schedule;
 mod semaphore;

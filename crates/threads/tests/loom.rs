@@ -1,10 +1,10 @@
-//! Every interleaving of operations on the threads' shared state: run queues, tokens, locks, condition variables, timed waits, joins, and reads of
+//! Every interleaving of operations on the threads' shared state: tokens, locks, condition variables, timed waits, joins, and reads of
 //! read-mostly cells.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-threads --release --test loom`
 #![cfg(loom)]
 
-use headway_threads::model::{ModelKthreads, ModelReads, ModelRing, ModelToken, RING_PLACES};
+use headway_threads::model::{ModelKthreads, ModelReads, ModelToken};
 use headway_threads::{Condvar as UthreadCondvar, Mutex as UthreadMutex};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -49,43 +49,6 @@ impl Readiness {
     fn is_made(&self) -> bool {
         *self.ready.lock().unwrap()
     }
-}
-
-#[test]
-fn each_thread_in_a_run_queue_is_taken_once_by_its_owner_or_a_thief() {
-    bounded(|| {
-        let own = Arc::new(ModelRing::default());
-        // The ring wraps: its places are reused while the thief reads.
-        let count = RING_PLACES + 1;
-        let taken = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
-        let take = |taken: &[AtomicUsize], word: usize| {
-            taken[word].fetch_add(1, Ordering::Relaxed);
-        };
-        let thief = thread::spawn({
-            let (own, taken) = (Arc::clone(&own), Arc::clone(&taken));
-            move || {
-                let stolen = ModelRing::default();
-                own.steal(2, &stolen);
-                while let Some(word) = stolen.pop() {
-                    take(&taken, word);
-                }
-            }
-        });
-        for word in 0..count {
-            while !own.push(word) {
-                if let Some(first) = own.pop() {
-                    take(&taken, first);
-                }
-            }
-        }
-        thief.join().unwrap();
-        while let Some(word) = own.pop() {
-            take(&taken, word);
-        }
-        for times in &*taken {
-            assert_eq!(times.load(Ordering::Relaxed), 1);
-        }
-    });
 }
 
 #[test]

@@ -5,47 +5,10 @@ mod kthreads;
 
 pub use kthreads::ModelKthreads;
 
-use headway_sync::atomic::AtomicU64;
 use headway_sync::barrier;
 
 use crate::reads::{OutsideReaders, ReadSections};
-use crate::ring::{PLACES, RingEnds, UthreadRing};
 use crate::token::ParkToken;
-
-/// The places of a [`ModelRing`].
-pub const RING_PLACES: usize = PLACES;
-
-/// A kthread's run queue, with its counters.
-#[derive(Debug, Default)]
-pub struct ModelRing {
-    ring: UthreadRing,
-    head: AtomicU64,
-    tail: AtomicU64,
-}
-
-impl ModelRing {
-    fn ends(&self) -> RingEnds<'_> {
-        RingEnds {
-            head: &self.head,
-            tail: &self.tail,
-        }
-    }
-
-    /// For the owner: puts a word, and returns whether there was room.
-    pub fn push(&self, word: usize) -> bool {
-        self.ring.push(self.ends(), word)
-    }
-
-    /// For the owner: takes a word, while others steal.
-    pub fn pop(&self) -> Option<usize> {
-        self.ring.pop(self.ends(), true)
-    }
-
-    /// Moves up to `most` words into the thief's own queue.
-    pub fn steal(&self, most: usize, own: &ModelRing) {
-        self.ring.steal(self.ends(), most, &own.ring, own.ends());
-    }
-}
 
 /// The reads of a read-mostly cell, by a kthread and from outside.
 #[derive(Debug, Default)]
