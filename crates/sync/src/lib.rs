@@ -5,6 +5,7 @@
 //! | a ring of words between two threads | [`ring`] |
 //! | a worker's queue, from which others steal | [`run_queue`] |
 //! | where a thread sleeps until it is woken | [`park`] |
+//! | the token for which a thread in user space parks | [`park_token`] |
 //! | a barrier between two threads, of which the rare one pays for both | [`barrier`] |
 //! | a lock that is only tried | [`trylock`] |
 //! | workers that take turns as the leader | [`leader`] |
@@ -17,6 +18,7 @@ pub mod barrier;
 pub mod leader;
 mod padded;
 pub mod park;
+pub mod park_token;
 pub mod ring;
 pub mod run_queue;
 pub mod trylock;

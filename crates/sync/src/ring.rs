@@ -175,6 +175,7 @@ impl Producer {
         }
     }
 
+    #[inline]
     fn free(&self) -> usize {
         self.lap.capacity - self.lap.position.wrapping_sub(self.consumed)
     }

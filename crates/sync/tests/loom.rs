@@ -5,10 +5,11 @@
 
 use headway_sync::leader::Leadership;
 use headway_sync::park::{Parker, announce};
+use headway_sync::park_token::ParkToken;
 use headway_sync::ring::{Consumer, Producer, ring};
 use headway_sync::run_queue::{RunQueueMemory, run_queue};
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 /// A model that switches threads where they could have gone on at most so often: few bugs need more than two
@@ -455,5 +456,60 @@ fn a_monitor_that_sleeps_wakes_with_a_worker() {
         announce();
         parker.wake();
         monitor.join().unwrap();
+    });
+}
+
+/// A flag for which a thread waits until it is made ready.
+#[derive(Default)]
+struct Readiness {
+    ready: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Readiness {
+    fn wait(&self) {
+        let mut ready = self.ready.lock().unwrap();
+        while !*ready {
+            ready = self.changed.wait(ready).unwrap();
+        }
+        *ready = false;
+    }
+
+    fn make(&self) {
+        let before = std::mem::replace(&mut *self.ready.lock().unwrap(), true);
+        assert!(!before, "ready twice");
+        self.changed.notify_one();
+    }
+
+    fn is_made(&self) -> bool {
+        *self.ready.lock().unwrap()
+    }
+}
+
+#[test]
+fn a_token_given_while_a_thread_parks_wakes_it_once() {
+    bounded(3).check(|| {
+        let shared = Arc::new((ParkToken::default(), Readiness::default()));
+        let makes_ready = |shared: &(ParkToken, Readiness), does: bool| {
+            if does {
+                shared.1.make();
+            }
+        };
+        let gives = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || makes_ready(&shared, shared.0.give())
+        });
+        let timer = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || makes_ready(&shared, shared.0.times_out())
+        });
+        // The wait ends even if the timeout comes before it begins, since the token arrives.
+        if shared.0.waits() {
+            shared.1.wait();
+        }
+        shared.0.take();
+        gives.join().unwrap();
+        timer.join().unwrap();
+        assert!(!shared.1.is_made(), "nobody waits any more");
     });
 }

@@ -51,7 +51,6 @@ mod spin;
 #[cfg_attr(loom, path = "model/suspending.rs")]
 mod suspending;
 mod timers;
-mod token;
 
 pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
 pub use condvar::Condvar;

@@ -1,14 +1,14 @@
-//! Every interleaving of operations on the threads' shared state: tokens, locks, condition variables, timed waits, joins, and reads of
+//! Every interleaving of operations on the threads' shared state: locks, condition variables, timed waits, joins, and reads of
 //! read-mostly cells.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-threads --release --test loom`
 #![cfg(loom)]
 
-use headway_threads::model::{ModelKthreads, ModelReads, ModelToken};
+use headway_threads::model::{ModelKthreads, ModelReads};
 use headway_threads::{Condvar as UthreadCondvar, Mutex as UthreadMutex};
 use loom::cell::UnsafeCell;
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::time::Duration;
 
@@ -22,58 +22,6 @@ fn bounded_by(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);
     builder.check(model);
-}
-
-/// A flag for which a thread waits until it is made ready.
-#[derive(Default)]
-struct Readiness {
-    ready: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Readiness {
-    fn wait(&self) {
-        let mut ready = self.ready.lock().unwrap();
-        while !*ready {
-            ready = self.changed.wait(ready).unwrap();
-        }
-        *ready = false;
-    }
-
-    fn make(&self) {
-        let before = std::mem::replace(&mut *self.ready.lock().unwrap(), true);
-        assert!(!before, "ready twice");
-        self.changed.notify_one();
-    }
-
-    fn is_made(&self) -> bool {
-        *self.ready.lock().unwrap()
-    }
-}
-
-#[test]
-fn a_token_given_while_a_thread_parks_wakes_it_once() {
-    bounded(|| {
-        let shared = Arc::new((ModelToken::default(), Readiness::default()));
-        let makes_ready = |shared: &(ModelToken, Readiness), does: bool| {
-            if does {
-                shared.1.make();
-            }
-        };
-        let gives = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || makes_ready(&shared, shared.0.give())
-        });
-        let timer = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || makes_ready(&shared, shared.0.times_out())
-        });
-        // The wait ends even if the timeout comes before it begins, since the token arrives.
-        shared.0.park(|| shared.1.wait());
-        gives.join().unwrap();
-        timer.join().unwrap();
-        assert!(!shared.1.is_made(), "nobody waits any more");
-    });
 }
 
 /// A number: loom reports two unordered accesses.

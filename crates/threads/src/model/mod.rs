@@ -8,7 +8,6 @@ pub use kthreads::ModelKthreads;
 use headway_sync::barrier;
 
 use crate::reads::{OutsideReaders, ReadSections};
-use crate::token::ParkToken;
 
 /// The reads of a read-mostly cell, by a kthread and from outside.
 #[derive(Debug, Default)]
@@ -44,29 +43,5 @@ impl ModelReads {
             }
         }
         self.outside.wait(loom::thread::yield_now);
-    }
-}
-
-/// A thread's token.
-#[derive(Debug, Default)]
-pub struct ModelToken(ParkToken);
-
-impl ModelToken {
-    /// For the thread: parks by `wait`.
-    pub fn park(&self, wait: impl FnOnce()) {
-        if self.0.waits() {
-            wait();
-        }
-        self.0.take();
-    }
-
-    /// Unparks the thread; returns whether the caller must make it ready.
-    pub fn give(&self) -> bool {
-        self.0.give()
-    }
-
-    /// Ends the thread's timed wait; returns whether the caller must make it ready.
-    pub fn times_out(&self) -> bool {
-        self.0.times_out()
     }
 }
