@@ -1,11 +1,10 @@
 //! Kthreads without an arbiter: each has a core whenever it wants one.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
+use headway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use headway_sync::barrier::AsymmetricBarrier;
+use headway_sync::park::Parker;
 
 use crate::lines::{Grant, KthreadLine, OrderLine};
 use crate::source::CoreSource;
@@ -26,8 +25,7 @@ pub struct Standalone {
 struct KthreadSlot {
     line: KthreadLine,
     orders: OrderLine,
-    thread: OnceLock<Thread>,
-    sleeps: AtomicBool,
+    parker: Parker,
 }
 
 impl Standalone {
@@ -42,13 +40,11 @@ impl Standalone {
     }
 
     fn wake(&self, slot: &KthreadSlot) -> bool {
-        let sleeps =
-            slot.sleeps.load(Ordering::Relaxed) && slot.sleeps.swap(false, Ordering::AcqRel);
-        if sleeps {
+        let slept = slot.parker.wake();
+        if slept {
             self.sleepers.fetch_sub(1, Ordering::AcqRel);
-            slot.thread.get().expect("it sleeps").unpark();
         }
-        sleeps
+        slept
     }
 
     #[cold]
@@ -73,9 +69,7 @@ impl CoreSource for Standalone {
     }
 
     fn enter(&self, kthread: usize) -> Grant {
-        let slot = &self.kthreads[kthread];
-        slot.thread.get_or_init(thread::current);
-        slot.orders.grant(0)
+        self.kthreads[kthread].orders.grant(0)
     }
 
     fn leave(
@@ -85,19 +79,19 @@ impl CoreSource for Standalone {
         finds_nothing: &mut dyn FnMut() -> bool,
     ) -> Grant {
         let slot = &self.kthreads[kthread];
-        slot.sleeps.store(true, Ordering::Relaxed);
+        slot.parker.begin();
         self.sleepers.fetch_add(1, Ordering::AcqRel);
         self.barrier.heavy();
         if self.closed.load(Ordering::Acquire) || !finds_nothing() {
             self.wake(slot);
         }
-        while slot.sleeps.load(Ordering::Acquire) {
+        while slot.parker.is_parked() {
             match slot.line.wakes_in_ns() {
-                None => thread::park(),
+                None => slot.parker.sleep(),
                 Some(0) => {
                     self.wake(slot);
                 }
-                Some(ns) => thread::park_timeout(Duration::from_nanos(ns)),
+                Some(ns) => slot.parker.sleep_for(Duration::from_nanos(ns)),
             }
         }
         grant
@@ -123,6 +117,7 @@ impl CoreSource for Standalone {
 
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.barrier.light();
         for slot in &self.kthreads {
             self.wake(slot);
         }
@@ -133,6 +128,7 @@ impl CoreSource for Standalone {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+    use std::thread;
 
     #[test]
     fn no_work_is_missed_however_sleep_and_notice_meet() {

@@ -1,6 +1,7 @@
 //! Parking: how a thread sleeps so that a wake is neither lost nor paid for in vain.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::atomic::{AtomicBool, Ordering, fence};
 use crate::{Condvar, Mutex, Padded};
@@ -41,19 +42,53 @@ impl Parker {
     /// # Panics
     /// Never: nothing can panic while the lock is held.
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
-        // A swap, so that what a late waker of an earlier sleep stored comes before this.
-        self.parked.swap(true, Ordering::AcqRel);
+        self.begin();
         fence(Ordering::SeqCst);
         if ready() {
             self.parked.store(false, Ordering::Relaxed);
             return;
         }
+        self.sleep();
+    }
+
+    /// Declares the thread parked, as the first step of a sleep: for a thread that counts itself among sleepers, or whose barrier is another than
+    /// [`announce`]. The barrier and a last look for work come next, then [`sleep`](Self::sleep), or [`wake`](Self::wake) of itself.
+    #[inline]
+    pub fn begin(&self) {
+        // A swap, so that what a late waker of an earlier sleep stored comes before this.
+        self.parked.swap(true, Ordering::AcqRel);
+    }
+
+    /// Whether the thread is parked. `false`: what the waker stored is visible.
+    #[inline]
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.parked.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until woken since [`begin`](Self::begin).
+    ///
+    /// # Panics
+    /// Never: nothing can panic while the lock is held.
+    pub fn sleep(&self) {
         let mut guard = self.lock.lock().expect("nothing panics under this lock");
-        while self.parked.load(Ordering::Acquire) {
+        while self.is_parked() {
             guard = self
                 .woken
                 .wait(guard)
                 .expect("nothing panics under this lock");
+        }
+    }
+
+    /// As [`sleep`](Self::sleep), for so long at most; it may return early. The thread stays parked if nobody woke it.
+    ///
+    /// # Panics
+    /// Never, as there.
+    pub fn sleep_for(&self, timeout: Duration) {
+        let guard = self.lock.lock().expect("nothing panics under this lock");
+        if self.is_parked() {
+            let slept = self.woken.wait_timeout(guard, timeout);
+            drop(slept.expect("nothing panics under this lock"));
         }
     }
 

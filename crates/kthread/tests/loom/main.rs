@@ -1,4 +1,4 @@
-//! Kthreads and their arbiter, in every interleaving: their lines, and the side that applications link.
+//! Kthreads and their arbiter, in every interleaving: their lines, the side that applications link, and kthreads without an arbiter.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-kthread --release --test loom`
 #![cfg(loom)]
@@ -7,3 +7,4 @@ mod client;
 mod futex;
 mod lines;
 mod memory;
+mod standalone;
