@@ -70,11 +70,11 @@ unit: toolchain
 
 # Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --release --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
-	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-runtime --release --test shuttle
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-sync --release --test shuttle
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
@@ -108,7 +108,7 @@ test-soak:
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -- -p headway-net -p headway-machine -p headway-load --lib --tests
+	$(ASAN) -- -p headway-sync -p headway-net -p headway-machine -p headway-load --lib --tests
 	$(ASAN) -- -p headway-runtime --lib --test replay --test udp --test no_alloc
 	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-fiber --lib --tests
 	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-runtime --test preemption
@@ -126,6 +126,7 @@ ifeq ($(NIGHTLY),yes)
 	@if [ -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] || rustup component add rust-src --toolchain nightly; then \
 		set -x; \
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
+		$(TSAN) -p headway-sync --lib; \
 		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
 	else \
 		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \

@@ -34,6 +34,7 @@ mod mutex;
 mod no_preempt;
 mod overflow;
 mod sanitizer;
+mod sections;
 mod signal;
 mod signal_handler;
 mod slow;
@@ -41,7 +42,6 @@ mod stack;
 mod strand;
 mod stub;
 mod switch;
-mod sync;
 
 pub use attached::{Attached, RenewSlice, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint, checkpoint_at};

@@ -5,9 +5,11 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{
-    AtomicBool, NoPreempt, Ordering, SPINS, in_fiber, no_preempt, spin_loop, thread, yield_now,
-};
+use headway_sync::atomic::{AtomicBool, Ordering};
+use headway_sync::hint::spin_loop;
+use headway_sync::thread;
+
+use crate::sections::{NoPreempt, SPINS, in_fiber, no_preempt, yield_now};
 
 /// A mutual exclusion whose sections are no-preempt sections (SYNERGY, section 5.2.2).
 ///

@@ -27,7 +27,6 @@ pub mod message;
 mod packet;
 mod peer;
 pub mod program;
-mod sync;
 mod times;
 pub mod topology;
 

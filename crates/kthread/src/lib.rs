@@ -8,13 +8,11 @@
 //! one. Grants are numbered, so a late order cannot revoke the next grant.
 
 mod at_signal;
-mod barrier;
 mod lines;
 mod source;
 mod standalone;
 
 pub use at_signal::AtSignal;
-pub use barrier::SleeperBarrier;
 pub use lines::{Grant, KthreadLine, OrderLine, now_ns};
 pub use source::CoreSource;
 pub use standalone::Standalone;

@@ -1,11 +1,7 @@
 //! The two cache lines that a kthread and its arbiter share. Both may lie in memory that two processes share: each word is an atomic, and no
 //! value of a word is invalid.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
+use headway_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use nix::time::{ClockId, clock_gettime};
 
 /// The number of a grant of a core: the first is 1. 0 stands for none.

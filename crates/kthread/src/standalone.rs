@@ -1,32 +1,31 @@
 //! Kthreads without an arbiter: each has a core whenever it wants one.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::barrier::SleeperBarrier;
+use headway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use headway_sync::barrier::AsymmetricBarrier;
+use headway_sync::park::Parker;
+
 use crate::lines::{Grant, KthreadLine, OrderLine};
 use crate::source::CoreSource;
 
 /// Kthreads that only the operating system schedules. They sleep while they find no work.
 ///
 /// A kthread that is about to sleep announces it and looks for work once more. A thread that puts work into a queue then looks for sleepers. A
-/// [`SleeperBarrier`] ensures that one of the two sees the other.
+/// [`AsymmetricBarrier`] ensures that one of the two sees the other.
 #[derive(Debug)]
 pub struct Standalone {
     kthreads: Box<[KthreadSlot]>,
     sleepers: AtomicUsize,
     closed: AtomicBool,
-    barrier: SleeperBarrier,
+    barrier: AsymmetricBarrier,
 }
 
 #[derive(Debug, Default)]
 struct KthreadSlot {
     line: KthreadLine,
     orders: OrderLine,
-    thread: OnceLock<Thread>,
-    sleeps: AtomicBool,
+    parker: Parker,
 }
 
 impl Standalone {
@@ -36,18 +35,16 @@ impl Standalone {
             kthreads: (0..kthreads).map(|_| KthreadSlot::default()).collect(),
             sleepers: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            barrier: SleeperBarrier::new(),
+            barrier: AsymmetricBarrier::new(),
         }
     }
 
     fn wake(&self, slot: &KthreadSlot) -> bool {
-        let sleeps =
-            slot.sleeps.load(Ordering::Relaxed) && slot.sleeps.swap(false, Ordering::AcqRel);
-        if sleeps {
+        let slept = slot.parker.wake();
+        if slept {
             self.sleepers.fetch_sub(1, Ordering::AcqRel);
-            slot.thread.get().expect("it sleeps").unpark();
         }
-        sleeps
+        slept
     }
 
     #[cold]
@@ -72,9 +69,7 @@ impl CoreSource for Standalone {
     }
 
     fn enter(&self, kthread: usize) -> Grant {
-        let slot = &self.kthreads[kthread];
-        slot.thread.get_or_init(thread::current);
-        slot.orders.grant(0)
+        self.kthreads[kthread].orders.grant(0)
     }
 
     fn leave(
@@ -84,19 +79,19 @@ impl CoreSource for Standalone {
         finds_nothing: &mut dyn FnMut() -> bool,
     ) -> Grant {
         let slot = &self.kthreads[kthread];
-        slot.sleeps.store(true, Ordering::Relaxed);
+        slot.parker.begin();
         self.sleepers.fetch_add(1, Ordering::AcqRel);
-        self.barrier.before_sleep();
+        self.barrier.heavy();
         if self.closed.load(Ordering::Acquire) || !finds_nothing() {
             self.wake(slot);
         }
-        while slot.sleeps.load(Ordering::Acquire) {
+        while slot.parker.is_parked() {
             match slot.line.wakes_in_ns() {
-                None => thread::park(),
+                None => slot.parker.sleep(),
                 Some(0) => {
                     self.wake(slot);
                 }
-                Some(ns) => thread::park_timeout(Duration::from_nanos(ns)),
+                Some(ns) => slot.parker.sleep_for(Duration::from_nanos(ns)),
             }
         }
         grant
@@ -104,7 +99,7 @@ impl CoreSource for Standalone {
 
     #[inline]
     fn notify(&self) {
-        self.barrier.after_work();
+        self.barrier.light();
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake_one();
         }
@@ -122,6 +117,7 @@ impl CoreSource for Standalone {
 
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.barrier.light();
         for slot in &self.kthreads {
             self.wake(slot);
         }
@@ -132,6 +128,7 @@ impl CoreSource for Standalone {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+    use std::thread;
 
     #[test]
     fn no_work_is_missed_however_sleep_and_notice_meet() {

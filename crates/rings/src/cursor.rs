@@ -1,6 +1,6 @@
 //! The protocol of a ring: two shared indices determine the entries that each side may write or read.
 
-use crate::sync::{AtomicU32, Ordering};
+use headway_sync::atomic::{AtomicU32, Ordering};
 
 /// The two indices of a ring. They count entries since the ring was made and wrap at 2³².
 pub trait SharedIndices {

@@ -18,4 +18,3 @@ pub mod lane;
 pub mod mapping;
 #[cfg(not(loom))]
 pub mod ring;
-mod sync;

@@ -6,7 +6,7 @@ mod common;
 
 use common::{bounce, median, on_two_cores};
 use headway_machine::Clock;
-use headway_runtime::ring::{Consumer, ring};
+use headway_sync::ring::{Consumer, ring};
 
 const WORDS: u64 = 1_000_000;
 

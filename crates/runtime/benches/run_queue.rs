@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_machine::Clock;
-use headway_runtime::run_queue::{Stolen, run_queue};
+use headway_sync::run_queue::{Stolen, run_queue};
 
 use common::{bounce, median, on_two_cores};
 

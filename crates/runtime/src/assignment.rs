@@ -1,7 +1,8 @@
 //! The assignment that a worker runs, published for the dispatcher: a quantum starts where the request does, since dispatch
 //! is asynchronous (Concord § 3.2).
 
-use crate::sync::{AtomicU64, Ordering, Padded, fence};
+use headway_sync::Padded;
+use headway_sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Assignments of one worker are numbered from 1, modulo this less one: an epoch is never 0, and rarely the same again.
 const EPOCHS: u64 = 1 << 40;

@@ -8,7 +8,7 @@ use headway_policy::Plan;
 use crate::hosted::HostedCores;
 use crate::journal::{Journal, JournalWriter};
 use crate::stall::StallLog;
-use crate::sync::Padded;
+use headway_sync::Padded;
 
 /// The stages of a server's life, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

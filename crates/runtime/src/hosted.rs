@@ -19,7 +19,7 @@ use headway_net::datapath::Rx;
 use headway_policy::BitSet;
 
 use crate::rx_waker::RxWaker;
-use crate::sync::Padded;
+use headway_sync::Padded;
 
 /// How long a request may wait at a receive queue that no worker polls until the door tells of it, ns.
 const UNPOLLED_NS: u64 = 100_000;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::ring::{Consumer, Producer, WORD_BITS, ring};
-use crate::sync::Padded;
 use crate::tally::Count;
+use headway_sync::Padded;
+use headway_sync::ring::{Consumer, Producer, WORD_BITS, ring};
 
 /// Words of an entry: arrival, processor time, time in the server beside the class.
 const WORDS: usize = 3;

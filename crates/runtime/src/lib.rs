@@ -4,13 +4,13 @@
 //!
 //! - [`Server`]: what users start, watch and stop; [`Service`]: what they write.
 //! - *Dispatcher*: owns a policy's `Ingress`. Each turn takes completions in, polls and classifies
-//!   requests, hands decided ones to the workers' [rings](ring), and refuses what finds its queue full. It has a thread of its
-//!   own, or, where cores are few, the workers [take turns](leader) at it.
+//!   requests, hands decided ones to the workers' [rings](headway_sync::ring), and refuses what finds its queue full. It has a thread of its
+//!   own, or, where cores are few, the workers [take turns](headway_sync::leader) at it.
 //! - *Workers*: run the handler and send the response themselves, from the buffer the request came in.
 //! - Without a dispatcher (d-FCFS, work stealing, SYNERGY) workers are steered: each polls a receive queue of its own.
 //! - Where nobody places requests (Tardis) workers take turns at the receive queue, and help themselves from one queue.
 //!
-//! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
+//! Who has nothing to do spins, then [sleeps](headway_sync::park); who wakes others pays for it only if they sleep.
 
 mod accepting;
 mod assignment;
@@ -24,18 +24,15 @@ mod hosted;
 mod intake;
 mod journal;
 mod layout;
-pub mod leader;
 mod overflow;
 mod overruns;
 mod panics;
-pub mod park;
+mod park;
 mod parts;
 mod pull;
 mod rack;
 mod refusal;
-pub mod ring;
 mod rules;
-pub mod run_queue;
 mod run_slice;
 mod rx_waker;
 mod server;
@@ -44,11 +41,9 @@ mod shared_queue;
 mod slice;
 mod stall;
 mod steered;
-mod sync;
 mod tally;
 mod threads;
 mod token;
-mod trylock;
 mod unplaced;
 mod verdict;
 

@@ -12,8 +12,9 @@ use headway_policy::rack::{Bouncing, Duty};
 
 use crate::control::ServerControl;
 use crate::rules::RulesSender;
-use crate::sync::{AtomicUsize, Ordering, Padded};
 use crate::tally::Tally;
+use headway_sync::Padded;
+use headway_sync::atomic::{AtomicUsize, Ordering};
 
 /// What a rack's control plane wants of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]

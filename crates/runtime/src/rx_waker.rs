@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use headway_net::datapath::Rx;
 
-use crate::park::announce;
-use crate::sync::{AtomicBool, Ordering, Padded};
+use headway_sync::Padded;
+use headway_sync::atomic::{AtomicBool, Ordering};
+use headway_sync::park::announce;
 
 /// A receive queue, and whether a thread sleeps at it.
 ///

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::sync::Padded;
+use headway_sync::Padded;
 
 /// A queue with many producers and many consumers, and its two counters, which monitors compare.
 pub(crate) struct SharedQueue<T> {

@@ -9,8 +9,8 @@ use std::num::NonZeroU64;
 use headway_net::pool::{MAX_SLOTS, Prefetch, SlotId};
 use headway_policy::JobId;
 
-use crate::ring::{Consumer, Producer, ring};
-use crate::run_queue::{RunQueue, Stolen, Thief, run_queue};
+use headway_sync::ring::{Consumer, Producer, ring};
+use headway_sync::run_queue::{RunQueue, Stolen, Thief, run_queue};
 
 /// Nanoseconds beyond which a note saturates: 1.07 s. Only policies' profiles read it.
 const MAX_NOTE: u64 = (1 << 30) - 1;

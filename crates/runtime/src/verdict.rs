@@ -1,7 +1,8 @@
 //! What the dispatcher decided about the assignment that a worker runs, for a worker whose probes read the clock: it looks here at the end of a
 //! slice, and nobody interrupts it in between.
 
-use crate::sync::{AtomicU64, Ordering, Padded};
+use headway_sync::Padded;
+use headway_sync::atomic::{AtomicU64, Ordering};
 
 /// Until when a request goes on that yields.
 const YIELDS: u64 = 0;

@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use headway_fiber::{Stack, Strand, StrandKind};
-
-use crate::sync::{AtomicUsize, Cell as ModelledCell};
-use crate::token::ParkToken;
+use headway_sync::atomic::AtomicUsize;
+use headway_sync::cell::Cell as ModelledCell;
+use headway_sync::park_token::ParkToken;
 
 /// The threads of all runtimes.
 static UTHREADS: StrandKind<UthreadHead> = StrandKind::new();

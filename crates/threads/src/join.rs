@@ -11,14 +11,14 @@ use std::ptr::NonNull;
 use std::thread;
 
 use headway_fiber::{NoPreempt, Strand};
+use headway_sync::atomic::Ordering;
+use headway_sync::thread::{Thread, current, park};
 
 use crate::current::kthread_of;
 use crate::head::{Uthread, UthreadHead, join};
 use crate::kernel::RuntimeShared;
 use crate::schedule::ready;
 use crate::suspending::{Suspending, free, free_running};
-use crate::sync::Ordering;
-use crate::sync::thread::{Thread, current, park};
 
 /// The end of a thread: its result, or the payload of its panic.
 type Ending<T> = Result<T, Box<dyn Any + Send>>;

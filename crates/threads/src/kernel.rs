@@ -1,7 +1,7 @@
 //! A kthread with its queues and its choice of the next thread; and the runtime that its kthreads share.
 #![expect(
     unsafe_code,
-    reason = "words of a ring that are threads, fibers that are destroyed when nothing has them"
+    reason = "words of a run queue that are threads, fibers that are destroyed when nothing has them"
 )]
 
 use std::cell::{Cell, UnsafeCell};
@@ -10,19 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use headway_fiber::{NoPreempt, Stack, Stacks};
-use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
+use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
 use headway_machine::Clock;
 use headway_policy::host::Patience;
 use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
+use headway_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use headway_sync::barrier::AsymmetricBarrier;
+use headway_sync::run_queue::RunQueueMemory;
 
 use crate::head::{Uthread, UthreadHead, UthreadList, join};
 use crate::packets::PacketPoll;
 use crate::reads::ReadSections;
-use crate::ring::{RingEnds, UthreadRing};
 use crate::siblings::siblings;
 use crate::spin::SpinLock;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::timers::Timers;
 
 /// A kernel thread of the runtime. Only that thread touches [`KthreadOwn`], in no-preempt sections; all kthreads touch the rest.
@@ -32,8 +33,9 @@ pub(crate) struct KthreadRunner {
     pub(crate) shared: *const RuntimeShared,
     pub(crate) line: *const KthreadLine,
     pub(crate) orders: *const OrderLine,
-    ring: UthreadRing,
-    /// Threads for which the ring had no room.
+    /// The words of its run queue, whose counters are in the line.
+    words: Box<[AtomicU64; PLACES]>,
+    /// Threads for which the run queue had no room.
     overflow: WaitingThreads,
     /// Threads that only this kthread may run.
     bound: WaitingThreads,
@@ -102,6 +104,9 @@ impl WaitingThreads {
     }
 }
 
+/// The places of a run queue: enough that few threads go through the overflow list, few enough to stay in the first-level cache.
+const PLACES: usize = 256;
+
 /// The scheduling points between two looks at a kthread's other queues and timers.
 const TURNS: u32 = 64;
 
@@ -121,7 +126,7 @@ impl KthreadRunner {
             shared,
             line,
             orders: shared.source.orders(index),
-            ring: UthreadRing::default(),
+            words: Box::new(std::array::from_fn(|_| AtomicU64::new(0))),
             overflow: WaitingThreads::default(),
             bound: WaitingThreads::default(),
             timers: Timers::default(),
@@ -154,9 +159,10 @@ impl KthreadRunner {
     }
 
     #[inline(always)]
-    fn ends(&self) -> RingEnds<'_> {
+    fn queue(&self) -> RunQueueMemory<'_> {
         let line = self.line();
-        RingEnds {
+        RunQueueMemory {
+            words: &*self.words,
             head: &line.run_head,
             tail: &line.run_tail,
         }
@@ -181,8 +187,8 @@ impl KthreadRunner {
     #[inline(always)]
     pub(crate) fn push(&self, thread: Uthread) {
         let is_bound = thread.head().bound.get() != 0;
-        if is_bound || !self.ring.push(self.ends(), thread.word()) {
-            self.push_beside_the_ring(thread);
+        if is_bound || self.queue().push(thread.word() as u64).is_err() {
+            self.push_beside_the_queue(thread);
         }
         if self.steals {
             self.shared().notify();
@@ -190,7 +196,7 @@ impl KthreadRunner {
     }
 
     #[cold]
-    fn push_beside_the_ring(&self, thread: Uthread) {
+    fn push_beside_the_queue(&self, thread: Uthread) {
         match thread.head().bound.get() {
             0 => self.overflow.push(thread),
             bound => self.shared().kthreads()[bound - 1].bound.push(thread),
@@ -220,25 +226,25 @@ impl KthreadRunner {
                 return Some(thread);
             }
         }
-        self.pop().or_else(|| self.next_beside_the_ring())
+        self.pop().or_else(|| self.next_beside_the_queue())
     }
 
     #[inline(always)]
     fn pop(&self) -> Option<Uthread> {
-        let word = self.ring.pop(self.ends(), self.steals)?;
+        let word = self.queue().pop(self.steals)?;
         // SAFETY: `push` put it there.
-        Some(unsafe { Uthread::from_word(word) })
+        Some(unsafe { Uthread::from_word(word as usize) })
     }
 
-    /// Gives the timers and the queues beside the ring their turn.
+    /// Gives the timers and the queues beside the run queue their turn.
     #[cold]
     pub(crate) fn next_in_turn(&self) -> Option<Uthread> {
         self.fire_timers(self);
-        self.next_beside_the_ring()
+        self.next_beside_the_queue()
     }
 
     #[cold]
-    fn next_beside_the_ring(&self) -> Option<Uthread> {
+    fn next_beside_the_queue(&self) -> Option<Uthread> {
         self.bound
             .pop()
             .or_else(|| self.overflow.pop())
@@ -273,12 +279,10 @@ impl KthreadRunner {
 
     fn steal_from(&self, victim: &KthreadRunner) -> Option<Uthread> {
         self.fire_timers(victim);
-        let waiting = victim.ends().len();
+        let waiting = victim.queue().len();
         if waiting > 0 {
             let most = StealAmount::Half.of(waiting);
-            victim
-                .ring
-                .steal(victim.ends(), most, &self.ring, self.ends());
+            victim.queue().steal(most, self.queue());
         }
         self.pop().or_else(|| victim.overflow.pop())
     }
@@ -288,7 +292,7 @@ impl KthreadRunner {
         let shared = self.shared();
         let now_ns = shared.clock.now_ns();
         let nothing_at = |kthread: &KthreadRunner| {
-            kthread.ends().len() == 0
+            kthread.queue().is_empty()
                 && kthread.overflow.is_empty()
                 && kthread.timers.next_due_ns() > now_ns
         };
@@ -335,7 +339,7 @@ impl KthreadRunner {
 
     /// Whether threads wait in its own queue.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.ends().len() > 0 || !self.overflow.is_empty()
+        !self.queue().is_empty() || !self.overflow.is_empty()
     }
 
     /// Takes a free fiber. For the kthread itself, in a no-preempt section.
@@ -382,7 +386,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) packets: Option<Arc<dyn PacketPoll>>,
     pub(crate) clock: Clock,
     /// The barrier between queueing a thread and checking for sleeping kthreads.
-    barrier: SleeperBarrier,
+    barrier: AsymmetricBarrier,
     pub(crate) patience: Patience,
     /// The slice: the time a thread runs before its kthread checks whether it must yield, in ticks of the clock.
     pub(crate) slice_ticks: u64,
@@ -426,7 +430,7 @@ impl RuntimeShared {
         let shared = Arc::new(RuntimeShared {
             slice_ticks: clock.ticks_in(slice_ns),
             clock,
-            barrier: SleeperBarrier::new(),
+            barrier: AsymmetricBarrier::new(),
             patience,
             injected: WaitingThreads::default(),
             searching: AtomicUsize::new(0),
@@ -466,7 +470,7 @@ impl RuntimeShared {
     /// Wakes a kthread for a thread that became ready, unless one looks for work already.
     #[inline]
     pub(crate) fn notify(&self) {
-        self.barrier.after_work();
+        self.barrier.light();
         if self.searching.load(Ordering::Relaxed) == 0 {
             self.source.notify();
         }

@@ -3,12 +3,13 @@
 use headway_fiber::{Attached, LeftStrand};
 use headway_policy::WorkerId;
 use headway_policy::host::Idleness;
+use headway_sync::atomic::Ordering;
+use headway_sync::hint::spin_loop;
 
 use crate::slices::UthreadSlices;
 
 use crate::head::Uthread;
 use crate::kernel::KthreadRunner;
-use crate::sync::{Ordering, spin_loop};
 
 /// The epoch of a kthread's only assignment.
 pub(crate) const EPOCH: u64 = 1;

@@ -24,7 +24,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod barrier;
 mod channel;
 mod condvar;
 mod current;
@@ -41,7 +40,6 @@ mod packets;
 mod park;
 mod read_cell;
 mod reads;
-mod ring;
 mod runtime;
 mod schedule;
 mod semaphore;
@@ -52,9 +50,7 @@ mod slices;
 mod spin;
 #[cfg_attr(loom, path = "model/suspending.rs")]
 mod suspending;
-mod sync;
 mod timers;
-mod token;
 
 pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
 pub use condvar::Condvar;

@@ -1,7 +1,7 @@
 //! The state of a lock: held or free, and the number of waiters.
 
-use crate::barrier;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use headway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use headway_sync::barrier;
 
 /// An unlocker clears `locked` and reads `waiters`; a waiter counts itself and tries `locked` again. A barrier between the two steps makes one of them
 /// see the other.

@@ -8,14 +8,14 @@ use std::ptr;
 use std::thread;
 
 use headway_fiber::NoPreempt;
+use headway_sync::barrier;
+use headway_sync::hint::spin_loop;
 
-use crate::barrier;
 use crate::head::{Uthread, UthreadList};
 use crate::lock_state::LockState;
 use crate::schedule::ready;
 use crate::spin::SpinLock;
 use crate::suspending::Suspending;
-use crate::sync::spin_loop;
 
 /// The number of spins on a lock before its waiter lets others run: about a microsecond, for holders on other cores.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };

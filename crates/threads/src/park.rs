@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use headway_sync::park_token::ParkToken;
+
 use crate::head::{ParkCell, Uthread};
 use crate::schedule::ready;
 use crate::suspending::Suspending;
-use crate::token::ParkToken;
 
 impl ParkCell {
     pub(crate) fn new(thread: Uthread) -> ParkCell {

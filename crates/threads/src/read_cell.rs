@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread;
 
 use headway_fiber::NoPreempt;
+use headway_sync::barrier;
 
-use crate::barrier;
 use crate::current::{assert_not_reading, kthread_of};
 use crate::head::Uthread;
 use crate::kernel::{KthreadRunner, running_runtimes};

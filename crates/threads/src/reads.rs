@@ -1,6 +1,6 @@
 //! Sections in which a kthread reads read-mostly cells.
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use headway_sync::atomic::{AtomicU64, Ordering, fence};
 
 /// A kthread's sections: the low bits count the open sections, the rest the ended outermost ones. Only the kthread itself writes it.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct OpenRead(u64);
 
 impl ReadSections {
     /// Opens a section. Between this and the load of a cell's pointer, the reader calls
-    /// [`light`](crate::barrier::light).
+    /// [`light`](headway_sync::barrier::light).
     #[inline(always)]
     pub(crate) fn open(&self) {
         let sections = self.0.load(Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl ReadSections {
     }
 
     /// The open section, if there is one. A writer calls this after it has replaced the pointer and called
-    /// [`heavy`](crate::barrier::heavy).
+    /// [`heavy`](headway_sync::barrier::heavy).
     pub(crate) fn look(&self) -> Option<OpenRead> {
         let sections = self.0.load(Ordering::Acquire);
         (!sections.is_multiple_of(ENDED)).then_some(OpenRead(sections / ENDED))
@@ -72,7 +72,7 @@ impl OutsideReaders {
         self.reading[phase].fetch_sub(1, Ordering::Release);
     }
 
-    /// Waits for the readers that may have loaded the old pointer, before a [`heavy`](crate::barrier::heavy) barrier. One writer at a time calls this.
+    /// Waits for the readers that may have loaded the old pointer, before a [`heavy`](headway_sync::barrier::heavy) barrier. One writer at a time calls this.
     /// New readers begin in the other phase, so they never delay the writer.
     pub(crate) fn wait(&self, mut pause: impl FnMut()) {
         for _ in 0..2 {

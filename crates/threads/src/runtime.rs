@@ -10,13 +10,13 @@ use std::time::Duration;
 use headway_kthread::{CoreSource, Standalone};
 use headway_machine::thread::pin_current;
 use headway_policy::host::Patience;
+use headway_sync::atomic::Ordering;
 
 use crate::head::Uthread;
 use crate::join::{JoinHandle, spawn_from_outside, wake_joiner};
 use crate::kernel::RuntimeShared;
 use crate::kthread_loop::run_kthread;
 use crate::packets::PacketPoll;
-use crate::sync::Ordering;
 
 /// The promise that threads tolerate being resumed on another kthread than the one that suspended them.
 ///

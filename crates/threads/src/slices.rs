@@ -10,9 +10,9 @@ use std::ptr;
 use headway_fiber::{Attached, Mechanism};
 use headway_kthread::AtSignal;
 use headway_policy::host::TurnLooks;
+use headway_sync::atomic::Ordering;
 
 use crate::kernel::KthreadRunner;
-use crate::sync::Ordering;
 
 /// The slices of the threads that a kthread runs.
 pub(crate) struct UthreadSlices<'a> {

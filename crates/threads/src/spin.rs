@@ -4,7 +4,8 @@
 use std::cell::UnsafeCell;
 use std::thread;
 
-use crate::sync::{AtomicBool, Ordering, spin_loop};
+use headway_sync::atomic::{AtomicBool, Ordering};
+use headway_sync::hint::spin_loop;
 
 /// Guards a list or a heap for a few instructions. Threads that hold it are in a no-preempt section, so waiters always wait for running
 /// code.

@@ -7,9 +7,10 @@
 use std::cell::Cell;
 use std::ptr;
 
+use headway_sync::atomic::{AtomicU64, Ordering};
+
 use crate::head::Uthread;
 use crate::spin::SpinLock;
-use crate::sync::{AtomicU64, Ordering};
 
 /// Decides between the timer and the thread's other wake-up. After `true` only the timer makes the thread ready.
 pub(crate) type TimerClaim = unsafe fn(data: *const (), thread: Uthread) -> bool;

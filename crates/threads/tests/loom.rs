@@ -1,14 +1,14 @@
-//! Every interleaving of operations on the threads' shared state: run queues, tokens, locks, condition variables, timed waits, joins, and reads of
+//! Every interleaving of operations on the threads' shared state: locks, condition variables, timed waits, joins, and reads of
 //! read-mostly cells.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-threads --release --test loom`
 #![cfg(loom)]
 
-use headway_threads::model::{ModelKthreads, ModelReads, ModelRing, ModelToken, RING_PLACES};
+use headway_threads::model::{ModelKthreads, ModelReads};
 use headway_threads::{Condvar as UthreadCondvar, Mutex as UthreadMutex};
 use loom::cell::UnsafeCell;
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::time::Duration;
 
@@ -22,95 +22,6 @@ fn bounded_by(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);
     builder.check(model);
-}
-
-/// A flag for which a thread waits until it is made ready.
-#[derive(Default)]
-struct Readiness {
-    ready: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Readiness {
-    fn wait(&self) {
-        let mut ready = self.ready.lock().unwrap();
-        while !*ready {
-            ready = self.changed.wait(ready).unwrap();
-        }
-        *ready = false;
-    }
-
-    fn make(&self) {
-        let before = std::mem::replace(&mut *self.ready.lock().unwrap(), true);
-        assert!(!before, "ready twice");
-        self.changed.notify_one();
-    }
-
-    fn is_made(&self) -> bool {
-        *self.ready.lock().unwrap()
-    }
-}
-
-#[test]
-fn each_thread_in_a_run_queue_is_taken_once_by_its_owner_or_a_thief() {
-    bounded(|| {
-        let own = Arc::new(ModelRing::default());
-        // The ring wraps: its places are reused while the thief reads.
-        let count = RING_PLACES + 1;
-        let taken = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
-        let take = |taken: &[AtomicUsize], word: usize| {
-            taken[word].fetch_add(1, Ordering::Relaxed);
-        };
-        let thief = thread::spawn({
-            let (own, taken) = (Arc::clone(&own), Arc::clone(&taken));
-            move || {
-                let stolen = ModelRing::default();
-                own.steal(2, &stolen);
-                while let Some(word) = stolen.pop() {
-                    take(&taken, word);
-                }
-            }
-        });
-        for word in 0..count {
-            while !own.push(word) {
-                if let Some(first) = own.pop() {
-                    take(&taken, first);
-                }
-            }
-        }
-        thief.join().unwrap();
-        while let Some(word) = own.pop() {
-            take(&taken, word);
-        }
-        for times in &*taken {
-            assert_eq!(times.load(Ordering::Relaxed), 1);
-        }
-    });
-}
-
-#[test]
-fn a_token_given_while_a_thread_parks_wakes_it_once() {
-    bounded(|| {
-        let shared = Arc::new((ModelToken::default(), Readiness::default()));
-        let makes_ready = |shared: &(ModelToken, Readiness), does: bool| {
-            if does {
-                shared.1.make();
-            }
-        };
-        let gives = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || makes_ready(&shared, shared.0.give())
-        });
-        let timer = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || makes_ready(&shared, shared.0.times_out())
-        });
-        // The wait ends even if the timeout comes before it begins, since the token arrives.
-        shared.0.park(|| shared.1.wait());
-        gives.join().unwrap();
-        timer.join().unwrap();
-        assert!(!shared.1.is_made(), "nobody waits any more");
-    });
 }
 
 /// A number: loom reports two unordered accesses.

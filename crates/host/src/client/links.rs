@@ -4,8 +4,9 @@ use super::network::ClientNetwork;
 use super::thread;
 use crate::futex;
 use crate::memory::SharedLines;
-use crate::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use headway_kthread::{AtSignal, Grant, SleeperBarrier};
+use headway_kthread::{AtSignal, Grant};
+use headway_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+use headway_sync::barrier::AsymmetricBarrier;
 use nix::sched::CpuSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -98,7 +99,7 @@ pub(super) struct Links {
     awake: AtomicUsize,
     /// Kthreads that sleep on their own core.
     idle: AtomicUsize,
-    barrier: SleeperBarrier,
+    barrier: AsymmetricBarrier,
     closed: AtomicBool,
     /// Whether the daemon is gone: kthreads keep their cores, and this application wakes one if all sleep.
     alone: AtomicBool,
@@ -130,7 +131,7 @@ impl Links {
             doorbell,
             awake: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
-            barrier: SleeperBarrier::new(),
+            barrier: AsymmetricBarrier::new(),
             closed: AtomicBool::new(false),
             alone: AtomicBool::new(false),
             free: AtomicBool::new(false),
@@ -174,7 +175,7 @@ impl Links {
                 return self.sleep_on_core(kthread, own, finds_nothing);
             }
             self.awake.fetch_sub(1, Ordering::AcqRel);
-            self.barrier.before_sleep();
+            self.barrier.heavy();
             if !finds_nothing() {
                 self.awake.fetch_add(1, Ordering::AcqRel);
                 link.set(KthreadState::Awake);
@@ -267,7 +268,7 @@ impl Links {
         link.set(KthreadState::Idle);
         self.idle.fetch_add(1, Ordering::AcqRel);
         self.awake.fetch_sub(1, Ordering::AcqRel);
-        self.barrier.before_sleep();
+        self.barrier.heavy();
         if !finds_nothing() {
             self.wake_idle(kthread);
         }
@@ -301,7 +302,7 @@ impl Links {
     /// Makes sure that a kthread sees new work.
     #[inline]
     pub(super) fn notify(&self) {
-        self.barrier.after_work();
+        self.barrier.light();
         if self.awake.load(Ordering::Relaxed) == 0 || self.idle.load(Ordering::Relaxed) > 0 {
             self.notify_sleepers();
         }

@@ -1,4 +1,4 @@
-//! Kthreads and their arbiter, in every interleaving: their lines, and the side that applications link.
+//! Kthreads and their arbiter, in every interleaving: their lines, the side that applications link, and kthreads without an arbiter.
 //!
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-kthread --release --test loom`
 #![cfg(loom)]
@@ -7,10 +7,4 @@ mod client;
 mod futex;
 mod lines;
 mod memory;
-
-/// The atomics of the included code.
-mod sync {
-    pub(crate) use loom::sync::atomic::{
-        AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
-    };
-}
+mod standalone;

@@ -14,8 +14,9 @@ use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
 use crate::control::{ServerControl, ServerPhase};
-use crate::park::{Backoff, Parkers};
+use crate::park::Backoff;
 use crate::verdict::SliceVerdict;
+use headway_sync::park::Parkers;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M>(

@@ -17,10 +17,10 @@ use super::worker_link::DispatcherEnd;
 use crate::accepting::Accepting;
 use crate::control::{ServerControl, ServerPhase};
 use crate::intake::{BATCH, Intake};
-use crate::park::announce;
 use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
 use crate::token::{RequestWord, job_of};
+use headway_sync::park::announce;
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;

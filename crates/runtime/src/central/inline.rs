@@ -1,4 +1,4 @@
-//! The layout without a dispatcher thread: the workers take turns (see [`leader`](crate::leader)).
+//! The layout without a dispatcher thread: the workers take turns (see [`leader`](headway_sync::leader)).
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::dispatcher::Dispatcher;
 use super::worker::CentralWorker;
 use crate::control::ServerPhase;
 use crate::hosted::{HostedCores, WorkerCore};
-use crate::leader::{Lead, Leadership};
 use crate::park::Backoff;
+use headway_sync::leader::{Lead, Leadership};
 
 /// The dispatcher that the workers share.
 pub(super) type Shared<I, M> = Leadership<Dispatcher<I, M>>;

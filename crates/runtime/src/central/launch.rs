@@ -26,9 +26,8 @@ use crate::fibers::FiberContext;
 use crate::groups::controls_of;
 use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
-use crate::leader::Leadership;
 use crate::overruns::Overruns;
-use crate::park::{Backoff, Parkers};
+use crate::park::Backoff;
 use crate::parts::{
     EngineParts, LiveEngine, QueueDepths, SetRules, executors, kernel_drops, split, tallies,
 };
@@ -37,6 +36,8 @@ use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::tally::Tally;
 use crate::threads::{Pinning, ServerThreads, cores};
+use headway_sync::leader::Leadership;
+use headway_sync::park::Parkers;
 
 /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
 pub const LOOK_NS: u64 = 5_000;

@@ -1,7 +1,7 @@
 //! Systems without a dispatcher: the network steers, each worker has a receive queue of its own.
 //!
 //! A worker takes a batch from its receive queue, runs the first request of it, and leaves the others in its
-//! [run queue](crate::run_queue), where others steal them (SYNERGY § 4.1). What it has not taken, while it runs a request, others take
+//! [run queue](headway_sync::run_queue), where others steal them (SYNERGY § 4.1). What it has not taken, while it runs a request, others take
 //! from its receive queue. Interrupted requests wait in queues that all workers [share](peers). So requests change workers, and their
 //! buffers with them: a worker that has more free buffers than its part of the pool gives them up for whoever has none.
 //!

@@ -10,13 +10,13 @@ use headway_policy::role::Backlog;
 use headway_policy::systems::SharedQueues;
 use headway_policy::{BitSet, ClassId, WorkerId};
 
-use crate::park::{Parker, announce};
 use crate::parts::QueueDepths;
 use crate::rx_waker::RxWaker;
 use crate::shared_queue::SharedQueue;
-use crate::sync::Padded;
 use crate::tally::WaitQueueStats;
 use crate::token::{RequestThief, RequestWord};
+use headway_sync::Padded;
+use headway_sync::park::{Parker, announce};
 
 /// What a worker tells the others, and the monitor. The worker writes; words that are read one after the other need not be of one time.
 #[derive(Default)]

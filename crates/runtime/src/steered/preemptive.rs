@@ -21,8 +21,8 @@ use crate::fibers::{FiberContext, Fibers};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::rules::RulesReceiver;
 use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
-use crate::sync::Padded;
-use crate::trylock::TryLock;
+use headway_sync::Padded;
+use headway_sync::trylock::TryLock;
 
 /// The monitor that ticks for all workers.
 pub(super) struct Timer<M> {

@@ -11,8 +11,8 @@ use super::peers::Peers;
 use crate::central::usual_look_ns;
 use crate::hosted::HostedCores;
 use crate::intake::{BATCH, Intake};
-use crate::run_queue::Stolen;
 use crate::token::{RequestQueue, RequestWord};
+use headway_sync::run_queue::Stolen;
 
 /// One worker's own requests, and its way to the others'.
 pub(super) struct SteeredQueues {

@@ -6,7 +6,7 @@ use headway_fiber::Asker;
 use headway_policy::{ClassId, Job, JobId};
 
 use crate::assignment::EpochCell;
-use crate::sync::{AtomicBool, Ordering};
+use headway_sync::atomic::{AtomicBool, Ordering};
 
 /// A worker's side of its watching. The worker writes, the monitor's thread reads.
 #[derive(Default)]

@@ -10,9 +10,9 @@ use headway_policy::systems::SharedQueues;
 use crate::hosted::HostedCores;
 use crate::parts::QueueDepths;
 use crate::shared_queue::SharedQueue;
-use crate::sync::Padded;
 use crate::tally::WaitQueueStats;
 use crate::token::{RequestThief, RequestWord};
+use headway_sync::Padded;
 
 /// The shared queue that arrivals and interrupted requests join.
 pub(super) const ARRIVALS: usize = 0;

@@ -19,7 +19,6 @@ use crate::error::StartError;
 use crate::fibers::FiberContext;
 use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
-use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::Backoff;
 use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
@@ -27,6 +26,7 @@ use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::threads::{Pinning, ServerThreads, cores};
 use crate::token::request_queue;
+use headway_sync::leader::Leadership;
 
 /// A system whose workers help themselves.
 pub(crate) struct UnplacedSystem<I, L, M> {

@@ -1,6 +1,6 @@
 //! Systems whose requests nobody places (Tardis): the workers help themselves from one queue that all of them share.
 //!
-//! The workers take turns at the receive queue, by the protocol of [`leader`](crate::leader): whoever finds nothing to run, or ends a slice when
+//! The workers take turns at the receive queue, by the protocol of [`leader`](headway_sync::leader): whoever finds nothing to run, or ends a slice when
 //! the last poll is old, [moves what came](arrivals) into the shared queue. A worker takes a batch from there into its own run queue, where idle
 //! workers steal. It ends its requests' slices itself; what it interrupts joins the tail of the shared queue.
 //!

@@ -7,9 +7,9 @@ use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::common::{ARRIVALS, Common};
-use crate::run_queue::Stolen;
 use crate::tally::Tally;
 use crate::token::{RequestQueue, RequestWord};
+use headway_sync::run_queue::Stolen;
 
 /// One worker's own requests, and its way to the shared queue and to the others'.
 pub(super) struct UnplacedQueues {

@@ -14,11 +14,12 @@ use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Executor;
 use crate::fibers::{FiberContext, Fibers};
 use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
-use crate::leader::{Lead, Leadership};
-use crate::park::{Backoff, announce};
+use crate::park::Backoff;
 use crate::rules::RulesReceiver;
 use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::rx_waker::RxWaker;
+use headway_sync::leader::{Lead, Leadership};
+use headway_sync::park::announce;
 
 /// The right to receive, which the workers share.
 pub(super) type Receiving = Leadership<LeaderIntake>;

@@ -5,46 +5,9 @@ mod kthreads;
 
 pub use kthreads::ModelKthreads;
 
-use crate::barrier;
+use headway_sync::barrier;
+
 use crate::reads::{OutsideReaders, ReadSections};
-use crate::ring::{PLACES, RingEnds, UthreadRing};
-use crate::sync::AtomicU64;
-use crate::token::ParkToken;
-
-/// The places of a [`ModelRing`].
-pub const RING_PLACES: usize = PLACES;
-
-/// A kthread's run queue, with its counters.
-#[derive(Debug, Default)]
-pub struct ModelRing {
-    ring: UthreadRing,
-    head: AtomicU64,
-    tail: AtomicU64,
-}
-
-impl ModelRing {
-    fn ends(&self) -> RingEnds<'_> {
-        RingEnds {
-            head: &self.head,
-            tail: &self.tail,
-        }
-    }
-
-    /// For the owner: puts a word, and returns whether there was room.
-    pub fn push(&self, word: usize) -> bool {
-        self.ring.push(self.ends(), word)
-    }
-
-    /// For the owner: takes a word, while others steal.
-    pub fn pop(&self) -> Option<usize> {
-        self.ring.pop(self.ends(), true)
-    }
-
-    /// Moves up to `most` words into the thief's own queue.
-    pub fn steal(&self, most: usize, own: &ModelRing) {
-        self.ring.steal(self.ends(), most, &own.ring, own.ends());
-    }
-}
 
 /// The reads of a read-mostly cell, by a kthread and from outside.
 #[derive(Debug, Default)]
@@ -80,29 +43,5 @@ impl ModelReads {
             }
         }
         self.outside.wait(loom::thread::yield_now);
-    }
-}
-
-/// A thread's token.
-#[derive(Debug, Default)]
-pub struct ModelToken(ParkToken);
-
-impl ModelToken {
-    /// For the thread: parks by `wait`.
-    pub fn park(&self, wait: impl FnOnce()) {
-        if self.0.waits() {
-            wait();
-        }
-        self.0.take();
-    }
-
-    /// Unparks the thread; returns whether the caller must make it ready.
-    pub fn give(&self) -> bool {
-        self.0.give()
-    }
-
-    /// Ends the thread's timed wait; returns whether the caller must make it ready.
-    pub fn times_out(&self) -> bool {
-        self.0.times_out()
     }
 }

@@ -1,11 +1,7 @@
-//! The parts of the lock: the standard library's primitives and this crate's sections, or models of both under `--cfg loom`.
+//! The sections and fibers that the lock needs: this crate's, or models of them under `--cfg loom`.
 
 #[cfg(not(loom))]
 mod real {
-    pub(crate) use std::hint::spin_loop;
-    pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
-    pub(crate) use std::thread;
-
     pub(crate) use crate::local::no_preempt;
     pub(crate) use crate::no_preempt::NoPreempt;
     pub(crate) use crate::switch::{in_fiber, yield_now};
@@ -16,10 +12,6 @@ mod real {
 
 #[cfg(loom)]
 mod real {
-    pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
-    pub(crate) use loom::thread;
-
     pub(crate) use crate::model::{NoPreempt, in_fiber, no_preempt, yield_now};
 
     /// A further attempt leads the model to the same state.

@@ -24,8 +24,8 @@
 //!
 //! State passes from leader to leader by the lock's release and acquire.
 
+use crate::Padded;
 use crate::park::{Parkers, announce};
-use crate::sync::Padded;
 use crate::trylock::{TryLock, TryLockGuard};
 
 /// The dispatcher's state and the workers that wait for a turn at it.
@@ -41,12 +41,12 @@ pub struct Leadership<S> {
 ///
 /// ```
 /// fn share<T: Sync>() {}
-/// share::<headway_runtime::leader::Lead<'_, u32>>();
+/// share::<headway_sync::leader::Lead<'_, u32>>();
 /// ```
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>() {}
-/// share::<headway_runtime::leader::Lead<'_, std::cell::Cell<u32>>>();
+/// share::<headway_sync::leader::Lead<'_, std::cell::Cell<u32>>>();
 /// ```
 pub type Lead<'a, S> = TryLockGuard<'a, S>;
 

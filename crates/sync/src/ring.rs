@@ -11,7 +11,8 @@
 //!
 //! Items are words of [`WORD_BITS`] bits, so there is nothing to drop, and no `unsafe`.
 
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, Padded};
+use crate::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::{Arc, Padded};
 
 /// Bits of a word that carry the item; the highest one is the ring's.
 pub const WORD_BITS: u32 = 63;
@@ -174,6 +175,7 @@ impl Producer {
         }
     }
 
+    #[inline]
     fn free(&self) -> usize {
         self.lap.capacity - self.lap.position.wrapping_sub(self.consumed)
     }
@@ -262,7 +264,7 @@ impl Consumer {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::collections::VecDeque;
 

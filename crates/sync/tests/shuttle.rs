@@ -1,10 +1,10 @@
 //! Random interleavings of the parts that threads share, at sizes that loom cannot exhaust. A failure prints the schedule that repeats it.
 //!
-//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p headway-runtime --release --test shuttle`
+//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p headway-sync --release --test shuttle`
 #![cfg(shuttle)]
 
-use headway_runtime::park::{Parker, announce};
-use headway_runtime::run_queue::{RunQueue, Stolen, Thief, run_queue};
+use headway_sync::park::{Parker, announce};
+use headway_sync::run_queue::{RunQueue, Stolen, Thief, run_queue};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use shuttle::thread;

@@ -1,14 +1,15 @@
 //! Every interleaving of the parts that threads share, within loom's bounds.
 //!
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-runtime --release --test loom`
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-sync --release --test loom`
 #![cfg(loom)]
 
-use headway_runtime::leader::Leadership;
-use headway_runtime::park::{Parker, announce};
-use headway_runtime::ring::{Consumer, Producer, ring};
-use headway_runtime::run_queue::run_queue;
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use headway_sync::leader::Leadership;
+use headway_sync::park::{Parker, announce};
+use headway_sync::park_token::ParkToken;
+use headway_sync::ring::{Consumer, Producer, ring};
+use headway_sync::run_queue::{RunQueueMemory, run_queue};
+use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 /// A model that switches threads where they could have gone on at most so often: few bugs need more than two
@@ -333,6 +334,61 @@ fn a_run_queue_is_shared_with_a_thief() {
     });
 }
 
+/// A run queue whose counters others read, as those of kthreads are.
+#[derive(Default)]
+struct CountedQueue {
+    words: [AtomicU64; 4],
+    head: AtomicU64,
+    tail: AtomicU64,
+}
+
+impl CountedQueue {
+    fn memory(&self) -> RunQueueMemory<'_> {
+        RunQueueMemory {
+            words: &self.words,
+            head: &self.head,
+            tail: &self.tail,
+        }
+    }
+}
+
+#[test]
+fn each_thread_in_a_run_queue_is_taken_once_by_its_owner_or_a_thief() {
+    bounded(3).check(|| {
+        let own = Arc::new(CountedQueue::default());
+        // The queue wraps: its places are reused while the thief reads.
+        let count = own.words.len() + 1;
+        let taken = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+        let take = |taken: &[AtomicUsize], word: u64| {
+            taken[word as usize].fetch_add(1, Ordering::Relaxed);
+        };
+        let thief = thread::spawn({
+            let (own, taken) = (Arc::clone(&own), Arc::clone(&taken));
+            move || {
+                let stolen = CountedQueue::default();
+                own.memory().steal(2, stolen.memory());
+                while let Some(word) = stolen.memory().pop(true) {
+                    take(&taken, word);
+                }
+            }
+        });
+        for word in 0..count as u64 {
+            while own.memory().push(word).is_err() {
+                if let Some(first) = own.memory().pop(true) {
+                    take(&taken, first);
+                }
+            }
+        }
+        thief.join().unwrap();
+        while let Some(word) = own.memory().pop(true) {
+            take(&taken, word);
+        }
+        for times in &*taken {
+            assert_eq!(times.load(Ordering::Relaxed), 1);
+        }
+    });
+}
+
 /// The non-atomic data of a request: a buffer, a suspended fiber. loom checks that accesses are ordered.
 struct Place(loom::cell::UnsafeCell<i32>);
 
@@ -400,5 +456,60 @@ fn a_monitor_that_sleeps_wakes_with_a_worker() {
         announce();
         parker.wake();
         monitor.join().unwrap();
+    });
+}
+
+/// A flag for which a thread waits until it is made ready.
+#[derive(Default)]
+struct Readiness {
+    ready: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Readiness {
+    fn wait(&self) {
+        let mut ready = self.ready.lock().unwrap();
+        while !*ready {
+            ready = self.changed.wait(ready).unwrap();
+        }
+        *ready = false;
+    }
+
+    fn make(&self) {
+        let before = std::mem::replace(&mut *self.ready.lock().unwrap(), true);
+        assert!(!before, "ready twice");
+        self.changed.notify_one();
+    }
+
+    fn is_made(&self) -> bool {
+        *self.ready.lock().unwrap()
+    }
+}
+
+#[test]
+fn a_token_given_while_a_thread_parks_wakes_it_once() {
+    bounded(3).check(|| {
+        let shared = Arc::new((ParkToken::default(), Readiness::default()));
+        let makes_ready = |shared: &(ParkToken, Readiness), does: bool| {
+            if does {
+                shared.1.make();
+            }
+        };
+        let gives = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || makes_ready(&shared, shared.0.give())
+        });
+        let timer = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || makes_ready(&shared, shared.0.times_out())
+        });
+        // The wait ends even if the timeout comes before it begins, since the token arrives.
+        if shared.0.waits() {
+            shared.1.wait();
+        }
+        shared.0.take();
+        gives.join().unwrap();
+        timer.join().unwrap();
+        assert!(!shared.1.is_made(), "nobody waits any more");
     });
 }

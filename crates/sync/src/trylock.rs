@@ -12,10 +12,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicBool, Ordering};
+use crate::atomic::{AtomicBool, Ordering};
 
 /// A value that one thread at a time may use.
-pub(crate) struct TryLock<T> {
+pub struct TryLock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -24,7 +24,9 @@ pub(crate) struct TryLock<T> {
 unsafe impl<T: Send> Sync for TryLock<T> {}
 
 impl<T> TryLock<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// A lock that no thread holds.
+    #[must_use]
+    pub fn new(value: T) -> Self {
         Self {
             held: AtomicBool::new(false),
             value: UnsafeCell::new(value),
@@ -34,7 +36,7 @@ impl<T> TryLock<T> {
     /// The right to the value, unless another thread has it. Looks before it leaps: those who fail do not take the line from
     /// the one who holds it.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
+    pub fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
         let looks_free = !self.held.load(Ordering::Relaxed);
         let free = looks_free && self.take();
         free.then(|| TryLockGuard {
@@ -45,7 +47,7 @@ impl<T> TryLock<T> {
 
     /// Whether a thread had the right to the value a moment ago.
     #[inline]
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
     }
 

@@ -1,0 +1,47 @@
+//! The parts that threads share, each checked by models of all or of random interleavings.
+//!
+//! | part | file |
+//! |---|---|
+//! | a ring of words between two threads | [`ring`] |
+//! | a worker's queue, from which others steal | [`run_queue`] |
+//! | where a thread sleeps until it is woken | [`park`] |
+//! | the token for which a thread in user space parks | [`park_token`] |
+//! | a barrier between two threads, of which the rare one pays for both | [`barrier`] |
+//! | a lock that is only tried | [`trylock`] |
+//! | workers that take turns as the leader | [`leader`] |
+//! | a value on cache lines of its own | [`Padded`] |
+//!
+//! [`Arc`], [`Mutex`], [`Condvar`], [`atomic`], [`cell`], [`hint`] and [`thread`] are the standard library's, or models of them: loom's under `--cfg loom`,
+//! shuttle's under `--cfg shuttle`. Code that uses them from here runs unchanged in a model.
+
+pub mod barrier;
+pub mod leader;
+mod padded;
+pub mod park;
+pub mod park_token;
+pub mod ring;
+pub mod run_queue;
+pub mod trylock;
+
+pub use padded::Padded;
+
+#[cfg(loom)]
+pub use loom::{
+    cell, hint,
+    sync::{Arc, Condvar, Mutex, atomic},
+    thread,
+};
+#[cfg(shuttle)]
+pub use shuttle::{
+    hint,
+    sync::{Arc, Condvar, Mutex, atomic},
+    thread,
+};
+#[cfg(shuttle)]
+pub use std::cell;
+#[cfg(not(any(loom, shuttle)))]
+pub use std::{
+    cell, hint,
+    sync::{Arc, Condvar, Mutex, atomic},
+    thread,
+};
