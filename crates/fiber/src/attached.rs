@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use headway_sync::Guarded;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
@@ -210,32 +212,25 @@ impl Drop for YieldFlag {
         let mut outstanding = self.flags.outstanding();
         *outstanding -= 1;
         if *outstanding == 0 {
-            self.flags.gone.notify_all();
+            self.flags.0.notify_all();
         }
     }
 }
 
 /// The number of a thread's flags.
 #[derive(Debug, Default)]
-struct FlagCount {
-    outstanding: Mutex<usize>,
-    gone: Condvar,
-}
+struct FlagCount(Guarded<usize>);
 
 impl FlagCount {
     fn outstanding(&self) -> std::sync::MutexGuard<'_, usize> {
-        // A panic leaves the count correct.
-        self.outstanding
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn wait(&self) {
         let outstanding = self.outstanding();
         drop(
-            self.gone
-                .wait_while(outstanding, |outstanding| *outstanding > 0)
-                .unwrap_or_else(PoisonError::into_inner),
+            self.0
+                .wait_while(outstanding, |outstanding| *outstanding > 0),
         );
     }
 }

@@ -1,14 +1,14 @@
 //! What the server's owner tells its threads, and what they tell back.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
 use crate::hosted::HostedCores;
 use crate::journal::{Journal, JournalWriter};
 use crate::stall::StallLog;
-use headway_sync::Padded;
+use headway_sync::{Guarded, Padded};
 
 /// The stages of a server's life, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,8 +45,7 @@ pub(crate) struct ServerControl {
     /// Of a server whose cores an arbiter grants.
     hosted: OnceLock<Arc<HostedCores>>,
     /// For threads outside of the server that wait for a phase.
-    waiting: Mutex<()>,
-    changed: Condvar,
+    waiting: Guarded<()>,
     workers: AtomicUsize,
     published: Padded<Mutex<Published>>,
     stalls: Arc<StallLog>,
@@ -88,8 +87,7 @@ impl ServerControl {
             }),
             wake_all: OnceLock::new(),
             hosted: OnceLock::new(),
-            waiting: Mutex::new(()),
-            changed: Condvar::new(),
+            waiting: Guarded::new(()),
             workers: AtomicUsize::new(workers),
             published: Padded(Mutex::new(published)),
             stalls: Arc::new(StallLog::new(stalls)),
@@ -140,8 +138,8 @@ impl ServerControl {
         }
         self.wake();
         // Whoever waits looks at the phase under this lock: holding it once means that it sleeps, or has seen the change.
-        drop(self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_all();
+        drop(self.waiting.lock());
+        self.waiting.notify_all();
     }
 
     /// Says how the server's threads are woken. Later calls have no effect.
@@ -163,9 +161,8 @@ impl ServerControl {
 
     /// Waits until the server is past this phase.
     pub(crate) fn wait_past(&self, phase: ServerPhase) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed = self.changed.wait_while(waiting, |()| self.phase() <= phase);
-        drop(passed.unwrap_or_else(PoisonError::into_inner));
+        let waiting = self.waiting.lock();
+        drop(self.waiting.wait_while(waiting, |()| self.phase() <= phase));
     }
 
     /// Stops the server when the calling thread unwinds past this. For threads with destructors that wait for other threads.

@@ -1,7 +1,7 @@
 //! What an engine is made of, and what it is once it runs.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headway_fiber::Mechanism;
 use headway_machine::Clock;
@@ -167,13 +167,18 @@ impl LiveEngine {
     }
 
     /// The engine once its threads are ready; else it is stopped again.
-    pub(crate) fn ready(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
+    pub(crate) fn ready(
+        mut self,
+        started: Result<(), StartError>,
+        clock: Clock,
+    ) -> Result<Self, StartError> {
         match started.and_then(|()| self.threads.wait_until_ready()) {
             Ok(()) => Ok(self),
             Err(error) => {
                 // A thread that failed to set up leaves the others nobody to stop them in order.
                 self.control.advance(ServerPhase::Stopped);
-                self.threads.wait(Some(Instant::now() + GRACE));
+                self.threads
+                    .wait(clock, clock.now_ns() + GRACE.as_nanos() as u64);
                 Err(error)
             }
         }

@@ -1,12 +1,14 @@
 //! Starting the server's threads: named, pinned where that helps, watched for their end.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use headway_machine::Topology;
 use headway_machine::thread::{PinError, pin_current};
+use headway_machine::{Clock, Topology};
 use headway_policy::WorkerId;
+use headway_sync::Guarded;
+use headway_sync::world::Announced;
 
 use crate::control::{ServerControl, ServerPhase};
 use crate::error::{SetupFailure, StartError};
@@ -165,9 +167,11 @@ impl ServerThreads {
         };
         let (reports, control) = (Arc::clone(&self.reports), Arc::clone(control));
         let thread_name = name.clone();
+        let announced = Announced::of(&name);
         let handle = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || {
+                let _in_world = announced.map(Announced::begin);
                 let started = ThreadStart::of(&thread_name, core, setup);
                 let is_ready = started.ready.is_ok();
                 reports.change(|counts| counts.started.push(started));
@@ -223,9 +227,10 @@ impl ServerThreads {
         }
     }
 
-    /// Waits for the threads' end, at most until `deadline`; whether all have ended.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
-        self.reports.wait_for_ends(self.handles.len(), deadline)
+    /// Waits for the threads' end, at most until `deadline_ns` by this clock, for ever where that is `u64::MAX`; whether all have ended.
+    pub(crate) fn wait(&self, clock: Clock, deadline_ns: u64) -> bool {
+        let threads = self.handles.len();
+        self.reports.wait_for_ends(threads, clock, deadline_ns)
     }
 
     /// Joins the threads that have ended.
@@ -263,10 +268,7 @@ fn exited<T>(thread: &JoinHandle<T>) -> bool {
 
 /// What the threads report to the one that starts and stops them.
 #[derive(Default)]
-struct Reports {
-    counts: Mutex<ThreadCounts>,
-    changed: Condvar,
-}
+struct Reports(Guarded<ThreadCounts>);
 
 #[derive(Default)]
 struct ThreadCounts {
@@ -277,40 +279,38 @@ struct ThreadCounts {
 }
 
 impl Reports {
-    fn lock(&self) -> MutexGuard<'_, ThreadCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut ThreadCounts)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
+        change(&mut self.0.lock());
+        self.0.notify_all();
     }
 
     /// Waits until this many threads have tried to set up.
     fn wait_for_starts(&self, threads: usize) -> Vec<ThreadStart> {
-        let started = self
-            .changed
-            .wait_while(self.lock(), |counts| counts.started.len() < threads);
-        let mut counts = started.unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
+        let mut counts = self
+            .0
+            .wait_while(counts, |counts| counts.started.len() < threads);
         std::mem::take(&mut counts.started)
     }
 
-    /// Waits for the end of this many threads, at most until `deadline`; whether they have ended.
-    fn wait_for_ends(&self, threads: usize, deadline: Option<Instant>) -> bool {
-        let mut counts = self.lock();
+    /// Waits for the end of this many threads, at most until `deadline_ns`; whether they have ended.
+    fn wait_for_ends(&self, threads: usize, clock: Clock, deadline_ns: u64) -> bool {
+        let mut counts = self.0.lock();
         while counts.ended < threads {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            counts = match left {
-                Some(Duration::ZERO) => return false,
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(counts, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+            if deadline_ns == u64::MAX {
+                counts = self.0.wait(counts);
+                continue;
+            }
+            // The clock is read without the lock, since a world's may let another thread run.
+            drop(counts);
+            let left_ns = deadline_ns.saturating_sub(clock.now_ns());
+            counts = self.0.lock();
+            if counts.ended < threads {
+                if left_ns == 0 {
+                    return false;
                 }
-                None => {
-                    let waited = self.changed.wait(counts);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
+                counts = self.0.wait_for(counts, Duration::from_nanos(left_ns));
+            }
         }
         true
     }

@@ -10,11 +10,14 @@
 //! | a lock that is only tried | [`trylock`] |
 //! | workers that take turns as the leader | [`leader`] |
 //! | a value on cache lines of its own | [`Padded`] |
+//! | a value under a lock, and threads that wait for it to change | [`Guarded`] |
+//! | the door of a deterministic world | [`world`] |
 //!
 //! [`Arc`], [`Mutex`], [`Condvar`], [`atomic`], [`cell`], [`hint`] and [`thread`] are the standard library's, or models of them: loom's under `--cfg loom`,
 //! shuttle's under `--cfg shuttle`. Code that uses them from here runs unchanged in a model.
 
 pub mod barrier;
+mod guarded;
 pub mod leader;
 mod padded;
 pub mod park;
@@ -22,7 +25,9 @@ pub mod park_token;
 pub mod ring;
 pub mod run_queue;
 pub mod trylock;
+pub mod world;
 
+pub use guarded::Guarded;
 pub use padded::Padded;
 
 #[cfg(loom)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::atomic::{AtomicBool, Ordering, fence};
-use crate::{Condvar, Mutex, Padded};
+use crate::{Guarded, Padded};
 
 /// Where one thread sleeps. Waking a thread that is awake costs a load.
 ///
@@ -13,8 +13,7 @@ use crate::{Condvar, Mutex, Padded};
 #[derive(Debug)]
 pub struct Parker {
     parked: AtomicBool,
-    lock: Mutex<()>,
-    woken: Condvar,
+    sleeper: Guarded<()>,
 }
 
 impl Default for Parker {
@@ -29,8 +28,7 @@ impl Parker {
     pub fn new() -> Self {
         Self {
             parked: AtomicBool::new(false),
-            lock: Mutex::new(()),
-            woken: Condvar::new(),
+            sleeper: Guarded::new(()),
         }
     }
 
@@ -38,9 +36,6 @@ impl Parker {
     ///
     /// `ready` is asked after the intention to sleep is visible: work stored before a wake that found nobody
     /// parked is work it sees.
-    ///
-    /// # Panics
-    /// Never: nothing can panic while the lock is held.
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
         self.begin();
         fence(Ordering::SeqCst);
@@ -67,36 +62,21 @@ impl Parker {
     }
 
     /// Sleeps until woken since [`begin`](Self::begin).
-    ///
-    /// # Panics
-    /// Never: nothing can panic while the lock is held.
     pub fn sleep(&self) {
-        let mut guard = self.lock.lock().expect("nothing panics under this lock");
-        while self.is_parked() {
-            guard = self
-                .woken
-                .wait(guard)
-                .expect("nothing panics under this lock");
-        }
+        let guard = self.sleeper.lock();
+        drop(self.sleeper.wait_while(guard, |()| self.is_parked()));
     }
 
     /// As [`sleep`](Self::sleep), for so long at most; it may return early. The thread stays parked if nobody woke it.
-    ///
-    /// # Panics
-    /// Never, as there.
     pub fn sleep_for(&self, timeout: Duration) {
-        let guard = self.lock.lock().expect("nothing panics under this lock");
+        let guard = self.sleeper.lock();
         if self.is_parked() {
-            let slept = self.woken.wait_timeout(guard, timeout);
-            drop(slept.expect("nothing panics under this lock"));
+            drop(self.sleeper.wait_for(guard, timeout));
         }
     }
 
     /// Wakes the thread if it sleeps; `false` when it was awake. Call [`announce`] between storing the
     /// work and this.
-    ///
-    /// # Panics
-    /// Never: nothing can panic while the lock is held.
     #[inline]
     pub fn wake(&self) -> bool {
         self.parked.load(Ordering::Relaxed) && self.wake_parked()
@@ -111,8 +91,8 @@ impl Parker {
             return false;
         }
         // The sleeper looks at `parked` under the lock: holding it once means that it waits, or has seen the change.
-        drop(self.lock.lock().expect("nothing panics under this lock"));
-        self.woken.notify_one();
+        drop(self.sleeper.lock());
+        self.sleeper.notify_one();
         true
     }
 }

@@ -87,6 +87,7 @@ where
 {
     let interrupts = M::PREEMPTS || L::SLICES;
     let (count, dispatchers) = (parts.shape.workers, systems.len());
+    let clock = parts.config.clock;
     let layout = parts.config.layout;
     let thread_count = count + layout.threads_beside;
     let config = &parts.config;
@@ -155,7 +156,7 @@ where
         dispatchers,
         monitor_layout: None,
     };
-    engine.ready(started)
+    engine.ready(started, clock)
 }
 
 /// What a server is made of before its threads run.

@@ -198,7 +198,7 @@ mod tests {
                 ..server_shape(WORKERS, &classes, 64).expect("a shape")
             };
             let source = ServerCores(Arc::new(Standalone::new(WORKERS)));
-            let cores = Arc::new(HostedCores::new(&source, WORKERS, 1));
+            let cores = Arc::new(HostedCores::new(&source, WORKERS, 1, headway_machine::Clock::global()));
             let control = ServerControl::new(WORKERS, None, 0);
             let spec = "darc,window=20".parse().expect("a policy");
             let visit = ComeAndGo { steps, cores, control };

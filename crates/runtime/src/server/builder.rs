@@ -558,8 +558,9 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let OpenDatapath { datapath, addr } = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
+        let clock = self.clock.unwrap_or_else(Clock::global);
         let config = ServerConfig {
-            clock: self.clock.unwrap_or_else(Clock::global),
+            clock,
             class_names: class_names.clone(),
             idle: self.idle,
             layout,
@@ -598,6 +599,7 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
             workers: self.workers,
             idle: self.idle,
             drain: self.drain,
+            clock,
         })
     }
 }

@@ -10,11 +10,12 @@ mod tuner;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use admission::{Admission, admit, max_queue_limit, server_shape};
 pub use builder::{Builder, NoService};
 pub use class::DeclaredClass;
+use headway_machine::Clock;
 use headway_policy::spec::Params;
 pub use observer::Observer;
 pub use source::{NoSource, Udp};
@@ -60,6 +61,7 @@ pub struct Server {
     observer: Observer,
     tuner: Tuner,
     rack_link: Option<RackLink>,
+    clock: Clock,
 }
 
 impl Server {
@@ -193,7 +195,7 @@ impl Server {
         if !self
             .engine
             .threads
-            .wait(Instant::now().checked_add(deadline))
+            .wait(self.clock, self.deadline_ns(deadline))
         {
             self.give_up();
         }
@@ -210,7 +212,15 @@ impl Server {
 
     fn give_up(&self) {
         self.engine.control.advance(ServerPhase::Abandoning);
-        self.engine.threads.wait(Some(Instant::now() + GRACE));
+        self.engine
+            .threads
+            .wait(self.clock, self.deadline_ns(GRACE));
+    }
+
+    /// The time after `duration` from now, ns; `u64::MAX`, for never, where the clock does not reach it.
+    fn deadline_ns(&self, duration: Duration) -> u64 {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.clock.now_ns().saturating_add(duration_ns)
     }
 }
 

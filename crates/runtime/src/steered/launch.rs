@@ -46,7 +46,7 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let count = parts.shape.workers;
+    let (count, clock) = (parts.shape.workers, parts.config.clock);
     let config = &parts.config;
     let hosted = config.cores.as_ref();
     let hosted =
@@ -198,7 +198,7 @@ where
         dispatchers: 0,
         monitor_layout,
     };
-    engine.ready(started)
+    engine.ready(started, clock)
 }
 
 /// Gives each worker the parts of a new system that it is to adopt the rules of.

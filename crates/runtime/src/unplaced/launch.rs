@@ -46,7 +46,7 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let count = parts.shape.workers;
+    let (count, clock) = (parts.shape.workers, parts.config.clock);
     let config = &parts.config;
     let hosted = config.cores.as_ref();
     let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1, config.clock)));
@@ -154,7 +154,7 @@ where
         queue_depths: Arc::new(move || common.depths()),
         dispatchers: 0,
     };
-    engine.ready(started)
+    engine.ready(started, clock)
 }
 
 /// Gives each worker the part of a new system that it is to adopt the rules of.

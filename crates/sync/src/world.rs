@@ -1,0 +1,83 @@
+//! The door of a deterministic world: what stands in for the system's scheduler.
+//!
+//! A thread of such a world runs production code. Where that code would block, start a thread or wake one, it asks the thread's [`Scheduler`]
+//! instead of the system. A thread outside of any world pays for this where it would have slept anyway.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Decides which thread of a world runs, and when.
+pub trait Scheduler: Send + Sync {
+    /// The calling thread waits at `place`, an address that is a number here, until it is notified or `timeout_ns` of the world's time have passed.
+    /// `false`: they have.
+    fn wait(&self, place: usize, timeout_ns: Option<u64>) -> bool;
+
+    /// Wakes one thread that waits at `place`, or all.
+    fn notify(&self, place: usize, all: bool);
+
+    /// Announces a thread that the calling one is about to start.
+    fn spawn(&self, name: &str) -> Ticket;
+
+    /// The announced thread runs: it returns when its turn comes.
+    fn begin(self: Arc<Self>, ticket: Ticket);
+
+    /// The calling thread ends.
+    fn end(&self);
+}
+
+/// A thread that was [announced](Scheduler::spawn).
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket(pub usize);
+
+thread_local! {
+    static SCHEDULER: RefCell<Option<Arc<dyn Scheduler>>> = const { RefCell::new(None) };
+}
+
+/// The calling thread belongs to the world of this scheduler from now on; to none where it is `None`.
+pub fn enter(scheduler: Option<Arc<dyn Scheduler>>) {
+    SCHEDULER.set(scheduler);
+}
+
+/// The scheduler of the calling thread's world; `None` outside of one.
+#[must_use]
+pub fn current() -> Option<Arc<dyn Scheduler>> {
+    // A destructor of another thread-local value may run after this one was dropped.
+    SCHEDULER
+        .try_with(|scheduler| scheduler.borrow().clone())
+        .ok()
+        .flatten()
+}
+
+/// A thread of the calling thread's world, to be started.
+pub struct Announced {
+    scheduler: Arc<dyn Scheduler>,
+    ticket: Ticket,
+}
+
+impl Announced {
+    /// Announces a thread; `None` outside of a world.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        let scheduler = current()?;
+        let ticket = scheduler.spawn(name);
+        Some(Self { scheduler, ticket })
+    }
+
+    /// The calling thread is the one announced, until the value is dropped.
+    #[must_use]
+    pub fn begin(self) -> InWorld {
+        enter(Some(Arc::clone(&self.scheduler)));
+        Arc::clone(&self.scheduler).begin(self.ticket);
+        InWorld(self.scheduler)
+    }
+}
+
+/// The calling thread's life in its world.
+pub struct InWorld(Arc<dyn Scheduler>);
+
+impl Drop for InWorld {
+    fn drop(&mut self) {
+        enter(None);
+        self.0.end();
+    }
+}

@@ -1,0 +1,81 @@
+//! A deterministic world in which the live engines run: production code, a seed, a commit, the same run to the bit.
+//!
+//! | part | file |
+//! |---|---|
+//! | which thread runs, and each thread's virtual clock | [`scheduler`] |
+//! | datagrams that are lost, repeated, reordered, delayed | [`network`] |
+//! | handlers that take virtual time and meet probes | [`handler`] |
+//! | what happens in the world of a seed | [`scenario`] |
+//! | a live server in it, and its owner | [`play`] |
+//! | what must hold | [`check`] |
+//!
+//! The engines are those of `headway-runtime`, as they are: they read the [clock that they are given](headway_runtime::Builder::clock), and where
+//! they would sleep they ask the [world's scheduler](headway_sync::world). One thread of the system runs at a time, so nothing but the seed decides what
+//! happens. What a weak memory model would add is checked by loom instead.
+
+mod check;
+mod handler;
+mod network;
+mod play;
+mod random;
+mod scenario;
+mod scheduler;
+
+pub use handler::PANIC as EXPECTED_PANIC;
+use headway_policy::systems::ServerSpec;
+pub use scenario::Faults;
+
+use crate::random::Random;
+use crate::scenario::Scenario;
+
+/// What a world showed.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The scenario, in a line.
+    pub scenario: String,
+    /// What did not hold, a line each.
+    pub faults: Vec<String>,
+    /// A number that differs where anything differed that happened.
+    pub fingerprint: u64,
+    /// How often one thread made way for another.
+    pub turns: u64,
+}
+
+/// Lives through the world of this seed. `policy` replaces the one that the seed chooses.
+#[must_use]
+pub fn live(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> Verdict {
+    let mut random = Random::new(seed);
+    let scenario = Scenario::draw(&mut random, faults, policy);
+    let outcome = play::play(&scenario, random);
+    Verdict {
+        faults: check::faults(&scenario, &outcome),
+        fingerprint: fingerprint(&outcome),
+        turns: outcome.past.turns,
+        scenario: scenario.to_string(),
+    }
+}
+
+/// The scenario of a seed, in a line, without living through it.
+#[must_use]
+pub fn describe(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> String {
+    Scenario::draw(&mut Random::new(seed), faults, policy).to_string()
+}
+
+/// FNV-1a over the times of all that happened.
+fn fingerprint(outcome: &play::Outcome) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut mix = |word: u64| {
+        for byte in word.to_le_bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for fate in &outcome.log.fates {
+        mix(fate.taken_ns.unwrap_or(0));
+        for times in [&fate.begun_ns, &fate.answered_ns, &fate.refused_ns] {
+            mix(times.len() as u64);
+            times.iter().for_each(|time_ns| mix(*time_ns));
+        }
+    }
+    mix(outcome.ended_ns);
+    hash
+}

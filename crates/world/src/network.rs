@@ -1,0 +1,267 @@
+//! The world's network: datagrams arrive at times drawn beforehand; what it loses, repeats, reorders or delays was drawn too.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
+use headway_net::header::{Flag, Header};
+use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::slot::{Peer, Slot};
+use headway_sync::world as door;
+
+use crate::scheduler::{draw, now_ns, spend};
+
+/// A datagram on its way to the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) at_ns: u64,
+    pub(crate) class: u8,
+    pub(crate) service_ns: u64,
+    /// Its place in the log of what became of it: repeated datagrams have places of their own.
+    pub(crate) delivery: u32,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fate {
+    /// When the server took it in, ns.
+    pub(crate) taken_ns: Option<u64>,
+    /// When its handler began, ns: more than once is a fault.
+    pub(crate) begun_ns: Vec<u64>,
+    /// When responses left, ns.
+    pub(crate) answered_ns: Vec<u64>,
+    /// When it was refused, ns.
+    pub(crate) refused_ns: Vec<u64>,
+    /// The network had no room for it.
+    pub(crate) dropped: bool,
+}
+
+/// What became of every datagram, and who ran when.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) fates: Vec<Fate>,
+    /// From when to when a handler ran on a worker, ns, in the order of their ends.
+    pub(crate) runs: Vec<HandlerRun>,
+}
+
+/// A part of a handler's run between two probes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandlerRun {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+/// The log, shared by all threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedLog(Arc<Mutex<Log>>);
+
+impl SharedLog {
+    pub(crate) fn of(datagrams: usize) -> Self {
+        let log = Self::default();
+        log.lock().fates = vec![Fate::default(); datagrams];
+        log
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn fate(&self, delivery: u32, change: impl FnOnce(&mut Fate)) {
+        change(&mut self.lock().fates[delivery as usize]);
+    }
+}
+
+/// What comes to the server, steered to its receive queues in turn.
+pub(crate) struct WorldNetwork {
+    /// In the order of their times.
+    pub(crate) datagrams: Vec<Datagram>,
+    /// Datagrams that a queue holds at most.
+    pub(crate) room: usize,
+    pub(crate) log: SharedLog,
+}
+
+impl Datapath for WorldNetwork {
+    fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
+        let mut queues = vec![VecDeque::new(); rx_queues];
+        for datagram in self.datagrams {
+            queues[datagram.delivery as usize % rx_queues].push_back(datagram);
+        }
+        let rxs = queues.into_iter().map(|coming| {
+            Arc::new(WorldRx {
+                state: Mutex::new(RxState {
+                    coming,
+                    waiting: VecDeque::new(),
+                    woken: false,
+                    dropped: 0,
+                }),
+                room: self.room,
+                log: self.log.clone(),
+            }) as Arc<dyn Rx>
+        });
+        let txs = (0..tx).map(|_| {
+            Box::new(WorldTx {
+                log: self.log.clone(),
+            }) as Box<dyn Tx>
+        });
+        Ok(DatapathEnds {
+            rxs: rxs.collect(),
+            txs: txs.collect(),
+        })
+    }
+}
+
+struct WorldRx {
+    state: Mutex<RxState>,
+    room: usize,
+    log: SharedLog,
+}
+
+struct RxState {
+    coming: VecDeque<Datagram>,
+    waiting: VecDeque<Datagram>,
+    woken: bool,
+    dropped: u64,
+}
+
+impl WorldRx {
+    fn state(&self) -> MutexGuard<'_, RxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves what has come by now to the queue, as far as there is room.
+    fn arrive(&self, state: &mut RxState, now_ns: u64) {
+        while let Some(next) = state.coming.front().filter(|next| next.at_ns <= now_ns) {
+            if state.waiting.len() < self.room {
+                state.waiting.push_back(*next);
+            } else {
+                self.log.fate(next.delivery, |fate| fate.dropped = true);
+                state.dropped += 1;
+            }
+            state.coming.pop_front();
+        }
+    }
+
+    fn place(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl Rx for WorldRx {
+    fn poll_is_system_call(&self) -> bool {
+        false
+    }
+
+    fn scratch(&self) -> Scratch {
+        Scratch::None
+    }
+
+    fn poll(
+        &self,
+        _now_ns: u64,
+        _scratch: &mut Scratch,
+        pool: &Pool,
+        free: &mut FreeList,
+        out: &mut Vec<SlotId>,
+        max: usize,
+    ) -> usize {
+        let now_ns = spend(20 + draw(200));
+        let mut state = self.state();
+        self.arrive(&mut state, now_ns);
+        let mut count = 0;
+        while count < max && !state.waiting.is_empty() {
+            let Some(mut id) = free.take() else { break };
+            let datagram = state.waiting.pop_front().expect("it was looked at");
+            fill(pool.get_mut(&mut id), &datagram, now_ns);
+            self.log
+                .fate(datagram.delivery, |fate| fate.taken_ns = Some(now_ns));
+            out.push(id);
+            count += 1;
+        }
+        count
+    }
+
+    fn backlog_hint(&self) -> usize {
+        let now_ns = spend(10);
+        let mut state = self.state();
+        self.arrive(&mut state, now_ns);
+        state.waiting.len()
+    }
+
+    fn wait(&self, timeout_ns: u64) {
+        let now_ns = now_ns();
+        let mut state = self.state();
+        self.arrive(&mut state, now_ns);
+        if std::mem::take(&mut state.woken) || !state.waiting.is_empty() {
+            return;
+        }
+        let next_ns = state.coming.front().map(|next| next.at_ns - now_ns);
+        let wait_ns = next_ns.map_or(timeout_ns, |next_ns| next_ns.min(timeout_ns));
+        drop(state);
+        let scheduler = door::current().expect("a thread of this world");
+        scheduler.wait(self.place(), Some(wait_ns));
+        self.state().woken = false;
+    }
+
+    fn wake(&self) {
+        self.state().woken = true;
+        let scheduler = door::current().expect("a thread of this world");
+        scheduler.notify(self.place(), true);
+    }
+
+    fn finished(&self) -> bool {
+        let state = self.state();
+        state.coming.is_empty() && state.waiting.is_empty()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.state().dropped
+    }
+}
+
+fn fill(slot: &mut Slot, datagram: &Datagram, now_ns: u64) {
+    slot.arrived_ns = now_ns;
+    slot.service_hint_ns = datagram.service_ns;
+    slot.index = datagram.delivery;
+    slot.peer = Peer::NOBODY;
+    slot.class = Slot::UNCLASSIFIED;
+    slot.truncated = false;
+    let header = Header {
+        class: datagram.class,
+        flag: Flag::REQUEST,
+        index: datagram.delivery,
+        time_ns: u32::try_from(datagram.service_ns).unwrap_or(u32::MAX),
+    };
+    let bytes = header.encode();
+    let body = datagram.delivery.to_be_bytes();
+    let length = bytes.len() + body.len();
+    slot.buffer_mut()[..length].copy_from_slice(&[&bytes[..], &body].concat());
+    slot.set_len(length);
+}
+
+struct WorldTx {
+    log: SharedLog,
+}
+
+impl Tx for WorldTx {
+    fn send_is_system_call(&self) -> bool {
+        false
+    }
+
+    fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+        let now_ns = spend(20 + draw(300));
+        let delivery = pool.get(slot).index;
+        self.log
+            .fate(delivery, |fate| fate.answered_ns.push(now_ns));
+        Ok(())
+    }
+
+    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
+        for slot in &*slots {
+            let now_ns = spend(20 + draw(300));
+            let delivery = pool.get(slot).index;
+            self.log.fate(delivery, |fate| fate.refused_ns.push(now_ns));
+        }
+        slots.len()
+    }
+}

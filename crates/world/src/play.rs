@@ -1,0 +1,125 @@
+//! Plays a scenario: a live server in the world, its owner's orders, and what became of everything.
+
+use headway_machine::Clock;
+use headway_runtime::{Pin, Server, ShutdownError, Stats};
+use headway_sync::world as door;
+
+use crate::handler::Worker;
+use crate::network::{Log, SharedLog, WorldNetwork};
+use crate::random::Random;
+use crate::scenario::{Order, Scenario};
+use crate::scheduler::{Past, World, now_ns, read_clock_ns};
+
+/// What became of a scenario.
+pub(crate) struct Outcome {
+    pub(crate) stats: Result<Stats, ShutdownError>,
+    pub(crate) log: Log,
+    pub(crate) past: Past,
+    /// When the owner asked for the stop, and when all threads had ended, ns.
+    pub(crate) stop_ns: u64,
+    pub(crate) ended_ns: u64,
+}
+
+/// Plays it in a world of its own.
+pub(crate) fn play(scenario: &Scenario, random: Random) -> Outcome {
+    let log = SharedLog::of(scenario.datagrams.len());
+    let of_thread = log.clone();
+    let (ended, past) = World::run(random, scenario.core_faults, || own(scenario, &of_thread));
+    let log = std::mem::take(&mut *log.lock());
+    Outcome {
+        stats: ended.stats,
+        log,
+        past,
+        stop_ns: ended.stop_ns,
+        ended_ns: ended.ended_ns,
+    }
+}
+
+struct Ended {
+    stats: Result<Stats, ShutdownError>,
+    stop_ns: u64,
+    ended_ns: u64,
+}
+
+/// What the server's owner does.
+fn own(scenario: &Scenario, log: &SharedLog) -> Ended {
+    let server = start(scenario, log);
+    let start_ns = now_ns();
+    for (at_ns, order) in &scenario.orders {
+        if *at_ns >= scenario.stop_ns {
+            break;
+        }
+        sleep_until(start_ns + at_ns);
+        match order {
+            Order::Workers(workers) => server.set_workers(*workers).expect("it has so many"),
+            Order::Rule(key, value) => {
+                let rule = [((*key).to_owned(), value.clone())];
+                server.tuner().set(&rule).expect("a rule of this policy");
+            }
+        }
+    }
+    sleep_until(start_ns + scenario.stop_ns);
+    let stop_ns = now_ns();
+    let stats = server.shutdown(scenario.deadline);
+    Ended {
+        stats,
+        stop_ns,
+        ended_ns: now_ns(),
+    }
+}
+
+fn start(scenario: &Scenario, log: &SharedLog) -> Server {
+    let start_ns = now_ns();
+    let mut datagrams = scenario.datagrams.clone();
+    for datagram in &mut datagrams {
+        datagram.at_ns += start_ns;
+    }
+    let network = WorldNetwork {
+        datagrams,
+        room: scenario.room,
+        log: log.clone(),
+    };
+    let handler = Worker {
+        log: log.clone(),
+        probe_gap_ns: scenario.probe_gap_ns,
+        probes: scenario.probes,
+        panics: scenario.panics,
+    };
+    let builder = Server::builder()
+        .clock(Clock::given(read_clock_ns))
+        .policy_spec(scenario.policy.clone())
+        .classes(scenario.classes())
+        .workers(scenario.workers)
+        .layout(scenario.layout)
+        .idle(scenario.idle)
+        .pin(Pin::Off)
+        .queue_limit(scenario.queue_limit)
+        .stack_bytes(64 << 10);
+    let builder = match scenario.slots {
+        Some(slots) => builder.slots(slots),
+        None => builder,
+    };
+    let builder = if scenario.by_clock {
+        builder.interrupt_by_clock()
+    } else {
+        builder
+    };
+    let builder = anywhere(builder);
+    let started = builder.service(handler).datapath(network).start();
+    started.expect("a server of this scenario starts")
+}
+
+#[expect(
+    unsafe_code,
+    reason = "only the author of a handler can know that it may change threads"
+)]
+fn anywhere(builder: headway_runtime::Builder) -> headway_runtime::Builder {
+    // SAFETY: the world's handlers keep nothing of their thread's over a probe.
+    unsafe { builder.resume_anywhere() }
+}
+
+fn sleep_until(until_ns: u64) {
+    let scheduler = door::current().expect("a thread of a world");
+    let place = 1; // No value lies there: nobody wakes who waits here.
+    scheduler.wait(place, Some(until_ns.saturating_sub(now_ns())));
+}

@@ -1,0 +1,327 @@
+//! What happens in one world: all of it follows from the seed.
+
+use std::fmt;
+use std::time::Duration;
+
+use headway_policy::systems::{NAMES, ServerSpec};
+use headway_policy::{ClassHint, Resume, Shape};
+use headway_runtime::{DeclaredClass, Idle, Layout, admit};
+
+use crate::network::Datagram;
+use crate::random::Random;
+use crate::scheduler::CoreFaults;
+
+/// Which faults a world may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Faults {
+    /// Cores stand still for up to milliseconds, and their clocks differ.
+    pub cores: bool,
+    /// The network loses, repeats, reorders and delays.
+    pub network: bool,
+    /// Buffers and queues are few.
+    pub buffers: bool,
+    /// Handlers panic, or meet no probe.
+    pub handlers: bool,
+    /// Workers come and go, rules change, the server stops in the middle.
+    pub orders: bool,
+}
+
+impl Faults {
+    /// All of them.
+    pub const ALL: Self = Self {
+        cores: true,
+        network: true,
+        buffers: true,
+        handlers: true,
+        orders: true,
+    };
+    /// None.
+    pub const NONE: Self = Self {
+        cores: false,
+        network: false,
+        buffers: false,
+        handlers: false,
+        orders: false,
+    };
+}
+
+/// An order of the server's owner.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    Workers(usize),
+    Rule(&'static str, String),
+}
+
+/// A server, what comes to it, and what goes wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) policy: ServerSpec,
+    pub(crate) workers: usize,
+    pub(crate) layout: Layout,
+    pub(crate) idle: Idle,
+    pub(crate) by_clock: bool,
+    pub(crate) queue_limit: usize,
+    pub(crate) slots: Option<usize>,
+    pub(crate) probe_gap_ns: u64,
+    pub(crate) probes: bool,
+    pub(crate) panics: u64,
+    pub(crate) means_ns: [u64; 2],
+    pub(crate) datagrams: Vec<Datagram>,
+    /// Datagrams that a receive queue holds.
+    pub(crate) room: usize,
+    /// When each order is given, ns after the start.
+    pub(crate) orders: Vec<(u64, Order)>,
+    /// When the server is told to stop, ns after the start.
+    pub(crate) stop_ns: u64,
+    /// How long it may take to answer what it accepted.
+    pub(crate) deadline: Duration,
+    pub(crate) core_faults: CoreFaults,
+}
+
+/// A drain that always suffices.
+const PATIENT: Duration = Duration::from_secs(60);
+
+impl Scenario {
+    /// The scenario of a seed. `policy` replaces the one that the seed would choose.
+    pub(crate) fn draw(random: &mut Random, faults: Faults, policy: Option<&ServerSpec>) -> Self {
+        let workers = 1 + random.below(4) as usize;
+        let policy = match policy {
+            Some(policy) => policy.clone(),
+            None => live_policy(random, workers),
+        };
+        let means_ns = [500 + random.below(2_000), 20_000 + random.below(180_000)];
+        let shape = shape(workers, means_ns);
+        let admission = admit(&policy, &shape).expect("a policy of the live server");
+        let layout = random.one_of(&[Layout::Dedicated, Layout::Inline]);
+        let layout = if admission.is_laid_out() {
+            layout
+        } else {
+            Layout::Auto
+        };
+        let by_clock =
+            admission.dispatcher_interrupts && admission.keeps_times && random.once_in(4);
+        let idle = match random.below(3) {
+            0 => Idle::Spin,
+            1 => Idle::Park,
+            _ => Idle::SpinThenPark {
+                spin_ns: 500 + random.below(20_000),
+            },
+        };
+        let datagrams = traffic(random, faults, workers, means_ns);
+        let end_ns = datagrams
+            .iter()
+            .map(|datagram| datagram.at_ns)
+            .max()
+            .unwrap_or(0);
+        let hasty = faults.orders && random.once_in(4);
+        let stop_ns = if hasty {
+            random.below(end_ns + 1)
+        } else {
+            end_ns + 1_000_000
+        };
+        Self {
+            workers,
+            layout,
+            idle,
+            by_clock,
+            queue_limit: if faults.buffers && random.once_in(3) {
+                1 + random.below(8) as usize
+            } else {
+                1024
+            },
+            slots: (faults.buffers && random.once_in(3))
+                .then(|| workers.max(8) + random.below(24) as usize),
+            probe_gap_ns: 100 + random.below(4_000),
+            probes: !(faults.handlers && random.once_in(8)),
+            panics: if faults.handlers && random.once_in(4) {
+                20
+            } else {
+                0
+            },
+            means_ns,
+            room: if faults.buffers && random.once_in(4) {
+                4 + random.below(12) as usize
+            } else {
+                100_000
+            },
+            orders: orders(
+                random,
+                faults,
+                &policy,
+                workers,
+                admission.has_dispatcher,
+                end_ns,
+            ),
+            stop_ns,
+            deadline: if hasty && random.once_in(2) {
+                Duration::from_nanos(random.below(200_000))
+            } else {
+                PATIENT
+            },
+            core_faults: core_faults(random, faults),
+            datagrams,
+            policy,
+        }
+    }
+
+    /// The declared classes.
+    pub(crate) fn classes(&self) -> Vec<DeclaredClass> {
+        let names = ["short", "long"].into_iter().zip(self.means_ns);
+        names
+            .map(|(name, mean_ns)| DeclaredClass {
+                name: name.to_owned(),
+                hint: ClassHint::new(mean_ns as f64, 0.5),
+            })
+            .collect()
+    }
+
+    /// Whether any worker runs whatever waits, so that none idles beside work.
+    pub(crate) fn conserves_work(&self) -> bool {
+        self.policy.name() == "c-fcfs"
+            && !self
+                .orders
+                .iter()
+                .any(|(_, order)| matches!(order, Order::Workers(_)))
+    }
+
+    /// Whether the server has all the time that it needs to answer what it accepted.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.deadline == PATIENT
+    }
+}
+
+/// Two classes, and handlers that may go on anywhere.
+fn shape(workers: usize, means_ns: [u64; 2]) -> Shape {
+    let mut shape = Shape::new(workers)
+        .class(means_ns[0], 0.5)
+        .class(means_ns[1], 0.5);
+    shape.resume = Resume::Anywhere;
+    shape
+}
+
+/// A policy that a live server of so many workers runs.
+fn live_policy(random: &mut Random, workers: usize) -> ServerSpec {
+    loop {
+        let spec: ServerSpec = random.one_of(NAMES).parse().expect("a name of ours");
+        if admit(&spec, &shape(workers, [1_000, 100_000])).is_ok() {
+            return spec;
+        }
+    }
+}
+
+fn core_faults(random: &mut Random, faults: Faults) -> CoreFaults {
+    if !faults.cores {
+        return CoreFaults::default();
+    }
+    CoreFaults {
+        stalls_ppm: random.one_of(&[0, 100, 2_000]),
+        stall_ns: random.one_of(&[20_000, 3_000_000]),
+        skew_ns: random.one_of(&[0, 30, 200]),
+    }
+}
+
+/// An open loop: arrivals do not wait for answers.
+fn traffic(
+    random: &mut Random,
+    faults: Faults,
+    workers: usize,
+    means_ns: [u64; 2],
+) -> Vec<Datagram> {
+    let requests = 20 + random.below(80);
+    let longs = random.one_of(&[2, 5, 20]);
+    let mean_ns = (means_ns[0] * (longs - 1) + means_ns[1]) as f64 / longs as f64;
+    let load = random.one_of(&[0.3, 0.8, 2.0]);
+    let gap_ns = mean_ns / (load * workers as f64);
+    let mut datagrams = Vec::new();
+    let mut at_ns = 100_000;
+    for _ in 0..requests {
+        at_ns += random.exponential(gap_ns);
+        let class = u8::from(random.once_in(longs));
+        let datagram = Datagram {
+            at_ns,
+            class: if random.once_in(50) { 7 } else { class },
+            service_ns: random.exponential(means_ns[usize::from(class)] as f64) + 1,
+            delivery: 0,
+        };
+        deliver(random, faults.network, datagram, &mut datagrams);
+    }
+    datagrams.sort_by_key(|datagram| datagram.at_ns);
+    for (delivery, datagram) in datagrams.iter_mut().enumerate() {
+        datagram.delivery = delivery as u32;
+    }
+    datagrams
+}
+
+/// What the network makes of a datagram.
+fn deliver(random: &mut Random, is_bad: bool, datagram: Datagram, arriving: &mut Vec<Datagram>) {
+    if is_bad && random.once_in(20) {
+        return;
+    }
+    let copies = if is_bad && random.once_in(20) { 2 } else { 1 };
+    for _ in 0..copies {
+        let delay_ns = if is_bad && random.once_in(10) {
+            random.below(300_000)
+        } else {
+            0
+        };
+        arriving.push(Datagram {
+            at_ns: datagram.at_ns + delay_ns,
+            ..datagram
+        });
+    }
+}
+
+fn orders(
+    random: &mut Random,
+    faults: Faults,
+    policy: &ServerSpec,
+    workers: usize,
+    has_dispatcher: bool,
+    end_ns: u64,
+) -> Vec<(u64, Order)> {
+    if !faults.orders {
+        return Vec::new();
+    }
+    let mut orders: Vec<(u64, Order)> = Vec::new();
+    for _ in 0..random.below(4) {
+        let at_ns = random.below(end_ns + 1);
+        let quantum = ("q", format!("{}us", 1 + random.below(30)));
+        if has_dispatcher && random.once_in(2) {
+            orders.push((
+                at_ns,
+                Order::Workers(1 + random.below(workers as u64) as usize),
+            ));
+        } else if policy
+            .policy()
+            .about
+            .params
+            .iter()
+            .any(|param| param.key == "q")
+        {
+            orders.push((at_ns, Order::Rule(quantum.0, quantum.1)));
+        }
+    }
+    orders.sort_by_key(|order| order.0);
+    orders
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} on {} workers, {:?}, {:?}, {} datagrams, {} orders{}{}",
+            self.policy,
+            self.workers,
+            self.layout,
+            self.idle,
+            self.datagrams.len(),
+            self.orders.len(),
+            if self.by_clock { ", by clock" } else { "" },
+            if self.is_patient() {
+                ""
+            } else {
+                ", a short drain"
+            },
+        )
+    }
+}

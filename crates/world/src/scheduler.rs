@@ -1,0 +1,318 @@
+//! The world's scheduler: threads of the engines are threads of the system, of which one runs at a time.
+//!
+//! Each thread has a virtual core and so a time of its own, which advances where the thread reads the clock, works, polls or sends. Whoever is
+//! furthest behind runs next. Nothing else decides who runs, so that a seed repeats a run to the bit: the times that things take are drawn
+//! from the seed, and so is who wakes first.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
+
+use headway_sync::world::{Scheduler, Ticket};
+
+use crate::random::Random;
+
+/// More turns than this mean that threads keep each other busy without getting on.
+const MOST_TURNS: u64 = 4_000_000;
+
+/// No thread: the world has ended.
+const NOBODY: usize = usize::MAX;
+
+/// What happens to virtual cores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CoreFaults {
+    /// In how many of a million turns the core stands still.
+    pub(crate) stalls_ppm: u64,
+    /// For how long at most, ns.
+    pub(crate) stall_ns: u64,
+    /// By how much a reading of the clock may be ahead of that of another core, ns.
+    pub(crate) skew_ns: u64,
+}
+
+/// A world in virtual time.
+pub(crate) struct World {
+    state: Mutex<State>,
+    /// Who runs.
+    running: AtomicUsize,
+    faults: CoreFaults,
+}
+
+struct State {
+    random: Random,
+    threads: Vec<VirtualThread>,
+    turns: u64,
+    /// Times in which a core stood still: from when to when, ns.
+    stalls: Vec<(u64, u64)>,
+}
+
+struct VirtualThread {
+    name: String,
+    now_ns: u64,
+    wait: Option<Wait>,
+    timed_out: bool,
+    ended: bool,
+    /// Known once the thread of the system runs.
+    system: Option<Thread>,
+}
+
+struct Wait {
+    place: usize,
+    /// When to wake all the same, ns.
+    until_ns: Option<u64>,
+}
+
+impl VirtualThread {
+    fn new(name: &str, now_ns: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            now_ns,
+            wait: None,
+            timed_out: false,
+            ended: false,
+            system: None,
+        }
+    }
+
+    /// When it can run, ns; never where it waits for another.
+    fn ready_ns(&self) -> Option<u64> {
+        match &self.wait {
+            _ if self.ended => None,
+            None => Some(self.now_ns),
+            Some(wait) => wait.until_ns.map(|until_ns| until_ns.max(self.now_ns)),
+        }
+    }
+}
+
+thread_local! {
+    static HERE: RefCell<Option<(Arc<World>, usize)>> = const { RefCell::new(None) };
+}
+
+/// The world that the calling thread belongs to, and its place there.
+#[inline(never)] // The thread may be another at the next call.
+fn here() -> Option<(Arc<World>, usize)> {
+    HERE.with_borrow(Clone::clone)
+}
+
+/// The time of the calling thread's core; for [`Clock::given`](headway_machine::Clock::given).
+pub(crate) fn read_clock_ns() -> u64 {
+    match here() {
+        Some((world, me)) => {
+            let cost_ns = world.state().random.below(60) + 5;
+            world.advance(me, cost_ns)
+        }
+        None => 0,
+    }
+}
+
+/// The calling thread works for `ns`; the time afterwards.
+pub(crate) fn spend(ns: u64) -> u64 {
+    here().map_or(0, |(world, me)| world.advance(me, ns))
+}
+
+/// The time of the calling thread's core, which does not advance.
+pub(crate) fn now_ns() -> u64 {
+    here().map_or(0, |(world, me)| world.state().threads[me].now_ns)
+}
+
+/// A number below `bound`, drawn from the seed.
+pub(crate) fn draw(bound: u64) -> u64 {
+    here().map_or(0, |(world, _)| world.state().random.below(bound))
+}
+
+impl World {
+    /// Runs `body` as the first thread of a new world. Threads that it starts belong to it as well; they have ended when `body` returns.
+    pub(crate) fn run<T>(
+        random: Random,
+        faults: CoreFaults,
+        body: impl FnOnce() -> T,
+    ) -> (T, Past) {
+        let mut first = VirtualThread::new("main", 1_000_000_000);
+        first.system = Some(thread::current());
+        let world = Arc::new(Self {
+            state: Mutex::new(State {
+                random,
+                threads: vec![first],
+                turns: 0,
+                stalls: Vec::new(),
+            }),
+            running: AtomicUsize::new(0),
+            faults,
+        });
+        HERE.set(Some((Arc::clone(&world), 0)));
+        headway_sync::world::enter(Some(Arc::clone(&world) as Arc<dyn Scheduler>));
+        let result = body();
+        headway_sync::world::enter(None);
+        HERE.set(None);
+        let mut state = world.state();
+        let past = Past {
+            turns: state.turns,
+            stalls: std::mem::take(&mut state.stalls),
+            left: state.threads[1..]
+                .iter()
+                .filter(|thread| !thread.ended)
+                .map(|thread| thread.name.clone())
+                .collect(),
+        };
+        drop(state);
+        (result, past)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread's core gets on by `ns`, and the thread goes on once no other is behind it.
+    fn advance(&self, me: usize, ns: u64) -> u64 {
+        let mut state = self.state();
+        state.turns += 1;
+        assert!(state.turns < MOST_TURNS, "the threads do not get on");
+        let stalls =
+            self.faults.stalls_ppm > 0 && state.random.below(1_000_000) < self.faults.stalls_ppm;
+        let mut end_ns = state.threads[me].now_ns + ns;
+        if stalls {
+            let stall_ns = state.random.below(self.faults.stall_ns) + 1;
+            state.stalls.push((end_ns, end_ns + stall_ns));
+            end_ns += stall_ns;
+        }
+        state.threads[me].now_ns = end_ns;
+        let skew_ns = self.faults.skew_ns;
+        let others_ns = state
+            .threads
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != me)
+            .filter_map(|(_, thread)| thread.ready_ns())
+            .min();
+        if others_ns.is_none_or(|others_ns| end_ns <= others_ns + skew_ns) {
+            return end_ns;
+        }
+        self.give_way(state, me);
+        self.state().threads[me].now_ns
+    }
+
+    /// Lets who is furthest behind run, and waits until that is the caller again.
+    fn give_way(&self, mut state: MutexGuard<'_, State>, me: usize) {
+        let Some(next) = state.next() else {
+            let waiting = state.names();
+            drop(state);
+            panic!("every thread sleeps, and nobody is left to wake one: {waiting}");
+        };
+        if next == me {
+            return;
+        }
+        self.hand_over(state, next);
+        while self.running.load(Ordering::Acquire) != me {
+            thread::park();
+        }
+    }
+
+    fn hand_over(&self, state: MutexGuard<'_, State>, next: usize) {
+        let system = state.threads[next].system.clone();
+        self.running.store(next, Ordering::Release);
+        drop(state);
+        // A thread that has not come to life looks by itself when it does.
+        if let Some(system) = system {
+            system.unpark();
+        }
+    }
+}
+
+impl State {
+    /// Who runs next. A wait that is over by its time is taken back.
+    fn next(&mut self) -> Option<usize> {
+        let ready = self.threads.iter().enumerate();
+        let ready = ready.filter_map(|(index, thread)| Some((thread.ready_ns()?, index)));
+        let (ready_ns, next) = ready.min()?;
+        let thread = &mut self.threads[next];
+        thread.timed_out = thread.wait.take().is_some();
+        thread.now_ns = ready_ns;
+        Some(next)
+    }
+
+    fn names(&self) -> String {
+        let asleep = self.threads.iter().filter(|thread| !thread.ended);
+        let names: Vec<&str> = asleep.map(|thread| thread.name.as_str()).collect();
+        names.join(", ")
+    }
+}
+
+impl Scheduler for World {
+    fn wait(&self, place: usize, timeout_ns: Option<u64>) -> bool {
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        let now_ns = state.threads[me].now_ns;
+        state.threads[me].timed_out = false;
+        state.threads[me].wait = Some(Wait {
+            place,
+            until_ns: timeout_ns.map(|timeout_ns| now_ns.saturating_add(timeout_ns)),
+        });
+        self.give_way(state, me);
+        let mut state = self.state();
+        state.threads[me].wait = None;
+        !state.threads[me].timed_out
+    }
+
+    fn notify(&self, place: usize, all: bool) {
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        let State {
+            random, threads, ..
+        } = &mut *state;
+        let now_ns = threads[me].now_ns;
+        let waits =
+            |thread: &VirtualThread| thread.wait.as_ref().is_some_and(|wait| wait.place == place);
+        let mut sleepers: Vec<usize> = (0..threads.len())
+            .filter(|&index| waits(&threads[index]))
+            .collect();
+        random.shuffle(&mut sleepers);
+        if !all {
+            sleepers.truncate(1);
+        }
+        for sleeper in sleepers {
+            let thread = &mut threads[sleeper];
+            thread.wait = None;
+            thread.timed_out = false;
+            // An idle core takes a while to wake.
+            thread.now_ns = thread.now_ns.max(now_ns) + random.below(20_000);
+        }
+    }
+
+    fn spawn(&self, name: &str) -> Ticket {
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        let now_ns = state.threads[me].now_ns + state.random.below(50_000);
+        state.threads.push(VirtualThread::new(name, now_ns));
+        Ticket(state.threads.len() - 1)
+    }
+
+    fn begin(self: Arc<Self>, ticket: Ticket) {
+        let me = ticket.0;
+        HERE.set(Some((Arc::clone(&self), me)));
+        self.state().threads[me].system = Some(thread::current());
+        while self.running.load(Ordering::Acquire) != me {
+            thread::park();
+        }
+    }
+
+    fn end(&self) {
+        let Some((_, me)) = HERE.take() else {
+            return;
+        };
+        let mut state = self.state();
+        state.threads[me].ended = true;
+        match state.next() {
+            Some(next) => self.hand_over(state, next),
+            None => self.running.store(NOBODY, Ordering::Release),
+        }
+    }
+}
+
+/// What is left of a world that has ended.
+pub(crate) struct Past {
+    pub(crate) turns: u64,
+    /// Times in which a core stood still, ns.
+    pub(crate) stalls: Vec<(u64, u64)>,
+    /// Threads that did not end.
+    pub(crate) left: Vec<String>,
+}
