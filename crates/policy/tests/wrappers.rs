@@ -2,20 +2,20 @@
 
 mod toy;
 
-use headway_policy::controls::{
-    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, GroupShares, Partition,
-    Share,
+use headway_policy::server::controls::{
+    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, Partition,
 };
-use headway_policy::disciplines::{
+use headway_policy::server::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
     Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, SplitFifo, Typed, WeightedRoundRobin,
 };
-use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
-use headway_policy::placements::{
+use headway_policy::server::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
+use headway_policy::server::placements::{
     self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
-use headway_policy::reservation::Rules;
-use headway_policy::role::{Ingress, Monitor};
+use headway_policy::server::reservation::Rules;
+use headway_policy::server::role::{GroupShares, Share};
+use headway_policy::server::role::{Ingress, Monitor};
 use headway_policy::{
     BitSet, Central, CentralParts, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId,
     Working,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::{Attached, ByFlag, Preempter};
 use headway_net::pool::SlotId;
-use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
+use headway_policy::server::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::peers::Peers;

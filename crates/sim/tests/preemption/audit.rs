@@ -1,12 +1,12 @@
 //! Records every event that the roles receive, and holds the engine to it: every request is done
 //! exactly once, by as much service as it asked for, on one worker at a time.
 
-use headway_policy::controls::GroupShares;
-use headway_policy::role::{
+use headway_policy::server::role::GroupShares;
+use headway_policy::server::role::{
     Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Monitor,
     Owner, Preempt, PreemptionDecision, Shed,
 };
-use headway_policy::systems::System;
+use headway_policy::server::systems::System;
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use headway_sim::{Experiment, Outcome};
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(crate) fn audited<I, L, M>(
 ) -> Outcome
 where
     I: Ingress + Send + 'static,
-    L: headway_policy::role::Local + Send + 'static,
+    L: headway_policy::server::role::Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
     let books = Arc::new(Mutex::new(Books::default()));
