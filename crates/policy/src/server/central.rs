@@ -6,8 +6,7 @@ use crate::server::controls::Control;
 use crate::server::disciplines::Discipline;
 use crate::server::placements::{Placement, Workers};
 use crate::server::role::{
-    Assignable, Dispatch, DispatcherSlice, DispatcherWork, GroupShares, Ingress, Inspect, Owner,
-    Shed,
+    Assignable, Dispatch, GroupShares, Ingress, Inspect, Owner, Shed, WithoutDispatcherWork,
 };
 use crate::server::{Job, JobId, Jobs, Plan, Resume, WorkerId};
 
@@ -289,15 +288,7 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Central<D, P, C> {
     }
 }
 
-impl<D: Discipline, P: Placement, C: Control> DispatcherWork for Central<D, P, C> {
-    const WORKS: bool = false;
-
-    fn work(&mut self, _now_ns: u64) -> Option<DispatcherSlice> {
-        None
-    }
-
-    fn worked(&mut self, _now_ns: u64, _job: Job, _cpu_ns: Option<u64>) {}
-}
+impl<D, P, C> WithoutDispatcherWork for Central<D, P, C> {}
 
 impl<D: Discipline, P: Placement, C: Control> Assignable for Central<D, P, C> {
     fn assign(&mut self, _now_ns: u64, shares: &GroupShares) {

@@ -1,6 +1,6 @@
 //! Any control, chosen while running: for systems that are put together by name.
 
-use super::{Control, Darc, DarcStable, Fixed, Partition};
+use super::{Control, Darc, DarcStable, Fixed, FollowsShares, Learning, Partition};
 use crate::server::Plan;
 use crate::server::role::GroupShares;
 use crate::{BitSet, ClassId};
@@ -34,6 +34,23 @@ impl Control for AnyControl {
         each!(self, control => control.plans())
     }
 
+    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
+        each!(self, control => control.workers_changed(plan, present));
+    }
+
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        match (self, fresh) {
+            (Self::Fixed(own), Self::Fixed(fresh)) => own.adopt(fresh),
+            (Self::Partition(own), Self::Partition(fresh)) => own.adopt(fresh),
+            (Self::Darc(own), Self::Darc(fresh)) => own.adopt(fresh),
+            (Self::DarcStable(own), Self::DarcStable(fresh)) => own.adopt(fresh),
+            // Which control it is does not change: it would forget what it has learned.
+            _ => false,
+        }
+    }
+}
+
+impl Learning for AnyControl {
     #[inline]
     fn arrived(&mut self, now_ns: u64, class: ClassId) {
         each!(self, control => control.arrived(now_ns, class));
@@ -58,23 +75,10 @@ impl Control for AnyControl {
     ) -> bool {
         each!(self, control => control.close_window(now_ns, plan, present, waiting))
     }
+}
 
+impl FollowsShares for AnyControl {
     fn assigned(&mut self, shares: &GroupShares) -> bool {
         each!(self, control => control.assigned(shares))
-    }
-
-    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
-        each!(self, control => control.workers_changed(plan, present));
-    }
-
-    fn adopt(&mut self, fresh: &Self) -> bool {
-        match (self, fresh) {
-            (Self::Fixed(own), Self::Fixed(fresh)) => own.adopt(fresh),
-            (Self::Partition(own), Self::Partition(fresh)) => own.adopt(fresh),
-            (Self::Darc(own), Self::Darc(fresh)) => own.adopt(fresh),
-            (Self::DarcStable(own), Self::DarcStable(fresh)) => own.adopt(fresh),
-            // Which control it is does not change: it would forget what it has learned.
-            _ => false,
-        }
     }
 }

@@ -1,9 +1,8 @@
 //! DARC: dynamic, application-aware reserved cores (Perséphone § 3).
 
-use super::Control;
 use super::profiler::{DarcRules, Profiler};
+use super::{Control, Learning, WithoutShares};
 use crate::server::reservation::{Profile, reserve};
-use crate::server::role::GroupShares;
 use crate::server::{Order, Plan};
 use crate::{BitSet, ClassId};
 use alloc::vec::Vec;
@@ -85,6 +84,25 @@ impl Control for Darc {
         true
     }
 
+    /// Cores may come and go while running (§ 6): the reservation follows at once.
+    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
+        if self.profiler.profile().total_ns() > 0.0 {
+            self.replan(plan, present);
+        } else {
+            self.open(plan, present);
+        }
+    }
+
+    /// The profile stays. Other groups or another spillway make another plan of it at once.
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        let replans = self.rules.reservation != fresh.rules.reservation;
+        self.rules = fresh.rules;
+        self.profiler.adopt(fresh.rules);
+        replans
+    }
+}
+
+impl Learning for Darc {
     fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
 
     #[inline]
@@ -115,25 +133,6 @@ impl Control for Darc {
         }
         due
     }
-
-    fn assigned(&mut self, _shares: &GroupShares) -> bool {
-        false
-    }
-
-    /// Cores may come and go while running (§ 6): the reservation follows at once.
-    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
-        if self.profiler.profile().total_ns() > 0.0 {
-            self.replan(plan, present);
-        } else {
-            self.open(plan, present);
-        }
-    }
-
-    /// The profile stays. Other groups or another spillway make another plan of it at once.
-    fn adopt(&mut self, fresh: &Self) -> bool {
-        let replans = self.rules.reservation != fresh.rules.reservation;
-        self.rules = fresh.rules;
-        self.profiler.adopt(fresh.rules);
-        replans
-    }
 }
+
+impl WithoutShares for Darc {}

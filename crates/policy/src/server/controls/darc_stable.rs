@@ -13,9 +13,8 @@
 //!
 //! [`stability`]: crate::server::stability
 
-use super::{Control, Darc, DarcRules, Known};
+use super::{Control, Darc, DarcRules, Known, Learning, WithoutShares};
 use crate::server::reservation::assign;
-use crate::server::role::GroupShares;
 use crate::server::stability::{GroupLoad, settle, widen};
 use crate::server::{Group, Order, Plan};
 use crate::{BitSet, ClassId};
@@ -176,6 +175,20 @@ impl Control for DarcStable {
         true
     }
 
+    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
+        self.darc.workers_changed(plan, present);
+        if plan.order == Order::Rank {
+            self.take_up(plan, present);
+        }
+    }
+
+    /// As DARC, whose plan is then settled anew with the loads as smoothed so far.
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        self.darc.adopt(&fresh.darc)
+    }
+}
+
+impl Learning for DarcStable {
     #[inline]
     fn arrived(&mut self, _now_ns: u64, class: ClassId) {
         self.darc.profiler().arrived(class);
@@ -208,20 +221,6 @@ impl Control for DarcStable {
         let reconsidered = self.reconsider(plan, present);
         self.relieve(plan, present, waiting) || reconsidered
     }
-
-    fn assigned(&mut self, _shares: &GroupShares) -> bool {
-        false
-    }
-
-    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
-        self.darc.workers_changed(plan, present);
-        if plan.order == Order::Rank {
-            self.take_up(plan, present);
-        }
-    }
-
-    /// As DARC, whose plan is then settled anew with the loads as smoothed so far.
-    fn adopt(&mut self, fresh: &Self) -> bool {
-        self.darc.adopt(&fresh.darc)
-    }
 }
+
+impl WithoutShares for DarcStable {}

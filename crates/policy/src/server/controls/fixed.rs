@@ -1,8 +1,7 @@
 //! Plans that are made once.
 
-use super::Control;
+use super::{Control, WithoutLearning, WithoutShares};
 use crate::server::Plan;
-use crate::server::role::GroupShares;
 use crate::{BitSet, ClassId};
 
 /// How a fixed plan divides the workers that are there.
@@ -17,28 +16,6 @@ pub enum Fixed {
 
 impl Control for Fixed {
     fn plans(&self) -> bool {
-        false
-    }
-
-    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
-
-    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
-
-    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
-        false
-    }
-
-    fn close_window(
-        &mut self,
-        _now_ns: u64,
-        _plan: &mut Plan,
-        _present: &BitSet,
-        _waiting: impl Fn(ClassId) -> usize,
-    ) -> bool {
-        false
-    }
-
-    fn assigned(&mut self, _shares: &GroupShares) -> bool {
         false
     }
 
@@ -71,3 +48,6 @@ impl Control for Fixed {
         differs
     }
 }
+
+impl WithoutLearning for Fixed {}
+impl WithoutShares for Fixed {}

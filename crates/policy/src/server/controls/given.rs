@@ -1,6 +1,6 @@
 //! Plans that somebody else makes: a rack's control plane (Pallas § 4.3).
 
-use super::Control;
+use super::{Control, FollowsShares, WithoutLearning};
 use crate::server::role::GroupShares;
 use crate::server::{Order, Plan};
 use crate::{BitSet, ClassId};
@@ -51,36 +51,6 @@ impl Control for GivenShares {
         false
     }
 
-    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
-
-    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
-
-    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
-        false
-    }
-
-    fn close_window(
-        &mut self,
-        _now_ns: u64,
-        _plan: &mut Plan,
-        _present: &BitSet,
-        _waiting: impl Fn(ClassId) -> usize,
-    ) -> bool {
-        false
-    }
-
-    fn assigned(&mut self, shares: &GroupShares) -> bool {
-        self.parts.clear();
-        let parts = shares.shares.iter();
-        self.parts
-            .extend(parts.map(|share| (share.classes, share.workers)));
-        if !shares.ascending.is_empty() {
-            self.ascending.clear();
-            self.ascending.extend_from_slice(&shares.ascending);
-        }
-        true
-    }
-
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         let classes = plan.ranked().len() as u16;
         if !self.ascending.is_empty() {
@@ -110,6 +80,22 @@ impl Control for GivenShares {
 
     fn adopt(&mut self, _fresh: &Self) -> bool {
         false
+    }
+}
+
+impl WithoutLearning for GivenShares {}
+
+impl FollowsShares for GivenShares {
+    fn assigned(&mut self, shares: &GroupShares) -> bool {
+        self.parts.clear();
+        let parts = shares.shares.iter();
+        self.parts
+            .extend(parts.map(|share| (share.classes, share.workers)));
+        if !shares.ascending.is_empty() {
+            self.ascending.clear();
+            self.ascending.extend_from_slice(&shares.ascending);
+        }
+        true
     }
 }
 

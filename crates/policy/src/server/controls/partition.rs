@@ -1,9 +1,8 @@
 //! Static partitioning: every class has its workers, and nobody else's (Perséphone, Table 5).
 
-use super::Control;
+use super::{Control, WithoutLearning, WithoutShares};
 use crate::server::Plan;
 use crate::server::reservation::{Profile, Rules, assign, reserve};
-use crate::server::role::GroupShares;
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec::Vec;
 
@@ -27,28 +26,6 @@ impl Partition {
 impl Control for Partition {
     fn plans(&self) -> bool {
         true
-    }
-
-    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
-
-    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
-
-    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
-        false
-    }
-
-    fn close_window(
-        &mut self,
-        _now_ns: u64,
-        _plan: &mut Plan,
-        _present: &BitSet,
-        _waiting: impl Fn(ClassId) -> usize,
-    ) -> bool {
-        false
-    }
-
-    fn assigned(&mut self, _shares: &GroupShares) -> bool {
-        false
     }
 
     /// Algorithm 2 without its stealing; what rounding left over goes to the longest class.
@@ -76,3 +53,6 @@ impl Control for Partition {
         false
     }
 }
+
+impl WithoutLearning for Partition {}
+impl WithoutShares for Partition {}

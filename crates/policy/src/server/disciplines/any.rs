@@ -2,7 +2,7 @@
 
 use super::{
     Accounting, CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue,
-    Preview, Shortest, Typed, WeightedRoundRobin,
+    Preview, Shortest, Typed, WeightedRoundRobin, Withdrawal,
 };
 use crate::ClassId;
 use crate::server::role::Shed;
@@ -83,15 +83,6 @@ impl Discipline for AnyDiscipline {
         each!(self, discipline => discipline.wants(plan, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        jobs: &'a Jobs,
-        plan: &Plan,
-        class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        each!(self, discipline => discipline.take_unstarted(jobs, plan, class))
-    }
-
     fn replanned(&mut self, plan: &Plan) {
         each!(self, discipline => discipline.replanned(plan));
     }
@@ -110,6 +101,17 @@ impl Discipline for AnyDiscipline {
             // Which discipline it is does not change while it holds requests.
             _ => {}
         }
+    }
+}
+
+impl Withdrawal for AnyDiscipline {
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        each!(self, discipline => discipline.take_unstarted(jobs, plan, class))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cycle stealing with a central queue, CS-CQ (Harchol-Balter, Li, Osogami, Scheller-Wolf and
 //! Squillante, ICDCS '03): hosts for longs, which run shorts while no long waits.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Accounting, Discipline, WithoutPreview, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
@@ -98,15 +98,6 @@ impl Discipline for CycleStealing {
         Some((job, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.shorts.len() + self.longs.len()
@@ -134,15 +125,8 @@ impl Discipline for CycleStealing {
     }
 }
 
-impl Preview for CycleStealing {
-    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
-        None
-    }
-
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
-    }
-}
+impl WithoutWithdrawal for CycleStealing {}
+impl WithoutPreview for CycleStealing {}
 
 impl Accounting for CycleStealing {
     fn resumed(&mut self, class: ClassId) {

@@ -2,7 +2,7 @@
 //! service time, whatever the size of its requests.
 
 use super::classes::ClassQueues;
-use super::{Accounting, Discipline, Preview, Sizes};
+use super::{Accounting, Discipline, Sizes, WithoutPreview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
@@ -110,15 +110,6 @@ impl Discipline for DeficitRoundRobin {
         Some((job, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -140,15 +131,8 @@ impl Discipline for DeficitRoundRobin {
     }
 }
 
-impl Preview for DeficitRoundRobin {
-    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
-        None
-    }
-
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
-    }
-}
+impl WithoutWithdrawal for DeficitRoundRobin {}
+impl WithoutPreview for DeficitRoundRobin {}
 
 impl Accounting for DeficitRoundRobin {
     fn resumed(&mut self, _class: ClassId) {}

@@ -1,6 +1,6 @@
 //! One queue, first come first served, whatever the class.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -52,15 +52,6 @@ impl Discipline for Fifo {
         Some((job, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting.len()
@@ -80,6 +71,8 @@ impl Discipline for Fifo {
     fn adopt(&mut self, _fresh: &Self) {}
 }
 
+impl WithoutWithdrawal for Fifo {}
+
 impl Preview for Fifo {
     #[inline]
     fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
@@ -95,10 +88,4 @@ impl Preview for Fifo {
     }
 }
 
-impl Accounting for Fifo {
-    fn resumed(&mut self, _class: ClassId) {}
-
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
-}
+impl WithoutAccounting for Fifo {}

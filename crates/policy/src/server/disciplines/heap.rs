@@ -1,6 +1,6 @@
 //! A priority queue of waiting requests, and the disciplines that are one.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Accounting, Discipline, Preview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, JobId, Jobs, Plan, WorkerId};
@@ -137,15 +137,6 @@ impl<K: Key> Discipline for ByKey<K> {
         Some((job, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.heap.entries.len()
@@ -166,6 +157,8 @@ impl<K: Key> Discipline for ByKey<K> {
         self.key.adopt(&fresh.key);
     }
 }
+
+impl<K> WithoutWithdrawal for ByKey<K> {}
 
 impl<K: Key> Preview for ByKey<K> {
     #[inline]

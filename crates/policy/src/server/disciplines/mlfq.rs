@@ -1,7 +1,7 @@
 //! The multi-level feedback queue (Corbató, Merwin-Daggett and Daley, AFIPS '62): who has run
 //! longer waits behind who has not.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
@@ -93,15 +93,6 @@ impl Discipline for Mlfq {
         Some((job, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting
@@ -124,6 +115,8 @@ impl Discipline for Mlfq {
     }
 }
 
+impl WithoutWithdrawal for Mlfq {}
+
 impl Preview for Mlfq {
     #[inline]
     fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
@@ -138,13 +131,7 @@ impl Preview for Mlfq {
     }
 }
 
-impl Accounting for Mlfq {
-    fn resumed(&mut self, _class: ClassId) {}
-
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
-}
+impl WithoutAccounting for Mlfq {}
 
 #[cfg(test)]
 mod tests {

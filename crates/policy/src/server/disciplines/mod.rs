@@ -33,9 +33,9 @@ use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
 
-/// Keeps the waiting requests and offers them in its order. As with all traits of parts no method has a default: a wrapper
-/// that forgets one does not compile.
-pub trait Discipline: Preview + Accounting {
+/// Keeps the waiting requests and offers them in its order. What only some can do is in three traits of their own, of which a
+/// discipline has each or says that it is [without](crate::server::role#what-a-role-can-do-more).
+pub trait Discipline: Preview + Accounting + Withdrawal {
     /// Queues a request.
     ///
     /// # Errors
@@ -54,16 +54,6 @@ pub trait Discipline: Preview + Accounting {
         plan: &Plan,
         place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)>;
-
-    /// Takes out the oldest request of the class, or of any class, that no worker has begun, where the discipline can tell:
-    /// for a dispatcher that works, which cannot go on with what a worker began (Concord § 3.3), and for requests that are to
-    /// be served elsewhere.
-    fn take_unstarted<'a>(
-        &mut self,
-        jobs: &'a Jobs,
-        plan: &Plan,
-        class: Option<ClassId>,
-    ) -> Option<&'a Job>;
 
     /// Requests waiting.
     fn waiting(&self) -> usize;
@@ -93,7 +83,48 @@ pub trait Preview {
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64>;
 }
 
-/// What a discipline is told of the service that its requests receive.
+/// Cannot tell the next request before there is a worker for it.
+pub trait WithoutPreview {}
+
+impl<D: WithoutPreview> Preview for D {
+    #[inline]
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+/// A discipline that tells which requests no worker has begun.
+pub trait Withdrawal {
+    /// Takes out the oldest request of the class, or of any class, that no worker has begun; `None` where there is none:
+    /// for a dispatcher that works, which cannot go on with what a worker began (Concord § 3.3), and for requests that are to
+    /// be served elsewhere.
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job>;
+}
+
+/// Keeps every request until a worker takes it.
+pub trait WithoutWithdrawal {}
+
+impl<D: WithoutWithdrawal> Withdrawal for D {
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+}
+
+/// A discipline that orders by the service its requests received.
 pub trait Accounting {
     /// A request of the class that was interrupted and kept for its own worker goes on there.
     fn resumed(&mut self, class: ClassId);
@@ -103,4 +134,18 @@ pub trait Accounting {
 
     /// A request of the class finished after so much service in all.
     fn completed(&mut self, class: ClassId, cpu_ns: u64);
+}
+
+/// Counts no service.
+pub trait WithoutAccounting {}
+
+impl<D: WithoutAccounting> Accounting for D {
+    #[inline]
+    fn resumed(&mut self, _class: ClassId) {}
+
+    #[inline]
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    #[inline]
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

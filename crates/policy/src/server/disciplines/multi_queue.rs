@@ -1,7 +1,7 @@
 //! Shinjuku's multi-queue (NSDI '19): a queue a class, and a rule for which goes next.
 
 use super::classes::ClassQueues;
-use super::{Accounting, Discipline, Preview};
+use super::{Accounting, Discipline, WithoutPreview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, Shape, WorkerId};
@@ -150,15 +150,6 @@ impl Discipline for MultiQueue {
         Some((self.queues.pop(jobs, class)?, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -183,15 +174,8 @@ impl Discipline for MultiQueue {
     }
 }
 
-impl Preview for MultiQueue {
-    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
-        None
-    }
-
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
-    }
-}
+impl WithoutWithdrawal for MultiQueue {}
+impl WithoutPreview for MultiQueue {}
 
 impl Accounting for MultiQueue {
     fn resumed(&mut self, _class: ClassId) {}

@@ -1,6 +1,6 @@
 //! One queue, first come first served, for a dispatcher that works.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Discipline, Preview, Withdrawal, WithoutAccounting};
 use crate::ClassId;
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -66,19 +66,6 @@ impl Discipline for SplitFifo {
         Some((job, worker))
     }
 
-    /// Of any class: they are not told apart.
-    fn take_unstarted<'a>(
-        &mut self,
-        jobs: &'a Jobs,
-        _plan: &Plan,
-        class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        if class.is_some() {
-            return None;
-        }
-        self.fresh.pop_front(jobs)
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.fresh.len() + self.interrupted.len()
@@ -96,6 +83,21 @@ impl Discipline for SplitFifo {
     fn replanned(&mut self, _plan: &Plan) {}
 
     fn adopt(&mut self, _fresh: &Self) {}
+}
+
+impl Withdrawal for SplitFifo {
+    /// Of any class: they are not told apart.
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        _plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        if class.is_some() {
+            return None;
+        }
+        self.fresh.pop_front(jobs)
+    }
 }
 
 impl Preview for SplitFifo {
@@ -123,10 +125,4 @@ impl Preview for SplitFifo {
     }
 }
 
-impl Accounting for SplitFifo {
-    fn resumed(&mut self, _class: ClassId) {}
-
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
-}
+impl WithoutAccounting for SplitFifo {}

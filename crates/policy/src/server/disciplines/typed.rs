@@ -1,6 +1,6 @@
 //! One bounded queue per class (Perséphone § 4.3.3): a full one sheds its own class only.
 
-use super::{Accounting, Discipline, Preview};
+use super::{Discipline, Withdrawal, WithoutAccounting, WithoutPreview};
 use crate::server::job::List;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Order, Plan, WorkerId};
@@ -107,20 +107,6 @@ impl Discipline for Typed {
         }
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        jobs: &'a Jobs,
-        plan: &Plan,
-        class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        let class = class?;
-        let head = self.queues[class.index()].front(jobs)?;
-        if head.attained_ns > 0 {
-            return None;
-        }
-        self.pop(jobs, plan, class)
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting
@@ -148,20 +134,21 @@ impl Discipline for Typed {
     fn adopt(&mut self, _fresh: &Self) {}
 }
 
-impl Preview for Typed {
-    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
-        None
-    }
-
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
+impl Withdrawal for Typed {
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        let class = class?;
+        let head = self.queues[class.index()].front(jobs)?;
+        if head.attained_ns > 0 {
+            return None;
+        }
+        self.pop(jobs, plan, class)
     }
 }
 
-impl Accounting for Typed {
-    fn resumed(&mut self, _class: ClassId) {}
-
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
-}
+impl WithoutPreview for Typed {}
+impl WithoutAccounting for Typed {}

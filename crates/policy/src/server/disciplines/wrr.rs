@@ -1,7 +1,7 @@
 //! Weighted round robin: every class that waits sends so many requests in turn.
 
 use super::classes::ClassQueues;
-use super::{Accounting, Discipline, Preview};
+use super::{Discipline, WithoutAccounting, WithoutPreview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
@@ -68,15 +68,6 @@ impl Discipline for WeightedRoundRobin {
         Some((self.queues.pop(jobs, class)?, worker))
     }
 
-    fn take_unstarted<'a>(
-        &mut self,
-        _jobs: &'a Jobs,
-        _plan: &Plan,
-        _class: Option<ClassId>,
-    ) -> Option<&'a Job> {
-        None
-    }
-
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -105,20 +96,6 @@ impl Discipline for WeightedRoundRobin {
     }
 }
 
-impl Preview for WeightedRoundRobin {
-    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
-        None
-    }
-
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
-    }
-}
-
-impl Accounting for WeightedRoundRobin {
-    fn resumed(&mut self, _class: ClassId) {}
-
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
-}
+impl WithoutWithdrawal for WeightedRoundRobin {}
+impl WithoutPreview for WeightedRoundRobin {}
+impl WithoutAccounting for WeightedRoundRobin {}

@@ -3,7 +3,7 @@
 
 use super::{StealAmount, Stealing};
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues};
+use crate::server::role::{Local, Next, Queues, Slicing};
 
 /// Batches of N from the shared queue into the own one; the own one first, others' last.
 #[derive(Clone, Debug)]
@@ -28,8 +28,6 @@ impl Batches {
 
 impl Local for Batches {
     const STEALS: bool = true;
-    const SLICES: bool = true;
-    const RENEWS_ALONE: bool = false;
 
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
         if queues.len(queues.me()) == 0 {
@@ -49,12 +47,6 @@ impl Local for Batches {
         }
     }
 
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, queues: &Q) -> Option<u64> {
-        let (popped, pushed) = queues.shared_counters(0);
-        let alone = popped == pushed && queues.len(queues.me()) == 0;
-        alone.then_some(self.slice_ns)
-    }
-
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
         false
     }
@@ -64,5 +56,16 @@ impl Local for Batches {
     fn adopt(&mut self, fresh: &Self) {
         self.batch = fresh.batch;
         self.slice_ns = fresh.slice_ns;
+    }
+}
+
+impl Slicing for Batches {
+    const SLICES: bool = true;
+    const RENEWS_ALONE: bool = false;
+
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, queues: &Q) -> Option<u64> {
+        let (popped, pushed) = queues.shared_counters(0);
+        let alone = popped == pushed && queues.len(queues.me()) == 0;
+        alone.then_some(self.slice_ns)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::LocalFifo;
 use crate::server::lengths::Lengths;
-use crate::server::role::{Local, Next, Queues, Steal};
+use crate::server::role::{Local, Next, Queues, Steal, WithoutSlices};
 use crate::server::{Job, JobId, WorkerId};
 use alloc::vec::Vec;
 
@@ -82,8 +82,6 @@ impl SynergyWorker {
 
 impl Local for SynergyWorker {
     const STEALS: bool = true;
-    const SLICES: bool = false;
-    const RENEWS_ALONE: bool = false;
 
     #[inline]
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
@@ -132,12 +130,10 @@ impl Local for SynergyWorker {
         queues.set_short_ns(next_ns);
     }
 
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
-        None
-    }
-
     /// The average of the shorts is the queues', and stays; so do the longs that were found. What lies in a wait queue is taken up from there under any rules.
     fn adopt(&mut self, fresh: &Self) {
         self.rules = fresh.rules;
     }
 }
+
+impl WithoutSlices for SynergyWorker {}

@@ -1,7 +1,7 @@
 //! The worker's own queue, in order.
 
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues};
+use crate::server::role::{Local, Next, Queues, WithoutSlices};
 
 /// First come, first served from the own queue. Under a dispatcher that hands out one request at
 /// a time this is "run what you are given"; under hashed steering it is d-FCFS.
@@ -10,8 +10,6 @@ pub struct LocalFifo;
 
 impl Local for LocalFifo {
     const STEALS: bool = false;
-    const SLICES: bool = false;
-    const RENEWS_ALONE: bool = false;
 
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
@@ -24,10 +22,6 @@ impl Local for LocalFifo {
         }
     }
 
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
-        None
-    }
-
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
         false
     }
@@ -36,3 +30,5 @@ impl Local for LocalFifo {
 
     fn adopt(&mut self, _fresh: &Self) {}
 }
+
+impl WithoutSlices for LocalFifo {}

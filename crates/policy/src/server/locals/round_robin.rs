@@ -1,7 +1,7 @@
 //! Processor sharing on one worker, by slices the worker ends itself (Tiny Quanta).
 
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues};
+use crate::server::role::{Local, Next, Queues, Slicing};
 
 /// Goes round the own queue, a slice each; a slice is renewed while nothing else waits there.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,6 @@ impl RoundRobin {
 
 impl Local for RoundRobin {
     const STEALS: bool = false;
-    const SLICES: bool = true;
-    const RENEWS_ALONE: bool = true;
 
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
@@ -28,11 +26,6 @@ impl Local for RoundRobin {
         queues
             .pop()
             .map_or(Next::Idle, |job| Next::Run { job, slice_ns })
-    }
-
-    #[inline]
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, queues: &Q) -> Option<u64> {
-        (queues.len(queues.me()) == 0).then_some(self.slice_ns)
     }
 
     #[inline]
@@ -45,5 +38,15 @@ impl Local for RoundRobin {
 
     fn adopt(&mut self, fresh: &Self) {
         self.slice_ns = fresh.slice_ns;
+    }
+}
+
+impl Slicing for RoundRobin {
+    const SLICES: bool = true;
+    const RENEWS_ALONE: bool = true;
+
+    #[inline]
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, queues: &Q) -> Option<u64> {
+        (queues.len(queues.me()) == 0).then_some(self.slice_ns)
     }
 }

@@ -1,7 +1,7 @@
 //! Work stealing as in ZygOS and Shenango's runtime: the own queue, then others'.
 
 use crate::Rng;
-use crate::server::role::{Local, Next, Queues, Steal};
+use crate::server::role::{Local, Next, Queues, Steal, WithoutSlices};
 use crate::server::{Job, WorkerId};
 
 /// How much a thief takes.
@@ -98,8 +98,6 @@ impl Stealing {
 
 impl Local for Stealing {
     const STEALS: bool = true;
-    const SLICES: bool = false;
-    const RENEWS_ALONE: bool = false;
 
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
@@ -122,10 +120,6 @@ impl Local for Stealing {
         }
     }
 
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
-        None
-    }
-
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
         false
     }
@@ -136,3 +130,5 @@ impl Local for Stealing {
         self.take = fresh.take;
     }
 }
+
+impl WithoutSlices for Stealing {}

@@ -1,7 +1,9 @@
 //! Any monitor of a dispatcher, chosen while running: for systems that are put together by name.
 
 use super::{Overtake, Quantum, Ticks};
-use crate::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use crate::server::role::{
+    Backlog, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
+};
 use crate::server::{Job, WorkerId};
 
 /// One of the monitors. A match costs a predicted branch per call, and all these systems share
@@ -28,7 +30,6 @@ macro_rules! each {
 
 impl Monitor for AnyMonitor {
     const PREEMPTS: bool = true;
-    const POLLS: bool = true;
     const ON_DISPATCHER: bool = true;
 
     fn keeps_times(&self) -> bool {
@@ -63,6 +64,20 @@ impl Monitor for AnyMonitor {
         each!(self, monitor => monitor.stopped(now_ns, worker, epoch));
     }
 
+    fn adopt(&mut self, fresh: &Self) {
+        match (self, fresh) {
+            (Self::Quantum(own), Self::Quantum(fresh)) => own.adopt(fresh),
+            (Self::Overtake(own), Self::Overtake(fresh)) => own.adopt(fresh),
+            (Self::Ticks(own), Self::Ticks(fresh)) => own.adopt(fresh),
+            // Which monitor it is does not change while it watches.
+            _ => {}
+        }
+    }
+}
+
+impl Polling for AnyMonitor {
+    const POLLS: bool = true;
+
     #[inline]
     fn poll<I: Ingress, Q: Backlog>(
         &mut self,
@@ -72,7 +87,9 @@ impl Monitor for AnyMonitor {
     ) -> Option<Preempt> {
         each!(self, monitor => monitor.poll(now_ns, ingress, queues))
     }
+}
 
+impl Ticking for AnyMonitor {
     #[inline]
     fn next_deadline_ns(&self) -> Option<u64> {
         each!(self, monitor => monitor.next_deadline_ns())
@@ -80,15 +97,5 @@ impl Monitor for AnyMonitor {
 
     fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
         each!(self, monitor => monitor.tick(now_ns, queues))
-    }
-
-    fn adopt(&mut self, fresh: &Self) {
-        match (self, fresh) {
-            (Self::Quantum(own), Self::Quantum(fresh)) => own.adopt(fresh),
-            (Self::Overtake(own), Self::Overtake(fresh)) => own.adopt(fresh),
-            (Self::Ticks(own), Self::Ticks(fresh)) => own.adopt(fresh),
-            // Which monitor it is does not change while it watches.
-            _ => {}
-        }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::BitSet;
 use crate::server::disciplines::{Deadlines, Key};
-use crate::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use crate::server::role::{
+    Backlog, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
+};
 use crate::server::{Job, JobId, WorkerId};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -170,7 +172,6 @@ fn greatest(ranks: &[u64]) -> Option<(usize, u64)> {
 
 impl Monitor for Overtake {
     const PREEMPTS: bool = true;
-    const POLLS: bool = true;
     const ON_DISPATCHER: bool = true;
 
     /// What is more urgent interrupts when it comes.
@@ -220,6 +221,20 @@ impl Monitor for Overtake {
         self.unranked.remove(worker.index());
     }
 
+    /// How long a notice travels is a model of the machine, not a rule. What runs keeps the rank that it began with.
+    fn adopt(&mut self, fresh: &Self) {
+        self.after_ns = fresh.after_ns;
+        if let (Urgency::Deadline(own), Urgency::Deadline(fresh)) =
+            (&mut self.urgency, &fresh.urgency)
+        {
+            own.adopt(fresh);
+        }
+    }
+}
+
+impl Polling for Overtake {
+    const POLLS: bool = true;
+
     #[inline]
     fn poll<I: Ingress, Q: Backlog>(
         &mut self,
@@ -243,7 +258,9 @@ impl Monitor for Overtake {
         self.sent.pop_front();
         Some(preempt)
     }
+}
 
+impl Ticking for Overtake {
     #[inline]
     fn next_deadline_ns(&self) -> Option<u64> {
         self.sent.front().map(|&(arrives_ns, _)| arrives_ns)
@@ -251,15 +268,5 @@ impl Monitor for Overtake {
 
     fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
         0
-    }
-
-    /// How long a notice travels is a model of the machine, not a rule. What runs keeps the rank that it began with.
-    fn adopt(&mut self, fresh: &Self) {
-        self.after_ns = fresh.after_ns;
-        if let (Urgency::Deadline(own), Urgency::Deadline(fresh)) =
-            (&mut self.urgency, &fresh.urgency)
-        {
-            own.adopt(fresh);
-        }
     }
 }

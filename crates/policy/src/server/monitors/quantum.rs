@@ -2,7 +2,9 @@
 
 use super::Lateness;
 use crate::Rng;
-use crate::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use crate::server::role::{
+    Backlog, Ingress, Monitor, PreemptionDecision, WithoutPolls, WithoutTicks,
+};
 use crate::server::{Job, WorkerId};
 
 /// Interrupts whoever has run for a quantum while something waits that could run there instead,
@@ -33,7 +35,6 @@ impl Quantum {
 
 impl Monitor for Quantum {
     const PREEMPTS: bool = true;
-    const POLLS: bool = false;
     const ON_DISPATCHER: bool = true;
 
     fn keeps_times(&self) -> bool {
@@ -69,25 +70,11 @@ impl Monitor for Quantum {
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
 
-    fn poll<I: Ingress, Q: Backlog>(
-        &mut self,
-        _now_ns: u64,
-        _ingress: &I,
-        _queues: &Q,
-    ) -> Option<Preempt> {
-        None
-    }
-
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
-        0
-    }
-
     /// How late interruptions come is a model of the machine, not a rule.
     fn adopt(&mut self, fresh: &Self) {
         self.quantum_ns = fresh.quantum_ns;
     }
 }
+
+impl WithoutPolls for Quantum {}
+impl WithoutTicks for Quantum {}

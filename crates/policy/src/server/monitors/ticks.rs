@@ -1,7 +1,9 @@
 //! The clock of a multi-level feedback queue: who runs is looked at once a quantum.
 
 use crate::server::disciplines::Levels;
-use crate::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use crate::server::role::{
+    Backlog, Ingress, Monitor, PreemptionDecision, WithoutPolls, WithoutTicks,
+};
 use crate::server::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,7 +38,6 @@ impl Ticks {
 
 impl Monitor for Ticks {
     const PREEMPTS: bool = true;
-    const POLLS: bool = false;
     const ON_DISPATCHER: bool = true;
 
     fn keeps_times(&self) -> bool {
@@ -89,24 +90,10 @@ impl Monitor for Ticks {
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
 
-    fn poll<I: Ingress, Q: Backlog>(
-        &mut self,
-        _now_ns: u64,
-        _ingress: &I,
-        _queues: &Q,
-    ) -> Option<Preempt> {
-        None
-    }
-
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
-
-    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
-        0
-    }
-
     fn adopt(&mut self, fresh: &Self) {
         self.levels.quantum_ns = fresh.levels.quantum_ns;
     }
 }
+
+impl WithoutPolls for Ticks {}
+impl WithoutTicks for Ticks {}

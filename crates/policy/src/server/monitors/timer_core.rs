@@ -2,7 +2,7 @@
 //! and watches the wait queues.
 
 use crate::BitSet;
-use crate::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use crate::server::role::{Backlog, Ingress, Monitor, PreemptionDecision, Ticking, WithoutPolls};
 use crate::server::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -93,7 +93,6 @@ impl TimerCore {
 
 impl Monitor for TimerCore {
     const PREEMPTS: bool = true;
-    const POLLS: bool = false;
     const ON_DISPATCHER: bool = false;
 
     fn keeps_times(&self) -> bool {
@@ -138,15 +137,19 @@ impl Monitor for TimerCore {
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
 
-    fn poll<I: Ingress, Q: Backlog>(
-        &mut self,
-        _now_ns: u64,
-        _ingress: &I,
-        _queues: &Q,
-    ) -> Option<Preempt> {
-        None
+    /// Another threshold begins another window: its first look, which is due at once, finds nothing congested.
+    fn adopt(&mut self, fresh: &Self) {
+        if self.rules.thresh_wqd_ns != fresh.rules.thresh_wqd_ns {
+            self.produced.fill(0);
+            self.next_look_ns = Some(0);
+        }
+        self.rules = fresh.rules;
     }
+}
 
+impl WithoutPolls for TimerCore {}
+
+impl Ticking for TimerCore {
     fn next_deadline_ns(&self) -> Option<u64> {
         self.next_look_ns
     }
@@ -163,14 +166,5 @@ impl Monitor for TimerCore {
         let again = self.rules.thresh_wqd_ns > 0;
         self.next_look_ns = again.then_some(now_ns + self.rules.thresh_wqd_ns);
         congested
-    }
-
-    /// Another threshold begins another window: its first look, which is due at once, finds nothing congested.
-    fn adopt(&mut self, fresh: &Self) {
-        if self.rules.thresh_wqd_ns != fresh.rules.thresh_wqd_ns {
-            self.produced.fill(0);
-            self.next_look_ns = Some(0);
-        }
-        self.rules = fresh.rules;
     }
 }
