@@ -40,3 +40,32 @@ pub(super) fn read_settings<B: Build>(
     }
     Ok((settings, read.used()))
 }
+
+/// The registry's `Entry` of a policy without parameters: what it says of itself, and what makes its system of a shape.
+macro_rules! entry_without_params {
+    ($policy:ident, $system:ident) => {
+        pub(super) enum Entry {}
+
+        impl $crate::server::systems::build::Build for Entry {
+            const POLICY: &'static ServerPolicy = &$policy;
+            type Settings = ();
+
+            fn read(
+                _: &mut $crate::spec::Reader<'_>,
+                _: &$crate::server::Shape,
+            ) -> Result<(), $crate::spec::SpecError> {
+                Ok(())
+            }
+
+            fn build<V: $crate::server::systems::Visit>(
+                (): (),
+                _: $crate::spec::Params,
+                shape: &$crate::server::Shape,
+                visitor: V,
+            ) -> V::Output {
+                visitor.visit($system(shape))
+            }
+        }
+    };
+}
+pub(super) use entry_without_params;

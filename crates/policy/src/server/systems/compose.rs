@@ -10,66 +10,61 @@ use super::params::{
 };
 use super::visit::Visit;
 use crate::server::Shape;
-use crate::spec::{Description, GivenParams, Param, Params, Reader, SpecError};
+use crate::spec::{GivenParams, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "compose",
-        aliases: &[],
-        summary: "any discipline, placement, preemption and control that go together",
-        paper: "",
-        params: &[
-            Param::word("discipline", DISCIPLINES).means("which waiting request is first"),
-            Param::word("placement", PLACEMENTS).means("which worker gets it"),
-            Param::word("preemption", PREEMPTIONS).means("who is interrupted when"),
-            Param::word("control", CONTROLS).means("which classes may use which workers"),
-            K,
-            Param::whole("choices", 2, 1, 256)
-                .in_units("draws")
-                .means("workers drawn, of which the least occupied is taken")
-                .while_serving(),
-            SIZE,
-            SLO,
-            TURN,
-            WEIGHTS,
-            LEVELS,
-            LONG,
-            PICK,
-            REENTRY,
-            any_time("q", 0)
-                .following("5us, 0 for on-blocked")
-                .means("service until a request is interrupted")
-                .while_serving(),
-            PROPAGATION,
-            cost(0).following("1us, 0 for srpt and edf"),
-            CHARGE,
-            switch(0),
-            next(0),
-            SIGMA,
-            LATE,
-            RESERVED,
-            DELTA,
-            WINDOW,
-            DEVIATION,
-            DELAY,
-            SPILLWAY,
-            PROFILE,
-        ],
-    },
-    with_params: facts,
-    // DARC that also interrupts: of the compositions nobody published.
-    grids: &[Grid {
-        parts: &[
-            ("discipline", "typed"),
-            ("placement", "reserved"),
-            ("control", "darc"),
-            ("preemption", "quantum"),
-        ],
-        ..Grid::profiled(&[("q", Values::Quanta), ("cost", Values::These(&["1us"]))])
-    }],
-    ..ServerPolicy::CENTRAL
-};
+const POLICY: ServerPolicy = ServerPolicy::named("compose")
+    .summary("any discipline, placement, preemption and control that go together")
+    .params(&[
+        Param::word("discipline", DISCIPLINES).means("which waiting request is first"),
+        Param::word("placement", PLACEMENTS).means("which worker gets it"),
+        Param::word("preemption", PREEMPTIONS).means("who is interrupted when"),
+        Param::word("control", CONTROLS).means("which classes may use which workers"),
+        K,
+        Param::whole("choices", 2, 1, 256)
+            .in_units("draws")
+            .means("workers drawn, of which the least occupied is taken")
+            .while_serving(),
+        SIZE,
+        SLO,
+        TURN,
+        WEIGHTS,
+        LEVELS,
+        LONG,
+        PICK,
+        REENTRY,
+        any_time("q", 0)
+            .following("5us, 0 for on-blocked")
+            .means("service until a request is interrupted")
+            .while_serving(),
+        PROPAGATION,
+        cost(0).following("1us, 0 for srpt and edf"),
+        CHARGE,
+        switch(0),
+        next(0),
+        SIGMA,
+        LATE,
+        RESERVED,
+        DELTA,
+        WINDOW,
+        DEVIATION,
+        DELAY,
+        SPILLWAY,
+        PROFILE,
+    ])
+    .with_params(facts)
+    .grids(GRIDS);
+
+/// DARC that also interrupts: of the compositions nobody published.
+const GRIDS: &[Grid] = &[Grid {
+    parts: &[
+        ("discipline", "typed"),
+        ("placement", "reserved"),
+        ("control", "darc"),
+        ("preemption", "quantum"),
+    ],
+    ..Grid::profiled(&[("q", Values::Quanta), ("cost", Values::These(&["1us"]))])
+}];
 
 const DISCIPLINES: &[&str] = &[
     "fifo", "typed", "sjf", "edf", "drr", "wrr", "mlfq", "mq", "cscq",

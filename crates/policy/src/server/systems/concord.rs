@@ -14,46 +14,42 @@ use crate::server::disciplines::SplitFifo;
 use crate::server::monitors::{Lateness, Quantum};
 use crate::server::placements::Bounded;
 use crate::server::{CentralParts, MAX_WORKERS, PreemptionCosts, Shape, Working, locals};
-use crate::spec::{Description, Param, Params, Reader, Spec, SpecError};
+use crate::spec::{Param, Params, Reader, Spec, SpecError};
 
 /// What it says of itself. Costs are the paper's: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for
 /// the dispatcher (§ 2.2, § 3).
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "concord",
-        aliases: &[],
-        summary: "bounded queues, interruption by a flag, a dispatcher that also works",
-        paper: "Concord, SOSP '23",
-        params: &[
-            K,
-            quantum(5_000).while_serving(),
-            any_time("notif", 58).means("what noticing the flag takes of the worker"),
-            switch(100),
-            next(154),
-            CHARGE,
-            SIGMA,
-            LATE,
-            Param::word("dispatcher", &["works", "dedicated"])
-                .means("whether the dispatcher runs requests while all workers have enough"),
-            Param::whole(DISPATCHERS, 1, 1, MAX_WORKERS as u64)
-                .in_units("dispatchers")
-                .at_most("the number of workers")
-                .means("each feeds workers of its own (§ 6)"),
-        ],
-    },
-    defaults: Facts {
+const POLICY: ServerPolicy = ServerPolicy::named("concord")
+    .summary("bounded queues, interruption by a flag, a dispatcher that also works")
+    .paper("Concord, SOSP '23")
+    .params(&[
+        K,
+        quantum(5_000).while_serving(),
+        any_time("notif", 58).means("what noticing the flag takes of the worker"),
+        switch(100),
+        next(154),
+        CHARGE,
+        SIGMA,
+        LATE,
+        Param::word("dispatcher", &["works", "dedicated"])
+            .means("whether the dispatcher runs requests while all workers have enough"),
+        Param::whole(DISPATCHERS, 1, 1, MAX_WORKERS as u64)
+            .in_units("dispatchers")
+            .at_most("the number of workers")
+            .means("each feeds workers of its own (§ 6)"),
+    ])
+    .defaults(Facts {
         preemption: Facts::BY_DISPATCHER,
         depth: 2,
         dispatchers_work: true,
         ..Facts::CENTRAL
-    },
-    with_params: |facts, given| Facts {
+    })
+    .with_params(|facts, given| Facts {
         depth: given.whole("k") as usize,
         dispatchers: given.whole(DISPATCHERS) as usize,
         dispatchers_work: given.word("dispatcher") == "works",
         ..facts
-    },
-    grids: &[
+    })
+    .grids(&[
         // A dispatcher that works is one worker more: that comparison would not be fair.
         Grid::of(&[
             ("dispatcher", Values::These(&["dedicated"])),
@@ -65,8 +61,7 @@ const POLICY: ServerPolicy = ServerPolicy {
             (DISPATCHERS, Values::Dispatchers),
             ("q", Values::Quanta),
         ]),
-    ],
-};
+    ]);
 
 const DISPATCHERS: &str = "dispatchers";
 

@@ -1,26 +1,18 @@
 //! One queue a worker; the network steers.
 
 use super::assemble::{Steered, steered};
-use super::build::Build;
+use super::build::entry_without_params;
 use super::describe::{Facts, Grid, ServerPolicy};
 use super::system::System;
-use super::visit::Visit;
 use crate::server::{Shape, locals};
-use crate::spec::{Description, Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "d-fcfs",
-        aliases: &["ix", "arrakis"],
-        summary: "one queue per worker, requests steered by hash",
-        paper: "IX, OSDI '14; Arrakis, OSDI '14",
-        params: &[],
-    },
-    defaults: Facts::STEERED,
-    grids: &[Grid::of(&[])],
-    ..ServerPolicy::CENTRAL
-};
+const POLICY: ServerPolicy = ServerPolicy::named("d-fcfs")
+    .summary("one queue per worker, requests steered by hash")
+    .aliases(&["ix", "arrakis"])
+    .paper("IX, OSDI '14; Arrakis, OSDI '14")
+    .defaults(Facts::STEERED)
+    .grids(&[Grid::of(&[])]);
 
 /// d-FCFS: one queue a worker, steered by the flow's hash.
 #[must_use]
@@ -29,17 +21,4 @@ pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::LocalFifo> {
     steered(POLICY.about.name, shape, 0, locals)
 }
 
-pub(super) enum Entry {}
-
-impl Build for Entry {
-    const POLICY: &'static ServerPolicy = &POLICY;
-    type Settings = ();
-
-    fn read(_: &mut Reader<'_>, _: &Shape) -> Result<(), SpecError> {
-        Ok(())
-    }
-
-    fn build<V: Visit>((): (), _: Params, shape: &Shape, visitor: V) -> V::Output {
-        visitor.visit(d_fcfs(shape))
-    }
-}
+entry_without_params!(POLICY, d_fcfs);

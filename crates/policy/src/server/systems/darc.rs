@@ -9,21 +9,17 @@ use crate::server::controls::{Control, Darc, DarcRules, Known};
 use crate::server::disciplines::Typed;
 use crate::server::placements::Reserved;
 use crate::server::{Central, Shape, locals};
-use crate::spec::{Description, GivenParams, Param, Params, Reader, SpecError};
+use crate::spec::{GivenParams, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "darc",
-        aliases: &["persephone"],
-        summary: "typed queues, workers reserved for short classes by profile (Perséphone)",
-        paper: "Perséphone, SOSP '21",
-        params: PARAMS,
-    },
-    defaults: RESERVING,
-    with_params: by_profile,
-    grids: GRIDS,
-};
+const POLICY: ServerPolicy = ServerPolicy::named("darc")
+    .summary("typed queues, workers reserved for short classes by profile (Perséphone)")
+    .aliases(&["persephone"])
+    .paper("Perséphone, SOSP '21")
+    .params(PARAMS)
+    .defaults(RESERVING)
+    .with_params(by_profile)
+    .grids(GRIDS);
 
 /// Parameters of `darc` and `darc-stable`.
 pub(super) const PARAMS: &[Param] = &[DELTA, WINDOW, DEVIATION, DELAY, SPILLWAY, PROFILE];

@@ -9,21 +9,15 @@ use crate::server::controls::DarcStable;
 use crate::server::disciplines::Typed;
 use crate::server::placements::Reserved;
 use crate::server::{Central, Shape, locals};
-use crate::spec::{Description, Params, Reader, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "darc-stable",
-        aliases: &[],
-        summary: "DARC that never leaves a class overloaded when it need not be",
-        paper: "",
-        params: PARAMS,
-    },
-    defaults: RESERVING,
-    with_params: by_profile,
-    grids: GRIDS,
-};
+const POLICY: ServerPolicy = ServerPolicy::named("darc-stable")
+    .summary("DARC that never leaves a class overloaded when it need not be")
+    .params(PARAMS)
+    .defaults(RESERVING)
+    .with_params(by_profile)
+    .grids(GRIDS);
 
 /// DARC with the stability check.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use super::assemble::typed;
 use super::build::Build;
-use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
+use super::describe::{Grid, Promises, ServerPolicy, Values};
 use super::params::RESERVED;
 use super::system::System;
 use super::visit::Visit;
@@ -10,24 +10,15 @@ use crate::server::controls::Fixed;
 use crate::server::disciplines::Typed;
 use crate::server::placements::Reserved;
 use crate::server::{Central, Shape, locals};
-use crate::spec::{Description, Params, Reader, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "darc-static",
-        aliases: &[],
-        summary: "typed queues, workers reserved for the shortest class by hand",
-        paper: "Perséphone, SOSP '21, § 5.3",
-        params: &[RESERVED],
-    },
-    defaults: Facts {
-        promises: Some(Promises::RESERVING),
-        ..Facts::CENTRAL
-    },
-    grids: &[Grid::by_class(&[("reserved", Values::Workers)])],
-    ..ServerPolicy::CENTRAL
-};
+const POLICY: ServerPolicy = ServerPolicy::named("darc-static")
+    .summary("typed queues, workers reserved for the shortest class by hand")
+    .paper("Perséphone, SOSP '21, § 5.3")
+    .params(&[RESERVED])
+    .promises(Promises::RESERVING)
+    .grids(&[Grid::by_class(&[("reserved", Values::Workers)])]);
 
 /// `reserved` workers kept for the shortest class.
 #[must_use]

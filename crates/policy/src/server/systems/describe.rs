@@ -1,7 +1,7 @@
 //! What a server's policy says of itself beside its name and parameters.
 
 use crate::server::role::Owner;
-use crate::spec::{Description, GivenParams, Spec};
+use crate::spec::{Description, GivenParams, Param, Spec};
 
 /// A policy of a server, as it describes itself.
 #[derive(Clone, Copy, Debug)]
@@ -141,19 +141,79 @@ impl Facts {
 }
 
 impl ServerPolicy {
-    /// What most policies are; each says its own name.
-    pub(super) const CENTRAL: Self = Self {
-        about: Description {
-            name: "",
-            aliases: &[],
-            summary: "",
-            paper: "",
-            params: &[],
-        },
-        defaults: Facts::CENTRAL,
-        with_params: |facts, _| facts,
-        grids: &[],
-    };
+    /// A policy of this name that hands requests to idle workers, which run them to their end, and that has no parameters. What
+    /// differs the methods below say.
+    pub(super) const fn named(name: &'static str) -> Self {
+        Self {
+            about: Description {
+                name,
+                aliases: &[],
+                summary: "",
+                paper: "",
+                params: &[],
+            },
+            defaults: Facts::CENTRAL,
+            with_params: |facts, _| facts,
+            grids: &[],
+        }
+    }
+
+    /// The same under another name.
+    pub(super) const fn called(mut self, name: &'static str) -> Self {
+        self.about.name = name;
+        self
+    }
+
+    /// Names of the papers' systems that mean the same.
+    pub(super) const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.about.aliases = aliases;
+        self
+    }
+
+    /// What it does, in a line.
+    pub(super) const fn summary(mut self, summary: &'static str) -> Self {
+        self.about.summary = summary;
+        self
+    }
+
+    /// Where it was published.
+    pub(super) const fn paper(mut self, paper: &'static str) -> Self {
+        self.about.paper = paper;
+        self
+    }
+
+    /// Its parameters, in the order of reading.
+    pub(super) const fn params(mut self, params: &'static [Param]) -> Self {
+        self.about.params = params;
+        self
+    }
+
+    /// What it is with its default parameters.
+    pub(super) const fn defaults(mut self, defaults: Facts) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// What its dispatcher's queues keep to.
+    pub(super) const fn promises(mut self, promises: Promises) -> Self {
+        self.defaults.promises = Some(promises);
+        self
+    }
+
+    /// What parameters make of the defaults.
+    pub(super) const fn with_params(
+        mut self,
+        with_params: fn(Facts, &GivenParams<'_>) -> Facts,
+    ) -> Self {
+        self.with_params = with_params;
+        self
+    }
+
+    /// What a planner tries of it.
+    pub(super) const fn grids(mut self, grids: &'static [Grid]) -> Self {
+        self.grids = grids;
+        self
+    }
 
     /// What it is with the parameters of a spec. Values that do not parse count as not given.
     pub(super) fn facts(&'static self, spec: &Spec) -> Facts {

@@ -10,27 +10,22 @@ use crate::server::controls::Fixed;
 use crate::server::disciplines::Fifo;
 use crate::server::placements::Bounded;
 use crate::server::{Central, CentralParts, Shape, locals};
-use crate::spec::{Description, Params, Reader, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "jbsq",
-        aliases: &[],
-        summary: "one queue and bounded ones of depth k at the workers",
-        paper: "R2P2, ATC '19",
-        params: &[K],
-    },
-    defaults: Facts {
+const POLICY: ServerPolicy = ServerPolicy::named("jbsq")
+    .summary("one queue and bounded ones of depth k at the workers")
+    .paper("R2P2, ATC '19")
+    .params(&[K])
+    .defaults(Facts {
         depth: 2,
         ..Facts::CENTRAL
-    },
-    with_params: |facts, given| Facts {
+    })
+    .with_params(|facts, given| Facts {
         depth: given.whole("k") as usize,
         ..facts
-    },
-    grids: &[Grid::of(&[("k", Values::These(&["2", "3", "4"]))])],
-};
+    })
+    .grids(&[Grid::of(&[("k", Values::These(&["2", "3", "4"]))])]);
 
 /// JBSQ(k): one queue, and bounded ones at the workers.
 #[must_use]

@@ -7,32 +7,30 @@ use super::visit::Visit;
 use crate::server::Shape;
 use crate::spec::{Params, Reader, SpecError};
 
-/// The parts of a system of the literature: any idle worker takes what the discipline offers,
-/// under a monitor, or none.
-pub(super) struct Recipe {
-    pub(super) policy: ServerPolicy,
-    pub(super) discipline: &'static str,
-    /// Who interrupts, unless a parameter `preemption` chooses.
-    pub(super) preemption: &'static str,
-}
-
-/// A policy made by a recipe.
+/// A recipe: any idle worker takes the next request of the discipline, under a monitor or none.
 pub(super) trait Ordered {
-    const RECIPE: &'static Recipe;
+    /// What the policy says of itself.
+    const POLICY: ServerPolicy;
+
+    /// The order of the queue, by the name that `compose` has for it.
+    const DISCIPLINE: &'static str;
+
+    /// Who interrupts, by the name that `compose` has for it, unless a parameter `preemption` chooses.
+    const PREEMPTION: &'static str;
 }
 
 impl<P: Ordered> Build for P {
-    const POLICY: &'static ServerPolicy = &P::RECIPE.policy;
+    const POLICY: &'static ServerPolicy = &<P as Ordered>::POLICY;
     type Settings = ChosenParts;
 
     fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<ChosenParts, SpecError> {
         let preemption = if read.has("preemption") {
             read.word("preemption")?
         } else {
-            P::RECIPE.preemption
+            P::PREEMPTION
         };
         let chosen = ChosenParts {
-            discipline: ChosenDiscipline::read(P::RECIPE.discipline, shape, read)?,
+            discipline: ChosenDiscipline::read(P::DISCIPLINE, shape, read)?,
             placement: ChosenPlacement::Idle,
             control: ChosenControl::Open,
             monitor: ChosenMonitor::read(preemption, read)?,
@@ -47,7 +45,7 @@ impl<P: Ordered> Build for P {
         shape: &Shape,
         visitor: V,
     ) -> V::Output {
-        let name = Self::POLICY.about.name;
+        let name = <P as Build>::POLICY.about.name;
         chosen.assemble(name, params, shape).visit(visitor)
     }
 }

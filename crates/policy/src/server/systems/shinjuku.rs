@@ -3,7 +3,7 @@
 use super::assemble::{central, system};
 use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
-use super::ordered::{Ordered, Recipe};
+use super::ordered::Ordered;
 use super::params::{
     CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, next, preemption_costs, quantum,
     quantum_ns, switch,
@@ -15,7 +15,7 @@ use crate::server::disciplines::Fifo;
 use crate::server::monitors::{Lateness, Quantum};
 use crate::server::placements::IdleWorker;
 use crate::server::{Central, CentralParts, PreemptionCosts, Shape, locals};
-use crate::spec::{Description, Params, Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, Spec, SpecError};
 
 const INTERRUPTED: Facts = Facts {
     preemption: Facts::BY_DISPATCHER,
@@ -23,79 +23,36 @@ const INTERRUPTED: Facts = Facts {
 };
 
 /// The single queue, by interrupts: `cost` is 1 µs as in Perséphone's simulations.
-const SINGLE_QUEUE: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "shinjuku-sq",
-        aliases: &[],
-        summary: "one queue, requests interrupted at the end of a quantum join its tail",
-        paper: "Shinjuku, NSDI '19",
-        params: &[
-            quantum(5_000).while_serving(),
-            cost(1_000),
-            CHARGE,
-            switch(0),
-            next(0),
-            SIGMA,
-            LATE,
-        ],
-    },
-    defaults: INTERRUPTED,
-    grids: &[Grid::of(&[("q", Values::Quanta)])],
-    ..ServerPolicy::CENTRAL
-};
+const SINGLE_QUEUE: ServerPolicy = ServerPolicy::named("shinjuku-sq")
+    .summary("one queue, requests interrupted at the end of a quantum join its tail")
+    .paper("Shinjuku, NSDI '19")
+    .params(&[
+        quantum(5_000).while_serving(),
+        cost(1_000),
+        CHARGE,
+        switch(0),
+        next(0),
+        SIGMA,
+        LATE,
+    ])
+    .defaults(INTERRUPTED)
+    .grids(&[Grid::of(&[("q", Values::Quanta)])]);
 
 /// The single queue with Concord's probes instead of interrupts (SYNERGY § 6.2): the flag costs about 150 cycles
 /// (Concord § 3.1), 58 ns.
-const BY_PROBES: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "shinjuku-ci",
-        summary: "the same, interrupted by probes that the compiler put in",
-        paper: "SYNERGY § 6.2",
-        params: &[
-            quantum(5_000).while_serving(),
-            cost(58),
-            CHARGE,
-            switch(0),
-            next(0),
-            SIGMA,
-            LATE,
-        ],
-        ..SINGLE_QUEUE.about
-    },
-    ..SINGLE_QUEUE
-};
-
-/// A queue a class.
-const MULTI_QUEUE: Recipe = Recipe {
-    policy: ServerPolicy {
-        about: Description {
-            name: "shinjuku-mq",
-            aliases: &[],
-            summary: "a queue per class, the longest wait for its SLO first, a quantum",
-            paper: "Shinjuku, NSDI '19",
-            params: &[
-                quantum(5_000).while_serving(),
-                PICK,
-                SLO,
-                REENTRY,
-                SIGMA,
-                LATE,
-                cost(1_000),
-                CHARGE,
-                switch(0),
-                next(0),
-            ],
-        },
-        defaults: Facts {
-            promises: Some(Promises::TYPED),
-            ..INTERRUPTED
-        },
-        grids: &[Grid::by_class(&[("q", Values::Quanta)])],
-        ..ServerPolicy::CENTRAL
-    },
-    discipline: "mq",
-    preemption: "quantum",
-};
+const BY_PROBES: ServerPolicy = SINGLE_QUEUE
+    .called("shinjuku-ci")
+    .summary("the same, interrupted by probes that the compiler put in")
+    .paper("SYNERGY § 6.2")
+    .params(&[
+        quantum(5_000).while_serving(),
+        cost(58),
+        CHARGE,
+        switch(0),
+        next(0),
+        SIGMA,
+        LATE,
+    ]);
 
 /// A single queue whose quantum the dispatcher watches; what it interrupts joins the tail.
 pub type Shinjuku = Central<Fifo, IdleWorker, Fixed>;
@@ -191,5 +148,26 @@ impl Build for ByProbes {
 pub(super) enum MultiQueueEntry {}
 
 impl Ordered for MultiQueueEntry {
-    const RECIPE: &'static Recipe = &MULTI_QUEUE;
+    const POLICY: ServerPolicy = ServerPolicy::named("shinjuku-mq")
+        .summary("a queue per class, the longest wait for its SLO first, a quantum")
+        .paper("Shinjuku, NSDI '19")
+        .params(&[
+            quantum(5_000).while_serving(),
+            PICK,
+            SLO,
+            REENTRY,
+            SIGMA,
+            LATE,
+            cost(1_000),
+            CHARGE,
+            switch(0),
+            next(0),
+        ])
+        .defaults(Facts {
+            promises: Some(Promises::TYPED),
+            ..INTERRUPTED
+        })
+        .grids(&[Grid::by_class(&[("q", Values::Quanta)])]);
+    const DISCIPLINE: &'static str = "mq";
+    const PREEMPTION: &'static str = "quantum";
 }

@@ -1,21 +1,17 @@
 //! Least remaining service first.
 
 use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
-use super::ordered::{Ordered, Recipe};
+use super::ordered::Ordered;
 use super::params::{CHARGE, SIZE, cost, next, switch};
-use crate::spec::Description;
 
-/// What it says of itself, and of which parts it is made.
-const RECIPE: Recipe = Recipe {
-    policy: ServerPolicy {
-        about: Description {
-            name: "srpt",
-            aliases: &[],
-            summary: "least remaining service first; what wants less interrupts what wants more",
-            paper: "Schrage and Miller, 1966",
-            params: &[SIZE, cost(0), CHARGE, switch(0), next(0)],
-        },
-        defaults: Facts {
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const POLICY: ServerPolicy = ServerPolicy::named("srpt")
+        .summary("least remaining service first; what wants less interrupts what wants more")
+        .paper("Schrage and Miller, 1966")
+        .params(&[SIZE, cost(0), CHARGE, switch(0), next(0)])
+        .defaults(Facts {
             preemption: Facts::BY_DISPATCHER,
             keeps_times: false,
             promises: Some(Promises {
@@ -23,19 +19,11 @@ const RECIPE: Recipe = Recipe {
                 ..Promises::SINGLE_QUEUE
             }),
             ..Facts::CENTRAL
-        },
-        grids: &[Grid::by_class(&[
+        })
+        .grids(&[Grid::by_class(&[
             ("size", Values::These(&["profile"])),
             ("cost", Values::These(&["1us"])),
-        ])],
-        ..ServerPolicy::CENTRAL
-    },
-    discipline: "sjf",
-    preemption: "srpt",
-};
-
-pub(super) enum Entry {}
-
-impl Ordered for Entry {
-    const RECIPE: &'static Recipe = &RECIPE;
+        ])]);
+    const DISCIPLINE: &'static str = "sjf";
+    const PREEMPTION: &'static str = "srpt";
 }

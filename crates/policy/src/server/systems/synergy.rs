@@ -11,18 +11,29 @@ use crate::server::lengths::Lengths;
 use crate::server::locals::{SynergyWorker, WorkerRules};
 use crate::server::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
 use crate::server::{PreemptionCosts, Shape, WorkerId};
-use crate::spec::{Description, Param, Params, Reader, Spec, SpecError, Value};
+use crate::spec::{Param, Params, Reader, Spec, SpecError, Value};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 /// What it says of itself. Interruption is by compiled-in probes: 150 cycles for the flag and 100 ns for the switch.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "synergy",
-        aliases: &[],
-        summary: "no dispatcher; longs interrupted only for what waits at their worker",
-        paper: "SYNERGY",
-        params: &[
+const POLICY: ServerPolicy = ServerPolicy::named("synergy")
+    .summary("no dispatcher; longs interrupted only for what waits at their worker")
+    .paper("SYNERGY")
+    .params(PARAMS)
+    .defaults(Facts {
+        preemption: Preemption::ByMonitor {
+            on_dispatcher: false,
+        },
+        steals: true,
+        ..Facts::STEERED
+    })
+    .grids(&[Grid::by_class(&[(
+        "factor",
+        Values::These(&["1", "2", "5", "10"]),
+    )])]);
+
+/// Its parameters.
+const PARAMS: &[Param] = &[
             Param::number("factor", 2.0, 1e-6, 1e6)
                 .means("a long's quantum, in service times of its worker's shorts")
                 .while_serving(),
@@ -55,21 +66,7 @@ const POLICY: ServerPolicy = ServerPolicy {
                 .means("requests that a wait queue has room for, 0 for all there are; a long that finds it full stays with its worker"),
             Param::word("longs", &["auto", "hints", "learned"])
                 .means("which classes are long: by hints; learned, from ten times the shortest's mean service on; auto: learned of classes without hints"),
-        ],
-    },
-    defaults: Facts {
-        preemption: Preemption::ByMonitor {
-            on_dispatcher: false,
-        },
-        steals: true,
-        ..Facts::STEERED
-    },
-    grids: &[Grid::by_class(&[(
-        "factor",
-        Values::These(&["1", "2", "5", "10"]),
-    )])],
-    ..ServerPolicy::CENTRAL
-};
+        ];
 
 /// SYNERGY, whole or in parts (§ 6.3.1), with one wait queue or more (§ 5.1).
 ///

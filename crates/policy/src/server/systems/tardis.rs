@@ -8,37 +8,31 @@ use super::visit::Visit;
 use crate::server::locals::Batches;
 use crate::server::role::{Never, Owner, Unplaced};
 use crate::server::{PreemptionCosts, Shape};
-use crate::spec::{Description, Param, Params, Reader, Spec, SpecError};
+use crate::spec::{Param, Params, Reader, Spec, SpecError};
 
 /// What it says of itself. The interrupt is a hardware timer delivered to user space; `cost` is that
 /// of a user interrupt's delivery and return (SYNERGY, Table 5.1).
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "tardis",
-        aliases: &[],
-        summary: "one global queue taken in batches, stealing, each worker its own timer",
-        paper: "Tardis",
-        params: &[
-            Param::whole("n", 4, 1, 1024)
-                .in_units("requests")
-                .means("requests that a worker takes from the global queue at once"),
-            quantum(5_000),
-            cost(509),
-            CHARGE,
-        ],
-    },
-    defaults: Facts {
+const POLICY: ServerPolicy = ServerPolicy::named("tardis")
+    .summary("one global queue taken in batches, stealing, each worker its own timer")
+    .paper("Tardis")
+    .params(&[
+        Param::whole("n", 4, 1, 1024)
+            .in_units("requests")
+            .means("requests that a worker takes from the global queue at once"),
+        quantum(5_000),
+        cost(509),
+        CHARGE,
+    ])
+    .defaults(Facts {
         owner: Owner::Nobody,
         preemption: Preemption::BySlices,
         steals: true,
         ..Facts::STEERED
-    },
-    grids: &[Grid::of(&[
+    })
+    .grids(&[Grid::of(&[
         ("n", Values::These(&["1", "4"])),
         ("q", Values::Quanta),
-    ])],
-    ..ServerPolicy::CENTRAL
-};
+    ])]);
 
 /// Tardis: workers take batches of `n` from one global queue, steal, and are interrupted by
 /// timers of their own.

@@ -12,25 +12,19 @@ use crate::server::locals::RoundRobin;
 use crate::server::placements::ShortestQueue;
 use crate::server::role::Never;
 use crate::server::{Central, CentralParts, PreemptionCosts, Shape};
-use crate::spec::{Description, Params, Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, Spec, SpecError};
 
 /// What it says of itself. A switch takes 100 ns as Concord's does.
-const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "tiny-quanta",
-        aliases: &[],
-        summary: "shortest queue at once, each worker goes round its own",
-        paper: "Tiny Quanta, ASPLOS '24",
-        params: &[quantum(2_000).while_serving(), cost(100), CHARGE],
-    },
-    defaults: Facts {
+const POLICY: ServerPolicy = ServerPolicy::named("tiny-quanta")
+    .summary("shortest queue at once, each worker goes round its own")
+    .paper("Tiny Quanta, ASPLOS '24")
+    .params(&[quantum(2_000).while_serving(), cost(100), CHARGE])
+    .defaults(Facts {
         preemption: Preemption::BySlices,
         depth: DEEP,
         ..Facts::CENTRAL
-    },
-    grids: &[Grid::of(&[("q", Values::Quanta)])],
-    ..ServerPolicy::CENTRAL
-};
+    })
+    .grids(&[Grid::of(&[("q", Values::Quanta)])]);
 
 /// Requests one worker may hold where its queue is in effect unbounded.
 const DEEP: usize = 4096;

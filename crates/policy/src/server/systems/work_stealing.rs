@@ -8,29 +8,24 @@ use super::system::System;
 use super::visit::Visit;
 use crate::server::Shape;
 use crate::server::locals::{StealAmount, Stealing};
-use crate::spec::{Description, Param, Params, Reader, SpecError};
+use crate::spec::{Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-pub const POLICY: ServerPolicy = ServerPolicy {
-    about: Description {
-        name: "work-stealing",
-        aliases: &["zygos", "shenango"],
-        summary: "one queue per worker; idle workers steal from the others",
-        paper: "ZygOS, SOSP '17; Shenango, NSDI '19",
-        params: &[
-            Param::word("steal", &["half", "one"])
-                .means("half of the victim's queue, rounded up, or one request")
-                .while_serving(),
-            FLOWS,
-        ],
-    },
-    defaults: Facts {
+pub const POLICY: ServerPolicy = ServerPolicy::named("work-stealing")
+    .summary("one queue per worker; idle workers steal from the others")
+    .aliases(&["zygos", "shenango"])
+    .paper("ZygOS, SOSP '17; Shenango, NSDI '19")
+    .params(&[
+        Param::word("steal", &["half", "one"])
+            .means("half of the victim's queue, rounded up, or one request")
+            .while_serving(),
+        FLOWS,
+    ])
+    .defaults(Facts {
         steals: true,
         ..Facts::STEERED
-    },
-    grids: &[Grid::of(&[("steal", Values::These(&["half", "one"]))])],
-    ..ServerPolicy::CENTRAL
-};
+    })
+    .grids(&[Grid::of(&[("steal", Values::These(&["half", "one"]))])]);
 
 /// Work stealing over hashed queues; `flows` as in [`Hashed::new`](crate::server::placements::Hashed::new).
 #[must_use]
