@@ -14,7 +14,7 @@
 //! | the systems, like a table of the literature | [`systems`], [`fluid`] |
 //! | a change of rules while a server serves | [`change`] |
 //!
-//! Imports point up in this table, never down.
+//! Imports point up in this table, never down: `tests/purity.rs` holds the list.
 
 mod bound;
 mod central;
