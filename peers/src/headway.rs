@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use headway_bench::Trial;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::Run;
 use headway_runtime::Layout;
 use headway_sim::Experiment;

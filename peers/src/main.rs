@@ -21,7 +21,7 @@ use anyhow::{Result, anyhow, ensure};
 use clap::{Parser, ValueEnum};
 use headway_bench::Trial;
 use headway_machine::MachineDescription;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::Run;
 use headway_sim::{Experiment, Length};
 use headway_workload::{Workload, duration};

@@ -2,10 +2,10 @@
 
 use headway_net::replay::ReplayArrival;
 use headway_policy::Shape;
-use headway_policy::placements::Hashed;
-use headway_policy::role::Owner;
+use headway_policy::server::placements::Hashed;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{Division, ServerSpec};
 use headway_policy::spec::{SpecError, Value};
-use headway_policy::systems::{Division, ServerSpec};
 use headway_sim::Experiment;
 use headway_workload::Arrival;
 
@@ -56,8 +56,8 @@ fn flows(policy: &ServerSpec, workers: usize) -> Result<u64, SpecError> {
 mod tests {
     use super::*;
     use crate::Trial;
-    use headway_policy::role::{Ingress, Local, Monitor};
-    use headway_policy::systems::{self, System, VisitInstance};
+    use headway_policy::server::role::{Ingress, Local, Monitor};
+    use headway_policy::server::systems::{self, System, VisitInstance};
     use headway_policy::{ClassId, Job, JobId};
     use headway_sim::Flows;
     use headway_workload::Workload;

@@ -6,9 +6,9 @@ use crate::schedules::schedules;
 use headway_machine::{Clock, MachineDescription, noise};
 use headway_net::replay::{Completion, Replay};
 use headway_policy::Resume;
-use headway_policy::role::Owner;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{Facts, Preemption};
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{Facts, Preemption};
 use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_runtime::{
     DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,

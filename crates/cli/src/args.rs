@@ -4,10 +4,10 @@ use crate::error::{explain, explain_any_level, usage};
 use crate::output::OutputFormat;
 use anyhow::Result;
 use clap::Args;
-use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
+use headway_policy::server::fluid::ProcessorSharing;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::ServerSpec;
 use headway_policy::{ClassHint, Level, MAX_WORKERS, Policy, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::Slo;
 use headway_sim::{

@@ -55,7 +55,7 @@
 //! | [`config`] | the settings file of a server | [`config::FromConfig`] |
 //! | [`fiber`] | fibers, probes, sections without interruptions | [`fiber::NoPreempt`], [`fiber::FiberMutex`] |
 //! | [`net`] | datapaths, the wire header, classifiers | [`net::header::Header`], [`net::classify::AnyClassifier`] |
-//! | [`policy`] | the policies | [`policy::systems`] |
+//! | [`policy`] | the policies | [`policy::server::systems`] |
 //! | [`workload`] | what arrives | [`workload::Workload`] |
 //! | [`sim`] | virtual time | [`sim::Experiment`] |
 //! | [`load`] | the open-loop client | [`load::Load`] |

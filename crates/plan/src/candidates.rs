@@ -1,8 +1,8 @@
-//! The candidates: every policy with the [grids](headway_policy::systems::Grid) of its parameters.
+//! The candidates: every policy with the [grids](headway_policy::server::systems::Grid) of its parameters.
 
+use headway_policy::server::systems::{Grid, ServerSpec, Values};
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{Grid, ServerSpec, Values};
-use headway_policy::{Shape, systems};
+use headway_policy::{Shape, server::systems};
 use headway_workload::{Workload, duration};
 
 /// Fewest workers per dispatcher: with fewer, one busy worker is too large a part of a dispatcher's capacity.

@@ -1,6 +1,6 @@
 //! The planner: it finds the policy, parameters and number of workers that meet an SLO.
 //!
-//! Candidates come from the policies and their [grids](headway_policy::systems::Grid) of parameters. They are compared by
+//! Candidates come from the policies and their [grids](headway_policy::server::systems::Grid) of parameters. They are compared by
 //! simulation under common random numbers: one seed gives all of them the same arrivals, classes and service times, so
 //! all differences are the policies' own. Successive halving (Jamieson & Talwalkar, AISTATS 2016) spends most of the work
 //! on the few candidates that may be best. The last round uses new seeds, independent of the choice of its candidates.

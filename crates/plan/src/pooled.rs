@@ -110,7 +110,7 @@ mod tests {
             let requests: Vec<_> = drawn.map(|a| (a.at_ns, a.service_ns)).collect();
             let mean_us = srpt_mean_ns(&requests, workers) / 1e3;
             let max_us = fcfs_max_ns(&requests, workers) / 1e3;
-            for name in headway_policy::systems::NAMES {
+            for name in headway_policy::server::systems::NAMES {
                 // A dispatcher that runs requests counts as one more worker.
                 let policy = match *name {
                     "concord" => "concord,dispatcher=dedicated",

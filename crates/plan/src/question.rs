@@ -1,8 +1,8 @@
 //! The question that a plan answers.
 
 use headway_policy::Resume;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::systems::ServerSpec;
 use headway_report::slo::{Slo, SloError};
 use headway_sim::{Costs, Offered, SimError, available_threads};
 use headway_workload::Workload;

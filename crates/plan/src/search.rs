@@ -4,7 +4,7 @@ use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::compare::with_best;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::trial::{SeededTask, Tried, try_all};
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;

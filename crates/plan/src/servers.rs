@@ -3,7 +3,7 @@
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::question::Question;
 use headway_policy::Shape;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;

@@ -3,7 +3,7 @@
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::Ranked;
 use crate::trial::{SeededTask, try_all};
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
 use headway_sim::Offered;

@@ -1,7 +1,7 @@
 //! A policy's replications, judged by the SLO.
 
 use crate::question::{PlanError, PlanProgress, Question};
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, Slo, TrialResult};
 use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};

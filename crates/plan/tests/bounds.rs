@@ -1,7 +1,7 @@
 //! No simulated policy is better than the bounds that the plan calls impossible to beat.
 
 use headway_plan::{Due, Question, fcfs_max_ns, impossible, least_late, srpt_mean_ns};
-use headway_policy::systems::NAMES;
+use headway_policy::server::systems::NAMES;
 use headway_report::{Impossible, Run, ShownBy, Summary, nearest_rank};
 use headway_sim::{Costs, Experiment, Offered};
 use headway_workload::{Arrival, Class, Generator, ServiceDistribution, Workload};

@@ -1,10 +1,10 @@
 //! The cost of a decision: arrive + poll + finish, a profile update, a reservation update.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use headway_policy::controls::{DarcRules, Profiler};
-use headway_policy::reservation::{Profile, Rules, reserve};
-use headway_policy::role::{Dispatch, Ingress};
-use headway_policy::systems::{self, DarcParams};
+use headway_policy::server::controls::{DarcRules, Profiler};
+use headway_policy::server::reservation::{Profile, Rules, reserve};
+use headway_policy::server::role::{Dispatch, Ingress};
+use headway_policy::server::systems::{self, DarcParams};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Plan, Rng, Shape};
 use std::hint::black_box;
 

@@ -5,8 +5,8 @@
 //! completion. It prints nothing: the cost of one request is the difference of two instruction counts, divided by the difference in
 //! requests (`scaling.py` beside this).
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Unplaced};
-use headway_policy::systems::{self, System, VisitInstance};
+use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Unplaced};
+use headway_policy::server::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use std::collections::VecDeque;
 use std::error::Error;

@@ -4,15 +4,17 @@
 //! *engine* (the simulator, the live server) owns all of those and decides nothing, so that the
 //! same compiled policy runs in virtual time and on real cores: what was simulated is what runs.
 //!
-//! Every server-level system of the literature is three single-owner roles ([`role`]):
-//! an [`Ingress`](role::Ingress) that says which waiting request goes to which worker, a
-//! [`Local`](role::Local) on each worker that says what to run next, and a
-//! [`Monitor`](role::Monitor) that says whom to interrupt. Roles are assembled from small parts,
-//! one file each: [`disciplines`], [`placements`], [`controls`] and [`locals`]. [`systems`] reads like a table of
-//! the literature. Which of several applications has which core is decided one level up, by [`host`].
+//! Policies decide on three levels, each a module that does not see the others:
+//!
+//! - [`server`]: which waiting request of one server runs next, on which worker, for how long;
+//! - [`rack`]: which server of a rack gets a request;
+//! - [`host`]: which of several applications of a host has which core.
+//!
+//! A [`PolicySpec`] names a policy of whichever level, and [`spec`] reads its parameters.
 //!
 //! ```
-//! use headway_policy::{role::{Dispatch, Ingress}, systems, ClassId, Job, JobId, Shape};
+//! use headway_policy::server::{role::{Dispatch, Ingress}, systems};
+//! use headway_policy::{ClassId, Job, JobId, Shape};
 //!
 //! let shape = Shape::new(14).class(5_700, 0.44).class(100_000, 0.56);
 //! let mut darc = systems::darc(&shape, systems::DarcParams::default()).ingress;
@@ -32,38 +34,20 @@
 
 extern crate alloc;
 
-mod bound;
-mod central;
-pub mod change;
-pub mod controls;
-pub mod disciplines;
-pub mod fluid;
+mod class;
 pub mod host;
-mod job;
-pub mod lengths;
-pub mod locals;
-pub mod monitors;
-pub mod placements;
-mod plan;
-mod preemption_costs;
 pub mod rack;
 mod registry;
-pub mod reservation;
 mod rng;
-pub mod role;
+pub mod server;
 mod set;
-mod shape;
 pub mod spec;
-pub mod stability;
-pub mod systems;
-mod working;
 
-pub use central::{Central, CentralParts};
-pub use job::{ClassId, Job, JobId, Jobs, WorkerId};
-pub use plan::{Group, Order, Plan};
-pub use preemption_costs::{Charge, PreemptionCosts};
+pub use class::{ClassHint, ClassId};
 pub use registry::{Level, Policy, PolicySpec};
 pub use rng::Rng;
+pub use server::{
+    Central, CentralParts, Charge, Group, Job, JobId, Jobs, MAX_CLASSES, MAX_WORKERS, Order, Plan,
+    PreemptionCosts, Resume, Shape, WorkerId, Working,
+};
 pub use set::BitSet;
-pub use shape::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
-pub use working::Working;

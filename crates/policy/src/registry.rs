@@ -1,8 +1,8 @@
 //! Every policy there is, of whichever level: the only file that sees all of them.
 
-use crate::fluid::ProcessorSharing;
+use crate::server::fluid::ProcessorSharing;
+use crate::server::systems::{self, ServerPolicy, ServerSpec};
 use crate::spec::{Description, Spec, SpecError};
-use crate::systems::{self, ServerPolicy, ServerSpec};
 use crate::{host, rack};
 use alloc::vec::Vec;
 use core::fmt;

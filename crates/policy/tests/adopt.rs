@@ -2,10 +2,10 @@
 
 mod toy;
 
-use headway_policy::change;
-use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
+use headway_policy::server::change;
+use headway_policy::server::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
+use headway_policy::server::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ enum Said {
     Dispatched(Option<(usize, u32)>),
     Shed(bool),
     Due(Option<u64>),
-    Verdict(headway_policy::role::PreemptionDecision),
+    Verdict(headway_policy::server::role::PreemptionDecision),
     Interrupts(Option<usize>),
     Next(Option<(u32, Option<u64>)>),
     Renewed(Option<u64>),
@@ -112,7 +112,7 @@ impl<I: Ingress, L: Local, M: Monitor> Driven<I, L, M> {
         match *event {
             Event::Arrive(_) => {
                 let job = jobs[jobs.len() - 1];
-                if I::OWNER == headway_policy::role::Owner::Nobody {
+                if I::OWNER == headway_policy::server::role::Owner::Nobody {
                     self.queues.me = 0;
                     let fits = self.queues.push_shared(0, job.id);
                     return self.said.push(Said::Shed(!fits));
@@ -139,7 +139,7 @@ impl<I: Ingress, L: Local, M: Monitor> Driven<I, L, M> {
                 self.system.monitor.stopped(now_ns, id, self.epoch);
                 self.queues.me = worker;
                 if !self.system.locals[worker].yielded(now_ns, &job, &mut self.queues) {
-                    if I::OWNER == headway_policy::role::Owner::Nobody {
+                    if I::OWNER == headway_policy::server::role::Owner::Nobody {
                         self.queues.push_shared(0, job.id);
                     } else {
                         self.system.ingress.yielded(now_ns, id, job);

@@ -1,7 +1,7 @@
 //! Requests that may only go on where they were interrupted, over random traffic under every dispatcher.
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{self, NAMES, System, VisitInstance};
+use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor, Owner};
+use headway_policy::server::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Resume, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -3,9 +3,9 @@
 use headway_policy::host::systems::HostSystem;
 use headway_policy::host::{self, Allocator, AppShape, HostShape, HostTopology};
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
-use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::spec::{Description, Param, ParamKind, Params, Spec};
-use headway_policy::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::{ClassHint, Resume, Shape};
 use proptest::prelude::*;
 

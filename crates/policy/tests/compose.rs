@@ -1,8 +1,8 @@
 //! Tests which parts can be composed, and that a refusal names its reason.
 
 use headway_policy::Shape;
+use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{self, ServerSpec};
 
 fn check(spec: &str) -> Result<Params, SpecError> {
     let shape = Shape::new(6).class(1_000, 0.5).class(100_000, 0.5);

@@ -11,8 +11,8 @@ use headway_policy::rack::{
     self, Bouncing, Forward, Mark, Packet, RackShape, RackSystem, RackVisit, Reply, ServerId,
     Switch,
 };
-use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
-use headway_policy::systems::{self, NAMES, System, VisitInstance};
+use headway_policy::server::role::{Ingress, Local, Monitor, Next, Owner};
+use headway_policy::server::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{BitSet, ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::cell::Cell;

@@ -2,8 +2,8 @@
 
 mod toy;
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Preempt};
-use headway_policy::systems::{self, System, VisitInstance};
+use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor, Preempt};
+use headway_policy::server::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
 //! The promises of every system, over random traffic: nothing is lost or run twice, first come
 //! first served within a class, plans are kept to, only the full queue sheds.
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor};
-use headway_policy::systems::{self, NAMES, Promises, ServerSpec, System, VisitInstance};
+use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor};
+use headway_policy::server::systems::{self, NAMES, Promises, ServerSpec, System, VisitInstance};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::VecDeque;

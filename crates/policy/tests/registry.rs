@@ -1,7 +1,7 @@
 //! Compares the description of each policy with the built system.
 
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{
+use headway_policy::server::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::server::systems::{
     self, Facts, NAMES, Preemption, Replicas, ServerSpec, System, Visit,
 };
 use headway_policy::{Policy, Shape};

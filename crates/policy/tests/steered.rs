@@ -3,9 +3,11 @@
 
 mod toy;
 
-use headway_policy::locals::{StealAmount, Stealing};
-use headway_policy::role::{Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Queues};
-use headway_policy::systems::{self, NAMES, System, VisitInstance};
+use headway_policy::server::locals::{StealAmount, Stealing};
+use headway_policy::server::role::{
+    Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Queues,
+};
+use headway_policy::server::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 use toy::Toy;

@@ -2,11 +2,13 @@
 
 mod toy;
 
-use headway_policy::locals::SynergyWorker;
-use headway_policy::monitors::TimerCore;
-use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, PreemptionDecision};
+use headway_policy::server::locals::SynergyWorker;
+use headway_policy::server::monitors::TimerCore;
+use headway_policy::server::role::{
+    Backlog, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
+};
+use headway_policy::server::systems::{self, Steered, System};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, Steered, System};
 use headway_policy::{ClassHint, ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 use toy::Toy;

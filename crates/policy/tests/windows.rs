@@ -1,7 +1,7 @@
 //! DARC's profiling windows: when they close, and what a new reservation needs.
 
-use headway_policy::role::{Ingress, Inspect};
-use headway_policy::systems::{DarcParams, darc, darc_stable};
+use headway_policy::server::role::{Ingress, Inspect};
+use headway_policy::server::systems::{DarcParams, darc, darc_stable};
 use headway_policy::{ClassId, Job, JobId, Order, Shape, WorkerId};
 
 const WINDOW: u64 = 100;

@@ -2,20 +2,20 @@
 
 mod toy;
 
-use headway_policy::controls::{
-    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, GroupShares, Partition,
-    Share,
+use headway_policy::server::controls::{
+    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, Partition,
 };
-use headway_policy::disciplines::{
+use headway_policy::server::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
     Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, SplitFifo, Typed, WeightedRoundRobin,
 };
-use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
-use headway_policy::placements::{
+use headway_policy::server::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
+use headway_policy::server::placements::{
     self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
-use headway_policy::reservation::Rules;
-use headway_policy::role::{Ingress, Monitor};
+use headway_policy::server::reservation::Rules;
+use headway_policy::server::role::{GroupShares, Share};
+use headway_policy::server::role::{Ingress, Monitor};
 use headway_policy::{
     BitSet, Central, CentralParts, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId,
     Working,
@@ -80,6 +80,7 @@ fn group_shares(short: usize, long: usize) -> GroupShares {
 
 /// Everything that can be asked of two ingresses.
 fn same<A: Ingress, B: Ingress>(plain: &A, wrapped: &B, jobs: u32) -> Result<(), TestCaseError> {
+    prop_assert_eq!(A::OWNER, B::OWNER);
     prop_assert_eq!(plain.waiting(), wrapped.waiting());
     for worker in (0..WORKERS as u16).map(WorkerId) {
         prop_assert_eq!(plain.wants(worker), wrapped.wants(worker));
@@ -203,6 +204,12 @@ fn agree<A: Ingress, B: Ingress, M: Monitor, N: Monitor>(
             }
         }
         if let Some(Watch(a, b)) = &mut watch {
+            prop_assert_eq!(
+                (M::PREEMPTS, M::ON_DISPATCHER),
+                (N::PREEMPTS, N::ON_DISPATCHER)
+            );
+            prop_assert!(N::POLLS || !M::POLLS, "a wrapper polls what it wraps");
+            prop_assert_eq!(a.keeps_times(), b.keeps_times());
             prop_assert_eq!(a.next_deadline_ns(), b.next_deadline_ns());
             prop_assert_eq!(a.poll(now_ns, &plain, &toy), b.poll(now_ns, &wrapped, &toy));
             if a.next_deadline_ns().is_some() {

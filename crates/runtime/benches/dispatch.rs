@@ -13,8 +13,8 @@ use common::{bounce, median};
 use floor::{by_reference, by_value, two_readings};
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
-use headway_policy::role::Ingress;
-use headway_policy::{ClassId, Job, JobId, Shape, systems};
+use headway_policy::server::role::Ingress;
+use headway_policy::{ClassId, Job, JobId, Shape, server::systems};
 use headway_runtime::{Call, Idle, Layout, Server};
 
 const ROUNDS: usize = 25;

@@ -4,8 +4,8 @@
 
 use headway_fiber::Mechanism;
 use headway_policy::MAX_WORKERS;
-use headway_policy::role::Owner;
-use headway_policy::systems::{Preemption, ServerSpec};
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{Preemption, ServerSpec};
 
 use crate::error::StartError;
 use crate::server::Admission;

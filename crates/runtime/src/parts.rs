@@ -8,8 +8,8 @@ use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::systems::ServerSpec;
 use headway_policy::{Shape, WorkerId};
 
 use crate::control::{ServerControl, ServerPhase};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use headway_net::header::{Flag, QUEUE_BYTES};
 use headway_net::slot::Peer;
 use headway_policy::ClassId;
-use headway_policy::controls::{GroupShares, Share};
 use headway_policy::rack::{Bouncing, Duty};
+use headway_policy::server::role::{GroupShares, Share};
 
 use crate::control::ServerControl;
 use crate::rules::RulesSender;

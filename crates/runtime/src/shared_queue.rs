@@ -55,7 +55,7 @@ impl<T> SharedQueue<T> {
         self.requests.is_empty()
     }
 
-    /// Requests ever taken and ever put, as [`Backlog::shared_counters`](headway_policy::role::Backlog::shared_counters).
+    /// Requests ever taken and ever put, as [`Backlog::shared_counters`](headway_policy::server::role::Backlog::shared_counters).
     #[inline]
     pub(crate) fn counters(&self) -> (u64, u64) {
         (

@@ -2,7 +2,7 @@
 
 use crate::error::{SimError, in_range};
 use headway_policy::Rng;
-use headway_policy::placements::flow_hash;
+use headway_policy::server::placements::flow_hash;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
@@ -144,7 +144,7 @@ impl Display for Flows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headway_policy::placements::Hashed;
+    use headway_policy::server::placements::Hashed;
     use std::collections::HashMap;
 
     /// For each flow, the number of evenly spaced words in its range.

@@ -11,7 +11,7 @@ use crate::measures::Measures;
 use crate::outcome::Outcome;
 use crate::server::{NEVER, SimRequest, Sink, Work};
 use headway_policy::BitSet;
-use headway_policy::fluid::ProcessorSharing;
+use headway_policy::server::fluid::ProcessorSharing;
 use headway_policy::spec::Params;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::server::{SimRequest, Work};
 use crate::timeline::TimelineInterval;
 use headway_policy::Plan;
-use headway_policy::reservation::expected_waste_cores;
+use headway_policy::server::reservation::expected_waste_cores;
 use headway_policy::spec::{Params, Value};
 use headway_report::schedule::Slice;
 use headway_report::{Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta};

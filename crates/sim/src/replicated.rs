@@ -7,10 +7,10 @@ use crate::server::{
     Directed, NEVER, Recorded, SimRequest, Simulated, Sink, Standing, Work, WorkerView,
 };
 use crate::standings::Standings;
-use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{Division, Replicas};
+use headway_policy::server::role::GroupShares;
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::{Division, Replicas};
 use headway_policy::{ClassId, Plan, Shape, WorkerId};
 use headway_report::schedule::{Runner, Slice};
 use std::ops::Range;

@@ -9,9 +9,9 @@ use crate::outcome::Outcome;
 use crate::replicated::Replicated;
 use crate::server::{NEVER, Recorded, Simulated};
 use crate::{Costs, fluid, rack};
-use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::{self, Replicas, System, Visit};
 use headway_policy::spec::Params;
-use headway_policy::systems::{self, Replicas, System, Visit};
 use headway_policy::{PolicySpec, Shape};
 
 impl Experiment {

@@ -17,7 +17,7 @@ fn experiment(policy: &str) -> Experiment {
 
 /// All policies, and several dispatchers.
 fn policies() -> impl Iterator<Item = &'static str> {
-    let named = headway_policy::systems::NAMES.iter().copied();
+    let named = headway_policy::server::systems::NAMES.iter().copied();
     named.chain(["concord,dispatchers=2,q=2us"])
 }
 

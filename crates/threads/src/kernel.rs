@@ -13,7 +13,7 @@ use headway_fiber::{NoPreempt, Stack, Stacks};
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
 use headway_machine::Clock;
 use headway_policy::host::Patience;
-use headway_policy::locals::{StealAmount, victims};
+use headway_policy::server::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
 use headway_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use headway_sync::barrier::AsymmetricBarrier;

@@ -2,7 +2,7 @@
 
 use crate::error::explain;
 use headway_policy::Shape;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Admission, Layout, StartError};
 
 /// The reason why a live server refuses a policy, and the setting that would change it.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 const CONVENTIONS: [Convention; 3] = [
     Convention {
         name: "Entry",
-        folder: "crates/policy/src/systems/",
+        folder: "crates/policy/src/server/systems/",
     },
     Convention {
         name: "Settings",
-        folder: "crates/policy/src/systems/",
+        folder: "crates/policy/src/server/systems/",
     },
     Convention {
         name: "Args",

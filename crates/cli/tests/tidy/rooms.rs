@@ -14,7 +14,7 @@ struct Crate {
     folder: String,
     /// The folders of its dependencies in the workspace.
     imports: BTreeSet<String>,
-    /// The number of all normal dependencies.
+    /// The number of all dependencies but those of tests.
     dependencies: usize,
 }
 
@@ -46,7 +46,7 @@ fn the_table_of_rooms_is_that_of_the_manifests() {
         for (_, import) in imports.clone().filter(|(above, _)| *above > place) {
             faults.push(document.fault(
                 room.line,
-                format!("`{name}` imports `{import}`, which stands below it, and arrows only go down; move a row, or drop the import"),
+                format!("`{name}` imports `{import}`, which stands below it, and imports point up; move a row, or drop the import"),
             ));
         }
         let names: BTreeSet<&str> = imports.map(|(_, name)| *name).collect();
@@ -122,7 +122,7 @@ fn crates() -> Vec<Crate> {
     folders
         .map(|folder| {
             let manifest = Value::Table(manifest(&format!("{folder}/Cargo.toml")));
-            let dependencies = table(&manifest, "dependencies");
+            let dependencies = linked(&manifest);
             Crate {
                 folder,
                 imports: dependencies
@@ -135,6 +135,27 @@ fn crates() -> Vec<Crate> {
             }
         })
         .collect()
+}
+
+/// All dependencies of a crate but those of its tests: also those of its build script, and of some targets only.
+fn linked(manifest: &Value) -> toml::Table {
+    let targets = table(manifest, "target");
+    let sections = targets.values().chain([manifest]);
+    sections
+        .flat_map(|section| ["dependencies", "build-dependencies"].map(|key| table(section, key)))
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn imports_of_build_scripts_and_of_targets_count() {
+    let text = "[dependencies]\na = \"1\"\n[build-dependencies]\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[target.'cfg(unix)'.dependencies]\nd = \"1\"\n";
+    let manifest = Value::Table(text.parse().expect("a manifest"));
+    let names: BTreeSet<String> = linked(&manifest)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["a", "b", "d"].map(String::from).into());
 }
 
 fn manifest(path: &str) -> toml::Table {

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_runtime::Pin;
 use headway_words::hint;

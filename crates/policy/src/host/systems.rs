@@ -1,4 +1,4 @@
-//! The host's allocators by name, as [`crate::systems`] has the servers'.
+//! The host's allocators by name, as [`crate::server::systems`] has the servers'.
 
 use super::{
     Allocator, Estimate, HostShape, Interval, IntervalRules, Shenango, ShenangoRules, Static,

@@ -2,8 +2,8 @@
 //! target, which includes this file.
 
 use headway_policy::Shape;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::Spec;
-use headway_policy::systems::ServerSpec;
 
 /// A text is a spec that reads back as written and names a system that can be built, or an
 /// error that says something; whatever the numbers in it.

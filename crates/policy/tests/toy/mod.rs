@@ -1,7 +1,7 @@
 //! The queues of a server without time: what a `Local` sees, in the plainest form.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use headway_policy::role::{Backlog, Queues, Steal};
+use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! The file of a figure that is measured live.
 
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The file of a figure that is measured on replayed arrivals.
 
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_runtime::Mechanism;
 use headway_sim::Flows;
 use headway_workload::Workload;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_machine::Clock;
-use headway_policy::role::Ingress;
-use headway_policy::{ClassId, Job, JobId, Shape, systems};
+use headway_policy::server::role::Ingress;
+use headway_policy::{ClassId, Job, JobId, Shape, server::systems};
 
 use crate::common::on_two_cores;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headway_fiber::{Attached, Mechanism};
-use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};

@@ -6,7 +6,7 @@ use headway_machine::Clock;
 use headway_net::datapath::Tx;
 use headway_net::header::Status;
 use headway_net::pool::SlotId;
-use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
+use headway_policy::server::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, WorkerId};
 
 use super::presence::Presence;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use headway_fiber::Attached;
 use headway_net::pool::SlotId;
 use headway_policy::Job;
-use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
+use headway_policy::server::role::{DispatcherSlice, Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::waiting::Waiting;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
 use headway_net::pool::{Prefetch, SlotId};
-use headway_policy::role::{Local, Next, Queues};
+use headway_policy::server::role::{Local, Next, Queues};
 use headway_policy::{Job, JobId, Resume, WorkerId};
 
 use super::view::CentralQueues;

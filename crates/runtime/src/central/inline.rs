@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_policy::role::{Ingress, Monitor};
+use headway_policy::server::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::worker::CentralWorker;

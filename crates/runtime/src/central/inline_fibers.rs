@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use headway_policy::WorkerId;
-use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor};
 
 use super::fiber_worker::{
     Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, WorkerTurn,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use headway_fiber::Mechanism;
 use headway_net::datapath::{DatapathEnds, Rx};
-use headway_policy::change;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::System;
+use headway_policy::server::change;
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::System;
 
 use super::dedicated::{DedicatedFiberWorker, DedicatedWorker, dispatch};
 use super::dispatcher::{Dispatcher, DispatcherParts, DispatcherRules};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_policy::role::Ingress;
+use headway_policy::server::role::Ingress;
 use headway_policy::{BitSet, WorkerId};
 
 use crate::control::ServerControl;
@@ -101,8 +101,8 @@ mod tests {
     use crate::server::{DeclaredClass, server_shape};
     use headway_kthread::Standalone;
     use headway_policy::Shape;
-    use headway_policy::role::{Ingress, Inspect, Local, Monitor};
-    use headway_policy::systems::{self, Replicas, System, Visit};
+    use headway_policy::server::role::{Ingress, Inspect, Local, Monitor};
+    use headway_policy::server::systems::{self, Replicas, System, Visit};
     use proptest::prelude::*;
     use std::time::Duration;
 

@@ -7,7 +7,7 @@ use headway_net::header::{CloneRole, Flag};
 use headway_net::pool::SlotId;
 use headway_net::slot::{Peer, Slot};
 use headway_policy::rack::{Agent, Bouncing};
-use headway_policy::role::{Ingress, Shed};
+use headway_policy::server::role::{Ingress, Shed};
 use headway_policy::{BitSet, ClassId, Shape};
 
 use super::waiting::{Waiting, describe};

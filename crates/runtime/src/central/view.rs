@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use headway_net::pool::SlotId;
-use headway_policy::role::{Backlog, Queues, Steal};
+use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::worker_link::WorkerEnd;

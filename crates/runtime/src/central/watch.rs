@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use headway_fiber::Asker;
-use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
+use headway_policy::server::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;

@@ -1,9 +1,9 @@
 //! Which policies a live server runs, and how: decided without starting anything.
 
 use headway_net::pool::MAX_SLOTS;
-use headway_policy::role::Owner;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{Facts, Preemption, ServerSpec};
 use headway_policy::spec::SpecError;
-use headway_policy::systems::{Facts, Preemption, ServerSpec};
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
 use super::class::DeclaredClass;
@@ -197,7 +197,7 @@ fn check_hints(classes: &[DeclaredClass]) -> Result<(), StartError> {
 mod tests {
     use std::time::Duration;
 
-    use headway_policy::systems;
+    use headway_policy::server::systems;
 
     use super::*;
 

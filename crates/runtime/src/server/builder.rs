@@ -12,8 +12,8 @@ use headway_net::classify::{Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::Steering;
+use headway_policy::server::systems::{self, ServerSpec, Visit};
 use headway_policy::spec::SpecError;
-use headway_policy::systems::{self, ServerSpec, Visit};
 use headway_policy::{Resume, Shape};
 
 use super::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::server::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::server::systems::{Replicas, System, Visit};
 
 use super::PolicyInUse;
 use crate::central::{self, Dispatched};

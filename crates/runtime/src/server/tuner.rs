@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headway_policy::Shape;
-use headway_policy::change::{self, Changed, ParamChange};
+use headway_policy::server::change::{self, Changed, ParamChange};
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::ServerSpec;
 
 use crate::control::ServerControl;
 use crate::parts::{LiveEngine, SetRules};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use headway_fiber::Asker;
 use headway_machine::Clock;
 use headway_policy::WorkerId;
-use headway_policy::role::{Monitor, PreemptionDecision, Unplaced};
+use headway_policy::server::role::{Monitor, PreemptionDecision, Unplaced};
 
 use super::peers::Peers;
 use super::worker_slot::{Running, SteeredWorkerSlot};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
 use headway_net::pool::{FreeList, SlotId};
-use headway_policy::role::Backlog;
-use headway_policy::systems::SharedQueues;
+use headway_policy::server::role::Backlog;
+use headway_policy::server::systems::SharedQueues;
 use headway_policy::{BitSet, ClassId, WorkerId};
 
 use crate::parts::QueueDepths;

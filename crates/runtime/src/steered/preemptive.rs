@@ -2,14 +2,14 @@
 //!
 //! With a core to spare, a [thread of its own](super::monitor) carries the monitor out, and interrupts requests by a flag. Else no core keeps
 //! time for others: each worker has a clone of the monitor, which hears of that worker alone, and ends slices itself. What a monitor finds out
-//! for all ([`Monitor::tick`]) then one worker at a time does, whoever comes by when it is due.
+//! for all ([`tick`](headway_policy::server::role::Ticking::tick)) then one worker at a time does, whoever comes by when it is due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::{Attached, ByFlag, Preempter};
 use headway_net::pool::SlotId;
-use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
+use headway_policy::server::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::peers::Peers;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_net::datapath::Tx;
 use headway_net::pool::SlotId;
-use headway_policy::role::{Backlog, Queues, Steal};
+use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_policy::role::{Local, Next};
+use headway_policy::server::role::{Local, Next};
 use headway_policy::{ClassId, Job, JobId};
 
 use super::peers::Peers;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use headway_net::pool::{FreeList, SlotId};
-use headway_policy::systems::SharedQueues;
+use headway_policy::server::systems::SharedQueues;
 
 use crate::hosted::HostedCores;
 use crate::parts::QueueDepths;

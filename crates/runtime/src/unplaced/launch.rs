@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use headway_net::datapath::DatapathEnds;
 use headway_policy::WorkerId;
-use headway_policy::change;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::SharedQueues;
+use headway_policy::server::change;
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::SharedQueues;
 
 use super::arrivals::LeaderIntake;
 use super::common::Common;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_fiber::Attached;
 use headway_net::pool::SlotId;
-use headway_policy::role::{Local, Next, Queues};
+use headway_policy::server::role::{Local, Next, Queues};
 use headway_policy::{Job, JobId, WorkerId};
 
 use super::arrivals::LeaderIntake;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
-use headway_policy::role::Owner;
-use headway_policy::systems::{self, Preemption, ServerSpec};
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{self, Preemption, ServerSpec};
 use headway_runtime::{Builder, Call, Server, Service, Stats};
 
 /// Builders that start a server on a free port of this machine.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
-use headway_policy::change::ParamChange;
+use headway_policy::server::change::ParamChange;
 use headway_policy::spec::SpecError;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
 

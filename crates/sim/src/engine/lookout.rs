@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::Costs;
 use crate::server::NEVER;
-use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor};
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// The time when a request that arrives now is first seen.

@@ -16,10 +16,10 @@ use crate::Costs;
 use crate::server::{NEVER, Sink, Standing, Work};
 use crate::tape::Tape;
 use agenda::Agenda;
-use headway_policy::role::{
+use headway_policy::server::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, PreemptionDecision,
 };
-use headway_policy::systems::System;
+use headway_policy::server::systems::System;
 use headway_policy::{Charge, Job, JobId, PreemptionCosts, Shape, WorkerId};
 use headway_report::schedule::Runner;
 use queues::WorkerQueues;

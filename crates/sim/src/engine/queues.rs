@@ -1,7 +1,7 @@
 //! The workers' queues: the counterpart of the live server's rings.
 
-use headway_policy::role::{Backlog, Queues, Steal};
-use headway_policy::systems::SharedQueues;
+use headway_policy::server::role::{Backlog, Queues, Steal};
+use headway_policy::server::systems::SharedQueues;
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 use std::collections::VecDeque;
 

@@ -3,7 +3,7 @@
 use super::worker::OnDispatcher;
 use super::{Delayed, Engine};
 use crate::server::Sink;
-use headway_policy::role::{DispatcherSlice, Ingress, Local, Monitor};
+use headway_policy::server::role::{DispatcherSlice, Ingress, Local, Monitor};
 use headway_report::schedule::Runner;
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {

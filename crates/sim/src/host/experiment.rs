@@ -4,8 +4,8 @@ use super::HostCosts;
 use crate::experiment::shape_of;
 use headway_policy::Shape;
 use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology};
+use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, ServerSpec};
 use headway_workload::Workload;
 
 /// A step of the arrival rate.

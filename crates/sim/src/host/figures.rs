@@ -6,8 +6,8 @@
 
 use super::{App, HostCosts, HostExperiment, HostOutcome, IntervalBound, RateStep, Window};
 use crate::{SimError, available_threads, in_parallel};
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::Spec;
-use headway_policy::systems::ServerSpec;
 use headway_workload::Workload;
 
 /// Mean service time of the spin server, ns.

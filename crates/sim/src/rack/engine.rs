@@ -11,13 +11,13 @@ use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use crate::server::{self, Left, NEVER, SimRequest, SimulatedServer};
 use crate::standings::Standings;
-use headway_policy::controls::{GroupShares, Share};
 use headway_policy::rack::{
     Agent, Bouncing, ControlPlane, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
     Switch, Turns,
 };
+use headway_policy::server::role::{GroupShares, Share};
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::Params;
-use headway_policy::systems::ServerSpec;
 use headway_policy::{ClassId, WorkerId};
 
 /// Scores the control plane's candidates at a load, by trials on racks of their own.

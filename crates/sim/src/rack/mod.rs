@@ -20,8 +20,8 @@ use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::Spec;
-use headway_policy::systems::ServerSpec;
 
 /// Runs an experiment under a rack's policy. The servers run `inner`, or the decisions of the rack's control plane.
 pub(crate) fn run(

@@ -5,13 +5,13 @@ use crate::engine::Engine;
 use crate::replicated::Replicated;
 use crate::{Costs, SimError};
 use headway_policy::Shape;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{Replicas, ServerSpec, System, Visit};
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::{Replicas, ServerSpec, System, Visit};
 
 /// A server that obeys a rack's control plane: it runs c-FCFS, or DARC with the assigned reservation.
 #[must_use]
 pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn SimulatedServer> {
-    let system = headway_policy::systems::given(shape);
+    let system = headway_policy::server::systems::given(shape);
     Box::new(Engine::new(system, shape, costs))
 }
 
@@ -48,7 +48,7 @@ pub fn server(
             Box::new(Replicated::new(replicas, self.shape, self.costs))
         }
     }
-    Ok(headway_policy::systems::with(
+    Ok(headway_policy::server::systems::with(
         spec,
         shape,
         BuildServer { shape, costs },

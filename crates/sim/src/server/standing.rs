@@ -2,8 +2,8 @@
 //! does not compile.
 
 use super::request::{Left, SimRequest, Sink, Work};
-use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
+use headway_policy::server::role::GroupShares;
 use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! Records every event that the roles receive, and holds the engine to it: every request is done
 //! exactly once, by as much service as it asked for, on one worker at a time.
 
-use headway_policy::controls::GroupShares;
-use headway_policy::role::{
+use headway_policy::server::role::GroupShares;
+use headway_policy::server::role::{
     Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Monitor,
-    Owner, Preempt, PreemptionDecision, Shed,
+    Owner, Polling, Preempt, PreemptionDecision, Shed, Ticking,
 };
-use headway_policy::systems::System;
+use headway_policy::server::systems::System;
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use headway_sim::{Experiment, Outcome};
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(crate) fn audited<I, L, M>(
 ) -> Outcome
 where
     I: Ingress + Send + 'static,
-    L: headway_policy::role::Local + Send + 'static,
+    L: headway_policy::server::role::Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
     let books = Arc::new(Mutex::new(Books::default()));
@@ -224,7 +224,6 @@ impl<I: Ingress> Assignable for Audited<I> {
 
 impl<M: Monitor> Monitor for Audited<M> {
     const PREEMPTS: bool = M::PREEMPTS;
-    const POLLS: bool = M::POLLS;
     const ON_DISPATCHER: bool = M::ON_DISPATCHER;
 
     fn keeps_times(&self) -> bool {
@@ -280,6 +279,14 @@ impl<M: Monitor> Monitor for Audited<M> {
         verdict
     }
 
+    fn adopt(&mut self, fresh: &Self) {
+        self.0.adopt(&fresh.0);
+    }
+}
+
+impl<M: Monitor> Polling for Audited<M> {
+    const POLLS: bool = M::POLLS;
+
     fn poll<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
@@ -291,16 +298,14 @@ impl<M: Monitor> Monitor for Audited<M> {
         self.judge(preempt.worker, ingress, queues);
         Some(preempt)
     }
+}
 
+impl<M: Monitor> Ticking for Audited<M> {
     fn next_deadline_ns(&self) -> Option<u64> {
         self.0.next_deadline_ns()
     }
 
     fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
         self.0.tick(now_ns, queues)
-    }
-
-    fn adopt(&mut self, fresh: &Self) {
-        self.0.adopt(&fresh.0);
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     something_waits, spec,
 };
 use headway_policy::Shape;
+use headway_policy::server::systems::{self, System};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, System};
 use headway_sim::Costs;
 use headway_workload::{Class, ServiceDistribution, Workload};
 
@@ -22,8 +22,11 @@ fn run(experiment: &Experiment, params: &str) -> Outcome {
 fn build(
     shape: &Shape,
     spec: &Spec,
-) -> System<systems::Concord, headway_policy::locals::LocalFifo, headway_policy::monitors::Quantum>
-{
+) -> System<
+    systems::Concord,
+    headway_policy::server::locals::LocalFifo,
+    headway_policy::server::monitors::Quantum,
+> {
     let mut replicas = systems::concord(shape, spec).expect("a valid spec");
     assert_eq!(replicas.instances.len(), 1);
     replicas.instances.remove(0)

@@ -4,8 +4,8 @@
 
 use crate::{Experiment, Sight, audited, experiment, never, something_waits};
 use headway_policy::Shape;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{System, VisitInstance, with};
+use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::systems::{System, VisitInstance, with};
 use headway_workload::{Class, ServiceDistribution, Workload};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use crate::{
     Experiment, Outcome, assert_processor_sharing, assert_same, audited, bimodal, flood,
     something_waits, spec,
 };
-use headway_policy::systems;
+use headway_policy::server::systems;
 use headway_sim::Costs;
 
 /// With free interrupts unless the parameters say otherwise.

@@ -1,7 +1,7 @@
 //! SYNERGY.
 
 use crate::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, policy, spec};
-use headway_policy::systems;
+use headway_policy::server::systems;
 
 /// Only longs, and only for what is in the worker's own queue.
 fn longs_for_own(sight: &Sight) -> bool {

@@ -1,7 +1,7 @@
 //! Tardis.
 
 use crate::{Experiment, Outcome, assert_same, audited, bimodal, never, shinjuku, spec};
-use headway_policy::systems;
+use headway_policy::server::systems;
 
 fn run(experiment: &Experiment, params: &str) -> Outcome {
     let spec = spec(&format!("tardis,cost=0,{params}"));

@@ -4,7 +4,7 @@ use crate::{
     Experiment, Outcome, assert_processor_sharing, assert_same, audited, bimodal, experiment,
     never, shinjuku, spec,
 };
-use headway_policy::systems;
+use headway_policy::server::systems;
 use headway_workload::{Arrivals, Class, ServiceDistribution, Workload};
 
 fn run(experiment: &Experiment, params: &str) -> Outcome {

@@ -18,8 +18,8 @@ use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
 use headway_policy::Resume;
-use headway_policy::role::Owner;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{
     Admission, Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape,

@@ -1,6 +1,6 @@
 //! The servers that take part, and the load offered to each.
 
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use std::time::Duration;
 
 /// A policy that takes part.

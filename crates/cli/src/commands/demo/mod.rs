@@ -25,7 +25,7 @@ use crate::progress;
 use anyhow::Result;
 use entrant::{Entrant, Offer};
 use findings::Findings;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::{Resume, Shape};
 use headway_runtime::Layout;
 use indicatif::ProgressBar;

@@ -7,7 +7,7 @@ use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
 use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
 use headway_machine::{MachineDescription, noise};
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_workload::{Class, ServiceDistribution, Workload};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_report::Run;
 use headway_sim::Experiment;
 

@@ -5,9 +5,9 @@ use crate::output;
 use anyhow::Result;
 use headway_plan::Question;
 use headway_policy::Resume;
-use headway_policy::role::Owner;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{Facts, Preemption, ServerSpec};
 use headway_policy::spec::SpecError;
-use headway_policy::systems::{Facts, Preemption, ServerSpec};
 use headway_report::{PlanEntry, PlanReport, PlanVerdict, format};
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use headway::config::look_every;
 use headway_policy::Resume;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Admission, Builder, Mechanism, StartError};
 use headway_workload::Workload;
 use std::time::Duration;

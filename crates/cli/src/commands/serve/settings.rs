@@ -13,7 +13,7 @@ use anyhow::Result;
 use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError};
 use headway_workload::Workload;
 use std::sync::Arc;

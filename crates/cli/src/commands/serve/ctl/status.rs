@@ -3,10 +3,10 @@
 use super::Responder;
 use crate::ctl::protocol::{CtlRequest, CtlResponse};
 use crate::error::explain;
-use headway_policy::change::ParamChange;
-use headway_policy::role::Owner;
+use headway_policy::server::change::ParamChange;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::find;
 use headway_policy::spec::Params;
-use headway_policy::systems::find;
 use headway_runtime::{
     ClassStats, FeedbackStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
 };

@@ -1,0 +1,43 @@
+//! What an ingress shows.
+
+use crate::server::{Job, JobId, Plan};
+
+/// What monitors and engines may look at.
+pub trait Inspect {
+    /// The request that would be dispatched after `others` more, in case these leave first; 0 asks for the next. `None` where
+    /// there is none or the discipline cannot tell.
+    fn peek(&self, others: usize) -> Option<&Job>;
+
+    /// What the ingress knows of a request that it dispatched and that has not finished.
+    fn dispatched(&self, job: JobId) -> Option<&Job>;
+
+    /// Who may run what, where the ingress follows such a plan.
+    fn plan(&self) -> Option<&Plan>;
+
+    /// How often the plan was revised.
+    fn revisions(&self) -> u64;
+}
+
+/// Shows nothing, follows no plan.
+pub trait WithoutInspection {}
+
+impl<I: WithoutInspection> Inspect for I {
+    #[inline]
+    fn peek(&self, _others: usize) -> Option<&Job> {
+        None
+    }
+
+    #[inline]
+    fn dispatched(&self, _job: JobId) -> Option<&Job> {
+        None
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
+
+    #[inline]
+    fn revisions(&self) -> u64 {
+        0
+    }
+}
