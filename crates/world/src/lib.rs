@@ -22,7 +22,7 @@ mod scenario;
 mod scheduler;
 
 pub use handler::PANIC as EXPECTED_PANIC;
-use headway_policy::systems::ServerSpec;
+use headway_policy::server::systems::ServerSpec;
 pub use scenario::Faults;
 
 use crate::random::Random;

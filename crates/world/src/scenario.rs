@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use headway_policy::systems::{NAMES, ServerSpec};
+use headway_policy::server::systems::{NAMES, ServerSpec};
 use headway_policy::{ClassHint, Resume, Shape};
 use headway_runtime::{DeclaredClass, Idle, Layout, admit};
 
