@@ -130,6 +130,17 @@ impl ServerControl {
         ServerPhase::ALL[usize::from(self.orders.phase.load(Ordering::Acquire))]
     }
 
+    /// Whether a worker is to be awake that `has_work`: nobody begins or goes on with a request while the server gives up, so work keeps no worker
+    /// from its sleep then; the end wakes it.
+    #[inline]
+    pub(crate) fn wants_worker(&self, has_work: bool) -> bool {
+        match self.phase() {
+            ServerPhase::Running | ServerPhase::Draining => has_work,
+            ServerPhase::Abandoning => false,
+            ServerPhase::Stopped => true,
+        }
+    }
+
     /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
     pub(crate) fn advance(&self, phase: ServerPhase) {
         self.orders.phase.fetch_max(phase as u8, Ordering::AcqRel);

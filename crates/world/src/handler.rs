@@ -4,10 +4,10 @@ use headway_fiber::checkpoint_at;
 use headway_runtime::{Call, Service};
 
 use crate::network::{HandlerRun, SharedLog};
-use crate::scheduler::{draw, now_ns, spend};
+use crate::scheduler::{draw, now_ns, spend, this_thread};
 
 /// The message of a handler's panic that a scenario asked for.
-pub const PANIC: &str = "the scenario asked for a panic";
+pub(crate) const PANIC: &str = "the scenario asked for a panic";
 
 /// Takes the time that each request asks for.
 pub(crate) struct Worker {
@@ -31,7 +31,11 @@ impl Service for Worker {
             let step_ns = left_ns.min(draw(self.probe_gap_ns) + 1);
             let from_ns = now_ns();
             let to_ns = spend(step_ns);
-            self.log.lock().runs.push(HandlerRun { from_ns, to_ns });
+            self.log.lock().runs.push(HandlerRun {
+                thread: this_thread(),
+                from_ns,
+                to_ns,
+            });
             left_ns -= step_ns;
             if self.probes {
                 checkpoint_at(now_ns());

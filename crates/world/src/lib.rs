@@ -8,6 +8,7 @@
 //! | what happens in the world of a seed | [`scenario`] |
 //! | a live server in it, and its owner | [`play`] |
 //! | what must hold | [`check`] |
+//! | many worlds, and how to repeat one | [`search`] |
 //!
 //! The engines are those of `headway-runtime`, as they are: they read the [clock that they are given](headway_runtime::Builder::clock), and where
 //! they would sleep they ask the [world's scheduler](headway_sync::world). One thread of the system runs at a time, so nothing but the seed decides what
@@ -20,10 +21,11 @@ mod play;
 mod random;
 mod scenario;
 mod scheduler;
+mod search;
 
-pub use handler::PANIC as EXPECTED_PANIC;
 use headway_policy::server::systems::ServerSpec;
-pub use scenario::Faults;
+pub use scenario::{Faults, UnknownFault};
+pub use search::{Found, Search, Searched, silence_expected_panics};
 
 use crate::random::Random;
 use crate::scenario::Scenario;

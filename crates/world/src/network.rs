@@ -41,13 +41,15 @@ pub(crate) struct Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) fates: Vec<Fate>,
-    /// From when to when a handler ran on a worker, ns, in the order of their ends.
+    /// When handlers ran, in the order of their ends.
     pub(crate) runs: Vec<HandlerRun>,
 }
 
 /// A part of a handler's run between two probes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandlerRun {
+    /// On which of the world's threads.
+    pub(crate) thread: usize,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }

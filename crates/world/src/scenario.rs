@@ -1,6 +1,7 @@
 //! What happens in one world: all of it follows from the seed.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use headway_policy::server::systems::{NAMES, ServerSpec};
@@ -43,6 +44,62 @@ impl Faults {
         handlers: false,
         orders: false,
     };
+}
+
+/// A word that names no fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFault(String);
+
+impl fmt::Display for UnknownFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no fault '{}': choose among cores, network, buffers, handlers, orders, all, none",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownFault {}
+
+impl FromStr for Faults {
+    type Err = UnknownFault;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFault> {
+        let mut faults = Self::NONE;
+        for word in text.split(',') {
+            match word {
+                "all" => faults = Self::ALL,
+                "none" => {}
+                "cores" => faults.cores = true,
+                "network" => faults.network = true,
+                "buffers" => faults.buffers = true,
+                "handlers" => faults.handlers = true,
+                "orders" => faults.orders = true,
+                other => return Err(UnknownFault(other.to_owned())),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            ("cores", self.cores),
+            ("network", self.network),
+            ("buffers", self.buffers),
+            ("handlers", self.handlers),
+            ("orders", self.orders),
+        ];
+        let words = words.iter().filter(|(_, on)| *on).map(|(word, _)| *word);
+        let words: Vec<&str> = words.collect();
+        f.write_str(match words.len() {
+            0 => "none",
+            5 => "all",
+            _ => return f.write_str(&words.join(",")),
+        })
+    }
 }
 
 /// An order of the server's owner.
@@ -175,13 +232,28 @@ impl Scenario {
             .collect()
     }
 
-    /// Whether any worker runs whatever waits, so that none idles beside work.
-    pub(crate) fn conserves_work(&self) -> bool {
-        self.policy.name() == "c-fcfs"
-            && !self
-                .orders
-                .iter()
-                .any(|(_, order)| matches!(order, Order::Workers(_)))
+    /// For how long a worker may idle while a request waits that it may take, ns; `None` where policies keep workers for some requests, or the owner
+    /// takes workers away. A wake takes up to 20 µs, and one may wait for another; a thief sleeps for a millisecond while others are awake.
+    pub(crate) fn most_idle_ns(&self) -> Option<u64> {
+        const WAKES_NS: u64 = 200_000;
+        const THIEF_NS: u64 = 1_500_000;
+        let mut orders = self.orders.iter();
+        if orders.any(|(_, order)| matches!(order, Order::Workers(_))) {
+            return None;
+        }
+        match self.policy.name() {
+            "c-fcfs" | "fixed-priority" | "sjf" | "edf" | "srpt" | "drr" | "wrr" | "mlfq"
+            | "shinjuku-sq" | "shinjuku-mq" | "on-blocked" | "tardis" => Some(WAKES_NS),
+            "work-stealing" | "synergy" => Some(THIEF_NS),
+            _ => None,
+        }
+    }
+
+    /// Whether requests wait in queues of the server's own, which have a limit. Tiny Quanta hands them to the workers at once.
+    pub(crate) fn limits_queues(&self) -> bool {
+        let admission = admit(&self.policy, &shape(self.workers, self.means_ns));
+        admission.is_ok_and(|admission| admission.has_dispatcher)
+            && self.policy.name() != "tiny-quanta"
     }
 
     /// Whether the server has all the time that it needs to answer what it accepted.

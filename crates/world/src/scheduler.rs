@@ -98,7 +98,8 @@ fn here() -> Option<(Arc<World>, usize)> {
 pub(crate) fn read_clock_ns() -> u64 {
     match here() {
         Some((world, me)) => {
-            let cost_ns = world.state().random.below(60) + 5;
+            // A thread that waits reads the clock every few turns: what a reading costs stands for those turns too.
+            let cost_ns = world.state().random.below(600) + 5;
             world.advance(me, cost_ns)
         }
         None => 0,
@@ -113,6 +114,11 @@ pub(crate) fn spend(ns: u64) -> u64 {
 /// The time of the calling thread's core, which does not advance.
 pub(crate) fn now_ns() -> u64 {
     here().map_or(0, |(world, me)| world.state().threads[me].now_ns)
+}
+
+/// The place of the calling thread among those of its world.
+pub(crate) fn this_thread() -> usize {
+    here().map_or(0, |(_, me)| me)
 }
 
 /// A number below `bound`, drawn from the seed.
@@ -147,6 +153,9 @@ impl World {
         let mut state = world.state();
         let past = Past {
             turns: state.turns,
+            workers: (0..state.threads.len())
+                .filter(|&thread| state.threads[thread].name.starts_with("hw-worker-"))
+                .collect(),
             stalls: std::mem::take(&mut state.stalls),
             left: state.threads[1..]
                 .iter()
@@ -313,6 +322,8 @@ pub(crate) struct Past {
     pub(crate) turns: u64,
     /// Times in which a core stood still, ns.
     pub(crate) stalls: Vec<(u64, u64)>,
+    /// The workers' places among the threads.
+    pub(crate) workers: Vec<usize>,
     /// Threads that did not end.
     pub(crate) left: Vec<String>,
 }

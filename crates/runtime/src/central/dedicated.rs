@@ -115,9 +115,7 @@ fn serve<L: Local>(mut worker: FiberWorker<'_, L>, parkers: &Parkers, slices: &m
         match worker.turn(now, slices) {
             WorkerTurn::Idle if worker.backoff.exhausted() => {
                 let FiberWorker { view, control, .. } = &worker;
-                parkers.park_unless(view.me.index(), || {
-                    !view.is_empty() || control.phase() == ServerPhase::Stopped
-                });
+                parkers.park_unless(view.me.index(), || control.wants_worker(!view.is_empty()));
                 worker.backoff.slept();
             }
             WorkerTurn::Idle => continue,

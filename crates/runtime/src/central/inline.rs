@@ -54,7 +54,7 @@ where
     fn look_for_work(&mut self, core: Option<&mut WorkerCore>) {
         let Self { worker, shared, .. } = self;
         let (link, control, backoff) = (&worker.link, &worker.control, &mut worker.backoff);
-        let has_news = || !link.jobs.is_empty() || control.phase() == ServerPhase::Stopped;
+        let has_news = || control.wants_worker(!link.jobs.is_empty());
         let Some(core) = core else {
             let lead = shared
                 .try_lead()

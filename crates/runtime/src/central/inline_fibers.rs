@@ -102,8 +102,7 @@ where
         let shared = self.slices.shared;
         if let Some(core) = &self.slices.core {
             let worker = &mut self.worker;
-            let has_news =
-                || !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped;
+            let has_news = || worker.control.wants_worker(!worker.view.is_empty());
             let me = worker.view.me.index();
             if rests(core, shared, me, &mut worker.backoff, has_news) {
                 self.step_aside();
@@ -113,7 +112,7 @@ where
         let lead = shared.try_lead().or_else(|| {
             let worker = &mut self.worker;
             follow(shared, worker.view.me.index(), &mut worker.backoff, || {
-                !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped
+                worker.control.wants_worker(!worker.view.is_empty())
             })
         });
         if let Some(lead) = lead {
@@ -148,7 +147,7 @@ where
             self.slices.shared,
             worker.view.me.index(),
             &mut worker.backoff,
-            || !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped,
+            || worker.control.wants_worker(!worker.view.is_empty()),
         );
     }
 }

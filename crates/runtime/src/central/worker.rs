@@ -51,7 +51,7 @@ impl CentralWorker {
     /// Whether a request waits, or the server stopped: no time to sleep.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
-        !self.link.jobs.is_empty() || self.control.phase() == ServerPhase::Stopped
+        self.control.wants_worker(!self.link.jobs.is_empty())
     }
 
     /// Counts the requests that it was given and will not run.

@@ -1,0 +1,184 @@
+//! Lives through many worlds, and says how to repeat one in which something did not hold.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headway_machine::Topology;
+use headway_machine::thread::pin_current;
+use headway_policy::server::systems::ServerSpec;
+
+use crate::{Faults, Verdict, describe, live};
+
+/// A world ends within this, or a thread of the system got stuck.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Which worlds to live through.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// A world each.
+    pub seeds: Range<u64>,
+    /// What goes wrong in them.
+    pub faults: Faults,
+    /// The policy of all worlds, in place of one that each seed chooses.
+    pub policy: Option<ServerSpec>,
+    /// Whether to live through each world twice, and to compare the two to the bit.
+    pub twice: bool,
+    /// When to stop, however many worlds are left.
+    pub until: Option<Instant>,
+    /// Worlds at a time, each on a core of its own.
+    pub side_by_side: usize,
+}
+
+/// A search in which nothing was amiss.
+#[derive(Clone, Copy, Debug)]
+pub struct Searched {
+    /// Worlds lived through.
+    pub worlds: u64,
+    /// How often a thread made way for another, in all of them.
+    pub turns: u64,
+}
+
+/// A world in which something did not hold.
+#[derive(Debug)]
+pub struct Found {
+    replay: Replay,
+    verdict: Verdict,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.replay.seed, self.verdict.scenario)?;
+        for fault in self.verdict.faults.iter().take(20) {
+            writeln!(f, "  {fault}")?;
+        }
+        write!(f, "  again: {}", self.replay)
+    }
+}
+
+impl Search {
+    /// Lives through the worlds.
+    ///
+    /// # Errors
+    /// [`Found`]: the first world, in time, in which something did not hold.
+    ///
+    /// # Panics
+    /// Never. Where a thread gets stuck outside of the world's sight the process ends, after a line that says in which world.
+    pub fn run(&self) -> Result<Searched, Box<Found>> {
+        let next = AtomicU64::new(self.seeds.start);
+        let (worlds, turns) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (found, stop) = (Mutex::new(None), AtomicBool::new(false));
+        let cores = Topology::read("/sys").map(|topology| topology.pinning_order());
+        let cores = cores.unwrap_or_default();
+        thread::scope(|scope| {
+            for place in 0..self.side_by_side.max(1) {
+                let core = cores.get(place % cores.len().max(1)).copied();
+                let (next, worlds, turns, found, stop) = (&next, &worlds, &turns, &found, &stop);
+                scope.spawn(move || {
+                    // The world's threads inherit the core: they take turns anyway, and a turn that stays on its core is cheap.
+                    let _ = core.map(pin_current);
+                    while !stop.load(Ordering::Relaxed) {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= self.seeds.end
+                            || self.until.is_some_and(|until| Instant::now() > until)
+                        {
+                            break;
+                        }
+                        let verdict = self.live(seed);
+                        worlds.fetch_add(1, Ordering::Relaxed);
+                        turns.fetch_add(verdict.turns, Ordering::Relaxed);
+                        if !verdict.faults.is_empty() {
+                            stop.store(true, Ordering::Relaxed);
+                            let replay = self.replay(seed);
+                            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                            found.get_or_insert(Found { replay, verdict });
+                        }
+                    }
+                });
+            }
+        });
+        match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(found) => Err(Box::new(found)),
+            None => Ok(Searched {
+                worlds: worlds.into_inner(),
+                turns: turns.into_inner(),
+            }),
+        }
+    }
+
+    fn live(&self, seed: u64) -> Verdict {
+        let _watch = self.replay(seed).watch(self);
+        let mut verdict = live(seed, self.faults, self.policy.as_ref());
+        if self.twice {
+            let again = live(seed, self.faults, self.policy.as_ref());
+            if again.fingerprint != verdict.fingerprint {
+                let fault = "the same seed went another way the second time";
+                verdict.faults.push(fault.to_owned());
+            }
+        }
+        verdict
+    }
+
+    fn replay(&self, seed: u64) -> Replay {
+        Replay {
+            seed,
+            faults: self.faults,
+            policy: self.policy.clone(),
+        }
+    }
+}
+
+/// How to live through a world again.
+#[derive(Clone, Debug)]
+struct Replay {
+    seed: u64,
+    faults: Faults,
+    policy: Option<ServerSpec>,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, faults, .. } = self;
+        write!(
+            f,
+            "cargo run --release -p headway-world -- --seed {seed} --faults {faults}"
+        )?;
+        match &self.policy {
+            Some(policy) => write!(f, " --policy '{policy}'"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Replay {
+    /// Ends the process, and says in which world it was, unless the value is dropped in time.
+    fn watch(self, search: &Search) -> Sender<()> {
+        let (ended, end) = channel();
+        let scenario = describe(self.seed, search.faults, search.policy.as_ref());
+        thread::spawn(move || {
+            if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                println!("seed {}: {scenario}", self.seed);
+                println!(
+                    "  a thread spins without looking at the clock, or sleeps where no world sees it\n  again: {self}"
+                );
+                std::process::exit(1);
+            }
+        });
+        ended
+    }
+}
+
+/// Keeps panics that scenarios ask for off standard error. Any other panic in a world's thread is reported there.
+pub fn silence_expected_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>();
+        if !message.is_some_and(|message| message.contains(crate::handler::PANIC)) {
+            report(panic);
+        }
+    }));
+}

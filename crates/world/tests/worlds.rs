@@ -1,0 +1,59 @@
+//! The live engines in many worlds: `HEADWAY_WORLDS` says how many, `headway-world` repeats one.
+
+use headway_world::{Faults, Search, silence_expected_panics};
+
+/// Worlds in which something did not hold once, by their seeds of then.
+const ONCE_AMISS: [u64; 1] = [
+    // Workers spun beside the requests that they would not begin any more, while their server gave up.
+    260,
+];
+
+fn nothing_amiss(search: &Search) {
+    silence_expected_panics();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let search = Search {
+        side_by_side: cores,
+        ..search.clone()
+    };
+    match search.run() {
+        Ok(searched) => println!("{} worlds, {} turns", searched.worlds, searched.turns),
+        Err(found) => panic!("{found}"),
+    }
+}
+
+fn all_faults(seeds: std::ops::Range<u64>) -> Search {
+    Search {
+        seeds,
+        faults: Faults::ALL,
+        policy: None,
+        twice: false,
+        until: None,
+        side_by_side: 1,
+    }
+}
+
+#[test]
+fn worlds_that_were_amiss_are_not_any_more() {
+    for seed in ONCE_AMISS {
+        nothing_amiss(&all_faults(seed..seed + 1));
+    }
+}
+
+#[test]
+fn a_seed_repeats_a_world_to_the_bit() {
+    nothing_amiss(&Search {
+        twice: true,
+        ..all_faults(1_000_000..1_000_050)
+    });
+}
+
+#[test]
+fn nothing_is_amiss_in_any_world() {
+    let worlds = std::env::var("HEADWAY_WORLDS")
+        .map_or(500, |worlds| worlds.parse().expect("a number of worlds"));
+    nothing_amiss(&all_faults(1..1 + worlds));
+    nothing_amiss(&Search {
+        faults: Faults::NONE,
+        ..all_faults(1..1 + worlds / 10)
+    });
+}
