@@ -9,6 +9,7 @@
 //! | a live server in it, and its owner | [`play`] |
 //! | what must hold | [`check`] |
 //! | many worlds, and how to repeat one | [`search`] |
+//! | a given workload instead of a drawn one | [`served`] |
 //!
 //! The engines are those of `headway-runtime`, as they are: they read the [clock that they are given](headway_runtime::Builder::clock), and where
 //! they would sleep they ask the [world's scheduler](headway_sync::world). One thread of the system runs at a time, so nothing but the seed decides what
@@ -22,10 +23,12 @@ mod random;
 mod scenario;
 mod scheduler;
 mod search;
+mod served;
 
 use headway_policy::server::systems::ServerSpec;
 pub use scenario::{Faults, UnknownFault};
 pub use search::{Found, Search, Searched, silence_expected_panics};
+pub use served::{Arrival, Served};
 
 use crate::random::Random;
 use crate::scenario::Scenario;

@@ -10,7 +10,7 @@ use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
 use headway_sync::world as door;
 
-use crate::scheduler::{draw, now_ns, spend};
+use crate::scheduler::{now_ns, spend, spend_on_packet};
 
 /// A datagram on its way to the server.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +167,7 @@ impl Rx for WorldRx {
         out: &mut Vec<SlotId>,
         max: usize,
     ) -> usize {
-        let now_ns = spend(20 + draw(200));
+        let now_ns = spend_on_packet();
         let mut state = self.state();
         self.arrive(&mut state, now_ns);
         let mut count = 0;
@@ -251,7 +251,7 @@ impl Tx for WorldTx {
     }
 
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
-        let now_ns = spend(20 + draw(300));
+        let now_ns = spend_on_packet();
         let delivery = pool.get(slot).index;
         self.log
             .fate(delivery, |fate| fate.answered_ns.push(now_ns));
@@ -260,7 +260,7 @@ impl Tx for WorldTx {
 
     fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
         for slot in &*slots {
-            let now_ns = spend(20 + draw(300));
+            let now_ns = spend_on_packet();
             let delivery = pool.get(slot).index;
             self.log.fate(delivery, |fate| fate.refused_ns.push(now_ns));
         }

@@ -25,7 +25,9 @@ pub(crate) struct Outcome {
 pub(crate) fn play(scenario: &Scenario, random: Random) -> Outcome {
     let log = SharedLog::of(scenario.datagrams.len());
     let of_thread = log.clone();
-    let (ended, past) = World::run(random, scenario.core_faults, || own(scenario, &of_thread));
+    let (ended, past) = World::run(random, scenario.core_costs, scenario.core_faults, || {
+        own(scenario, &of_thread)
+    });
     let log = std::mem::take(&mut *log.lock());
     Outcome {
         stats: ended.stats,

@@ -10,7 +10,7 @@ use headway_runtime::{DeclaredClass, Idle, Layout, admit};
 
 use crate::network::Datagram;
 use crate::random::Random;
-use crate::scheduler::CoreFaults;
+use crate::scheduler::{CoreCosts, CoreFaults};
 
 /// Which faults a world may have.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,7 @@ pub(crate) struct Scenario {
     pub(crate) stop_ns: u64,
     /// How long it may take to answer what it accepted.
     pub(crate) deadline: Duration,
+    pub(crate) core_costs: CoreCosts,
     pub(crate) core_faults: CoreFaults,
 }
 
@@ -215,6 +216,7 @@ impl Scenario {
             } else {
                 PATIENT
             },
+            core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
             datagrams,
             policy,

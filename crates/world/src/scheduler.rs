@@ -19,6 +19,32 @@ const MOST_TURNS: u64 = 4_000_000;
 /// No thread: the world has ended.
 const NOBODY: usize = usize::MAX;
 
+/// What things take on virtual cores, at most; each time is drawn anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CoreCosts {
+    /// A reading of the clock. A thread that waits reads it every few turns, so this stands for those turns too, ns.
+    pub(crate) read_ns: u64,
+    /// From a notification until the thread runs, ns.
+    pub(crate) wake_ns: u64,
+    /// A poll or a send, ns.
+    pub(crate) packet_ns: u64,
+}
+
+impl CoreCosts {
+    /// About those of this project's test machines.
+    pub(crate) const USUAL: Self = Self {
+        read_ns: 600,
+        wake_ns: 20_000,
+        packet_ns: 300,
+    };
+    /// As good as none, to hold the engines against an ideal simulation.
+    pub(crate) const TINY: Self = Self {
+        read_ns: 20,
+        wake_ns: 50,
+        packet_ns: 20,
+    };
+}
+
 /// What happens to virtual cores.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoreFaults {
@@ -35,6 +61,7 @@ pub(crate) struct World {
     state: Mutex<State>,
     /// Who runs.
     running: AtomicUsize,
+    costs: CoreCosts,
     faults: CoreFaults,
 }
 
@@ -98,8 +125,7 @@ fn here() -> Option<(Arc<World>, usize)> {
 pub(crate) fn read_clock_ns() -> u64 {
     match here() {
         Some((world, me)) => {
-            // A thread that waits reads the clock every few turns: what a reading costs stands for those turns too.
-            let cost_ns = world.state().random.below(600) + 5;
+            let cost_ns = 5 + world.state().random.below(world.costs.read_ns);
             world.advance(me, cost_ns)
         }
         None => 0,
@@ -121,6 +147,14 @@ pub(crate) fn this_thread() -> usize {
     here().map_or(0, |(_, me)| me)
 }
 
+/// The calling thread polls or sends; the time afterwards.
+pub(crate) fn spend_on_packet() -> u64 {
+    here().map_or(0, |(world, me)| {
+        let cost_ns = 10 + world.state().random.below(world.costs.packet_ns);
+        world.advance(me, cost_ns)
+    })
+}
+
 /// A number below `bound`, drawn from the seed.
 pub(crate) fn draw(bound: u64) -> u64 {
     here().map_or(0, |(world, _)| world.state().random.below(bound))
@@ -130,6 +164,7 @@ impl World {
     /// Runs `body` as the first thread of a new world. Threads that it starts belong to it as well; they have ended when `body` returns.
     pub(crate) fn run<T>(
         random: Random,
+        costs: CoreCosts,
         faults: CoreFaults,
         body: impl FnOnce() -> T,
     ) -> (T, Past) {
@@ -143,6 +178,7 @@ impl World {
                 stalls: Vec::new(),
             }),
             running: AtomicUsize::new(0),
+            costs,
             faults,
         });
         HERE.set(Some((Arc::clone(&world), 0)));
@@ -283,7 +319,7 @@ impl Scheduler for World {
             thread.wait = None;
             thread.timed_out = false;
             // An idle core takes a while to wake.
-            thread.now_ns = thread.now_ns.max(now_ns) + random.below(20_000);
+            thread.now_ns = thread.now_ns.max(now_ns) + random.below(self.costs.wake_ns);
         }
     }
 
