@@ -80,29 +80,28 @@ shuttle: toolchain
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
 # random shape, policy and handlers, which answer ten requests for each of those interruptions. Then threads in user space whose cores come and go.
 SOAK ?= 1000000
-SOAK_OUT := $(abspath $(CARGO_OUT))/soak
-soak: toolchain
-	@flags=; \
-	if command -v c++ >/dev/null; then \
-		mkdir -p $(SOAK_OUT); \
-		source=crates/fiber/tests/common/throws.cc; \
-		object=$(SOAK_OUT)/throws-$$(cksum <$$source | cut -d ' ' -f 1).o; \
-		c++ -std=c++17 -O2 -g -Wall -Wextra -c $$source -o $$object; \
-		flags="--cfg headway_cxx -C link-arg=$$object -C link-arg=-lstdc++"; \
-	else \
-		echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"; \
-	fi; \
-	for name in soak signal; do \
-		program=$$($(CARGO) rustc --locked --profile test -p headway-fiber --test $$name --message-format=json -- $$flags \
-			| sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'); \
-		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
-	done
-	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
-	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-threads --test threads soak -- --nocapture
+SOAKS := HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked
+soak: toolchain throws
+	$(SOAKS) --no-run -p headway-fiber --test soak --test signal
+	$(THROWS) $(SOAKS) -p headway-fiber --test soak --test signal -- --nocapture --test-threads=1
+	$(SOAKS) -p headway-runtime --test soak -- --nocapture
+	$(SOAKS) -p headway-threads --test threads soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:
 	@$(MAKE) --no-print-directory soak SOAK=100000
+
+# The C++ exceptions of a soak, as a library.
+.PHONY: throws
+THROWS_OUT := $(abspath $(CARGO_OUT))/soak
+THROWS := $(if $(shell command -v c++),LD_PRELOAD=$(THROWS_OUT)/libthrows.so)
+throws:
+ifneq ($(THROWS),)
+	@mkdir -p $(THROWS_OUT)
+	@c++ -std=c++17 -O2 -g -Wall -Wextra -fPIC -shared -Wl,-z,now crates/fiber/tests/common/throws.cc -o $(THROWS_OUT)/libthrows.so
+else
+	@echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"
+endif
 
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
 # returned (docs/fibers.md says why), the rest with them.
