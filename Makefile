@@ -239,13 +239,14 @@ test-pages: toolchain
 		HEADWAY_BROWSER_REQUIRED=1 $(CARGO) test --locked --workspace --test cli browser -- --nocapture; \
 	fi
 
-# The switch in the kernel and in user space beside nftables and a bare relay: in namespaces, as root.
+# The switch in the kernel and in user space beside nftables and a bare relay, in namespaces; then what a packet costs in the kernel: as root.
 .PHONY: bench-rack
 bench-rack: toolchain
 	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool nftables); then \
 		echo "SKIPPED bench-rack: it $$why"; \
 	else \
 		$(CARGO) run --release --locked -p headway-xdp --example beside; \
+		$(CARGO) bench --locked -p headway-xdp --bench cost; \
 	fi
 
 # The XDP programs as files, for bpftool and for reading: the crate compiles its own when it needs them.
