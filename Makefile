@@ -18,7 +18,7 @@ HEADWAY := $(CARGO_OUT)/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit soak loom shuttle asan tsan docs bench fuzz install clean
+.PHONY: demo reproduce build test check lint unit soak loom shuttle asan tsan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -46,8 +46,24 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp test-pages
-	@echo "all tests passed"
+# Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
+test: toolchain
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace loom+shuttle asan
+
+# Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
+check: toolchain
+	@.ci/check
+
+# What the parts of `make test` need beyond a Rust toolchain and a C linker: installed where that is possible.
+.PHONY: packages
+packages:
+	@.ci/packages
+
+# Every test of the workspace, built once. What .ci/packages has installed is required, and soaks do a tenth of what `make soak` does.
+.PHONY: workspace
+workspace: toolchain throws
+	env HEADWAY_SOAK=100000 HEADWAY_XDP_PACKETS=1000000 $$(.ci/packages --required) .ci/tests --doc \
+		$(foreach name,soak signal,$(THROWS:%=--with "headway-fiber --test $(name)" %)) $(CARGO) test --locked --workspace
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
 .PHONY: test-rack
@@ -64,17 +80,18 @@ lint: toolchain
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-# A test program that fails beside other work is run once more by itself, and named.
+# Every test of the workspace, with short soaks: it says what it skips, and why.
 unit: toolchain
-	.ci/retest $(CARGO) test --locked -- --workspace
+	.ci/tests --doc $(CARGO) test --locked --workspace
 
 # Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --profile models --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom .ci/tests $(CARGO) test --locked --profile models \
+		-p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
-	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-sync --profile models --test shuttle
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle .ci/tests $(CARGO) test --locked --profile models -p headway-sync --test shuttle
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
@@ -107,15 +124,15 @@ endif
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -- -p headway-sync -p headway-net -p headway-machine -p headway-load --lib --tests
-	$(ASAN) -- -p headway-runtime --lib --test replay --test udp --test no_alloc
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-fiber --lib --tests
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-runtime --test preemption
+	$(ASAN) -p headway-sync -p headway-net -p headway-machine -p headway-load -p headway-fiber --lib --tests
+	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
-	.ci/retest $(CARGO) +nightly test --locked --target $(HOST)
+	.ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+	$(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
 TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
@@ -195,10 +212,10 @@ test-suite: pass
 	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check && \
 	python3 -B bench_pass.py --check --language rust
 
-# As a part of `make test`: skipped where its compilers are not and cannot be installed.
+# Skipped where its compilers are not and cannot be installed. In `make test` it comes first, since the C programs need the pass.
 test-pass:
 	@if why=$$(pass/packages.sh); then \
-		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure && \
+		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure --parallel 2 && \
 		$(MAKE) --no-print-directory test-suite; \
 	else \
 		echo "SKIPPED test-pass: the compiler pass $$why"; \
@@ -207,7 +224,7 @@ test-pass:
 install-pass: pass
 	DESTDIR=$(DESTDIR) cmake --install target/pass --prefix $(PREFIX)
 
-# The C programs again, now that there is a compiler with the pass; without one they say what they skip.
+# The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain
 	@pass/packages.sh libjemalloc2 || true
@@ -217,7 +234,7 @@ test-capi: toolchain
 header: toolchain
 	HEADWAY_WRITE_HEADER=1 $(CARGO) test --locked -p headway-capi --test header
 
-# The switch in the kernel again, now that there is a compiler for it: as root, else it says what it skips.
+# The switch in the kernel and `AF_XDP` alone: as root, else it says what it skips. `make test` has installed the compiler before it builds.
 .PHONY: xdp test-xdp
 test-xdp: toolchain
 	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool); then \
@@ -226,11 +243,11 @@ test-xdp: toolchain
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
 		why=$$(pass/packages.sh curl bind9-dnsutils dnsperf libmemcached-tools) || echo "SKIPPED other programs' clients: $$why"; \
-		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/retest $(CARGO) test --locked -- --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
-		HEADWAY_XDP_REQUIRED=1 .ci/retest $(CARGO) test --locked -- --workspace --test cli --test udp _xdp -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/tests $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost && \
+		HEADWAY_XDP_REQUIRED=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test udp -- _xdp; \
 	fi
 
-# The pages of `headway rack` and others in a browser, which `make unit` looks at only where there is one.
+# The pages of `headway rack` and others in a browser alone.
 .PHONY: test-pages
 test-pages: toolchain
 	@if ! why=$$(pass/packages.sh chromium); then \
