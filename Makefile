@@ -18,7 +18,7 @@ HEADWAY := $(CARGO_OUT)/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit soak loom shuttle asan tsan docs bench fuzz install clean
+.PHONY: demo reproduce build test check lint unit soak loom shuttle asan tsan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -46,8 +46,24 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp test-pages
-	@echo "all tests passed"
+# Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
+test: toolchain
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace loom+shuttle asan
+
+# Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
+check: toolchain
+	@.ci/check
+
+# What the parts of `make test` need beyond a Rust toolchain and a C linker: installed where that is possible.
+.PHONY: packages
+packages:
+	@.ci/packages
+
+# Every test of the workspace, built once. What .ci/packages has installed is required, and soaks do a tenth of what `make soak` does.
+.PHONY: workspace
+workspace: toolchain throws
+	env HEADWAY_SOAK=100000 HEADWAY_XDP_PACKETS=1000000 $$(.ci/packages --required) .ci/tests --doc \
+		$(foreach name,soak signal,$(THROWS:%=--with "headway-fiber --test $(name)" %)) $(CARGO) test --locked --workspace
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
 .PHONY: test-rack
@@ -64,59 +80,59 @@ lint: toolchain
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-# A test program that fails beside other work is run once more by itself, and named.
+# Every test of the workspace, with short soaks: it says what it skips, and why.
 unit: toolchain
-	.ci/retest $(CARGO) test --locked -- --workspace
+	.ci/tests --doc $(CARGO) test --locked --workspace
 
 # Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom .ci/tests $(CARGO) test --locked --profile models \
+		-p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
-	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-sync --release --test shuttle
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle .ci/tests $(CARGO) test --locked --profile models -p headway-sync --test shuttle
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
 # random shape, policy and handlers, which answer ten requests for each of those interruptions. Then threads in user space whose cores come and go.
 SOAK ?= 1000000
-SOAK_OUT := $(abspath $(CARGO_OUT))/soak
-soak: toolchain
-	@flags=; \
-	if command -v c++ >/dev/null; then \
-		mkdir -p $(SOAK_OUT); \
-		source=crates/fiber/tests/common/throws.cc; \
-		object=$(SOAK_OUT)/throws-$$(cksum <$$source | cut -d ' ' -f 1).o; \
-		c++ -std=c++17 -O2 -g -Wall -Wextra -c $$source -o $$object; \
-		flags="--cfg headway_cxx -C link-arg=$$object -C link-arg=-lstdc++"; \
-	else \
-		echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"; \
-	fi; \
-	for name in soak signal; do \
-		program=$$($(CARGO) rustc --locked --profile test -p headway-fiber --test $$name --message-format=json -- $$flags \
-			| sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'); \
-		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
-	done
-	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
-	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-threads --test threads soak -- --nocapture
+SOAKS := HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked
+soak: toolchain throws
+	$(SOAKS) --no-run -p headway-fiber --test soak --test signal
+	$(THROWS) $(SOAKS) -p headway-fiber --test soak --test signal -- --nocapture --test-threads=1
+	$(SOAKS) -p headway-runtime --test soak -- --nocapture
+	$(SOAKS) -p headway-threads --test threads soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:
 	@$(MAKE) --no-print-directory soak SOAK=100000
 
+# The C++ exceptions of a soak, as a library.
+.PHONY: throws
+THROWS_OUT := $(abspath $(CARGO_OUT))/soak
+THROWS := $(if $(shell command -v c++),LD_PRELOAD=$(THROWS_OUT)/libthrows.so)
+throws:
+ifneq ($(THROWS),)
+	@mkdir -p $(THROWS_OUT)
+	@c++ -std=c++17 -O2 -g -Wall -Wextra -fPIC -shared -Wl,-z,now crates/fiber/tests/common/throws.cc -o $(THROWS_OUT)/libthrows.so
+else
+	@echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"
+endif
+
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -- -p headway-sync -p headway-net -p headway-machine -p headway-load --lib --tests
-	$(ASAN) -- -p headway-runtime --lib --test replay --test udp --test no_alloc
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-fiber --lib --tests
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-runtime --test preemption
+	$(ASAN) -p headway-sync -p headway-net -p headway-machine -p headway-load -p headway-fiber --lib --tests
+	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
-	.ci/retest $(CARGO) +nightly test --locked --target $(HOST)
+	.ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+	$(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
 TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
@@ -196,10 +212,10 @@ test-suite: pass
 	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check && \
 	python3 -B bench_pass.py --check --language rust
 
-# As a part of `make test`: skipped where its compilers are not and cannot be installed.
+# Skipped where its compilers are not and cannot be installed. In `make test` it comes first, since the C programs need the pass.
 test-pass:
 	@if why=$$(pass/packages.sh); then \
-		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure && \
+		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure --parallel 2 && \
 		$(MAKE) --no-print-directory test-suite; \
 	else \
 		echo "SKIPPED test-pass: the compiler pass $$why"; \
@@ -208,7 +224,7 @@ test-pass:
 install-pass: pass
 	DESTDIR=$(DESTDIR) cmake --install target/pass --prefix $(PREFIX)
 
-# The C programs again, now that there is a compiler with the pass; without one they say what they skip.
+# The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain
 	@pass/packages.sh libjemalloc2 || true
@@ -218,7 +234,7 @@ test-capi: toolchain
 header: toolchain
 	HEADWAY_WRITE_HEADER=1 $(CARGO) test --locked -p headway-capi --test header
 
-# The switch in the kernel again, now that there is a compiler for it: as root, else it says what it skips.
+# The switch in the kernel and `AF_XDP` alone: as root, else it says what it skips. `make test` has installed the compiler before it builds.
 .PHONY: xdp test-xdp
 test-xdp: toolchain
 	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool); then \
@@ -227,11 +243,11 @@ test-xdp: toolchain
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
 		why=$$(pass/packages.sh curl bind9-dnsutils dnsperf libmemcached-tools) || echo "SKIPPED other programs' clients: $$why"; \
-		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/retest $(CARGO) test --locked -- --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
-		HEADWAY_XDP_REQUIRED=1 .ci/retest $(CARGO) test --locked -- --workspace --test cli --test udp _xdp -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/tests $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost && \
+		HEADWAY_XDP_REQUIRED=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test udp -- _xdp; \
 	fi
 
-# The pages of `headway rack` and others in a browser, which `make unit` looks at only where there is one.
+# The pages of `headway rack` and others in a browser alone.
 .PHONY: test-pages
 test-pages: toolchain
 	@if ! why=$$(pass/packages.sh chromium); then \
@@ -240,13 +256,14 @@ test-pages: toolchain
 		HEADWAY_BROWSER_REQUIRED=1 $(CARGO) test --locked --workspace --test cli browser -- --nocapture; \
 	fi
 
-# The switch in the kernel and in user space beside nftables and a bare relay: in namespaces, as root.
+# The switch in the kernel and in user space beside nftables and a bare relay, in namespaces; then what a packet costs in the kernel: as root.
 .PHONY: bench-rack
 bench-rack: toolchain
 	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool nftables); then \
 		echo "SKIPPED bench-rack: it $$why"; \
 	else \
 		$(CARGO) run --release --locked -p headway-xdp --example beside; \
+		$(CARGO) bench --locked -p headway-xdp --bench cost; \
 	fi
 
 # The XDP programs as files, for bpftool and for reading: the crate compiles its own when it needs them.

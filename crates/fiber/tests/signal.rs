@@ -36,7 +36,7 @@ impl Job {
         for round in 0..self.rounds {
             match round % 4 {
                 0 => self.panics(),
-                2 if cxx::LINKED => self.throws(),
+                2 if self.soaked.throws => self.throws(),
                 _ => self.fills_registers(),
             }
             self.counts_in_a_lock();

@@ -54,7 +54,7 @@ impl Rounds {
         for round in 0..self.rounds {
             match round % 16 {
                 0 => self.panics(),
-                4 if cxx::LINKED => self.throws(),
+                4 if self.soaked.throws => self.throws(),
                 8 => self.rounds_up(),
                 _ => self.fills_registers(),
             }

@@ -1,9 +1,6 @@
 //! Marked functions yield in every round of their loops, the same functions unmarked do not.
 #![expect(unsafe_code, reason = "resumes fibers")]
 
-// So that the attribute finds `::headway::checkpoint` without the whole of `headway`.
-extern crate headway_fiber as headway;
-
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;

@@ -1,11 +1,10 @@
 //! The fuzz targets' properties on random bytes, on random edits of real requests, and on
 //! every truncation of real requests.
 
+use crate::fuzzed;
 use headway_net::classify::{AnyClassifier, Classifier};
 use proptest::prelude::*;
 use proptest::sample::select;
-
-mod fuzzed;
 
 /// Whole requests with their class and the spec that recognises them.
 const REQUESTS: &[(&str, &[u8], u16)] = &[

@@ -1,10 +1,7 @@
 //! The fuzz targets' properties over their corpora.
 
-mod fuzzed;
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
-
-use replay::replay;
+use crate::fuzzed;
+use crate::replay::replay;
 
 #[test]
 fn header() {

@@ -1,20 +1,17 @@
 //! The fuzz targets' properties over their corpora and over random packets.
 
-mod common;
-mod fuzzed;
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
-
+use crate::fuzzed;
+use crate::replay::replay;
 use proptest::prelude::*;
 
 #[test]
 fn rack_switch() {
-    replay::replay("rack_switch", fuzzed::rack_switch);
+    replay("rack_switch", fuzzed::rack_switch);
 }
 
 #[test]
 fn agent_message() {
-    replay::replay("agent_message", fuzzed::agent_message);
+    replay("agent_message", fuzzed::agent_message);
 }
 
 proptest! {

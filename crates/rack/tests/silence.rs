@@ -1,8 +1,6 @@
 //! Silent servers in virtual time: they leave, are probed, and come back. Also undeclared types.
 
-mod common;
-
-use common::{Dynamic, client, own, pass, policy, request, response, server};
+use crate::common::{self, Dynamic, client, own, pass, policy, request, response, server};
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{

@@ -1,8 +1,6 @@
 //! The switch's handling of each kind of packet, byte by byte, without sockets.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status, UNKNOWN};
 use headway_net::slot::PAYLOAD_BYTES;
 use headway_policy::ClassId;

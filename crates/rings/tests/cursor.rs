@@ -1,5 +1,4 @@
 //! The indices of a ring against a queue, from any start, and against a side that lies.
-#![cfg(not(loom))]
 
 use headway_rings::cursor::{BrokenRing, ConsumerCursor, ProducerCursor, SharedIndices};
 use proptest::prelude::*;

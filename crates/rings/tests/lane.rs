@@ -1,5 +1,4 @@
 //! Lanes: packets cross whole and in order, and a side that writes anything anywhere harms nobody but itself.
-#![cfg(not(loom))]
 
 use headway_rings::lane::{LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;

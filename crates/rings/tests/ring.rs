@@ -1,5 +1,4 @@
 //! Rings in memory: entries as they were written, across threads, and beside a side that writes anything.
-#![cfg(not(loom))]
 
 use headway_rings::mapping::SharedMapping;
 use headway_rings::ring::{ConsumerRing, PacketDescriptor, ProducerRing, RingPlaces};

@@ -1,10 +1,9 @@
 //! The fuzz target's property over its corpus.
 
-mod fuzzed;
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
+use crate::fuzzed;
+use crate::replay::replay;
 
 #[test]
 fn workload_file() {
-    replay::replay("workload_file", fuzzed::workload_file);
+    replay("workload_file", fuzzed::workload_file);
 }

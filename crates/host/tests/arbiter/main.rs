@@ -1,5 +1,6 @@
 //! The engine in virtual time: every allocator, and applications that keep to the protocol, refuse, lie or die.
 
+mod corpus;
 mod fakes;
 mod liars;
 mod packets;

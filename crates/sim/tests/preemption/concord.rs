@@ -1,7 +1,7 @@
 //! Concord: bounded queues at the workers (the audit holds them to k), flags for the quantum, a
 //! dispatcher that works.
 
-use crate::{
+use super::{
     Experiment, Outcome, assert_same, audited, bimodal, experiment, flood, policy, shinjuku,
     something_waits, spec,
 };

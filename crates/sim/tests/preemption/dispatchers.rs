@@ -1,7 +1,7 @@
 //! Several dispatchers, each feeding workers of its own (Concord § 6): they equal as many servers of one
 //! dispatcher, each with a part of the Poisson stream that is Poisson again.
 
-use crate::{experiment, flood, policy};
+use super::{experiment, flood, policy};
 use headway_report::stats::mean_interval;
 use headway_sim::{Costs, Experiment, Outcome, available_threads, in_parallel};
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};

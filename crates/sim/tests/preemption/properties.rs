@@ -2,7 +2,7 @@
 //! stretches sum up to what it asked for, nobody holds more than its depth, and nobody is interrupted without need;
 //! under SYNERGY never a short.
 
-use crate::{Experiment, Sight, audited, experiment, never, something_waits};
+use super::{Experiment, Sight, audited, experiment, never, something_waits};
 use headway_policy::Shape;
 use headway_policy::server::role::{Ingress, Local, Monitor};
 use headway_policy::server::systems::{System, VisitInstance, with};

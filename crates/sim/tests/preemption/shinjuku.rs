@@ -1,6 +1,6 @@
 //! Shinjuku, single queue.
 
-use crate::{
+use super::{
     Experiment, Outcome, assert_processor_sharing, assert_same, audited, bimodal, flood,
     something_waits, spec,
 };

@@ -1,6 +1,6 @@
 //! SYNERGY.
 
-use crate::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, policy, spec};
+use super::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, policy, spec};
 use headway_policy::server::systems;
 
 /// Only longs, and only for what is in the worker's own queue.

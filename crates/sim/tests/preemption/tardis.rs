@@ -1,6 +1,6 @@
 //! Tardis.
 
-use crate::{Experiment, Outcome, assert_same, audited, bimodal, never, shinjuku, spec};
+use super::{Experiment, Outcome, assert_same, audited, bimodal, never, shinjuku, spec};
 use headway_policy::server::systems;
 
 fn run(experiment: &Experiment, params: &str) -> Outcome {

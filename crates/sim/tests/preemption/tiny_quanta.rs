@@ -1,6 +1,6 @@
 //! Tiny Quanta.
 
-use crate::{
+use super::{
     Experiment, Outcome, assert_processor_sharing, assert_same, audited, bimodal, experiment,
     never, shinjuku, spec,
 };

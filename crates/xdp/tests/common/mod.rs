@@ -1,6 +1,7 @@
 //! Frames as they are on the wire, and the programs, or the reason why there are none.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod cost;
 pub(crate) mod net;
 
 use aya::Ebpf;

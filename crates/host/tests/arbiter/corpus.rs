@@ -1,7 +1,8 @@
 //! The fuzz target's property over its corpus.
 
+#[path = "../fuzzed/mod.rs"]
 mod fuzzed;
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
 mod replay;
 
 #[test]

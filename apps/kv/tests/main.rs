@@ -1,0 +1,5 @@
+//! The protocol and the store.
+
+mod protocol;
+#[cfg(feature = "store")]
+mod store;

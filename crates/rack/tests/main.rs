@@ -1,0 +1,10 @@
+//! The switch, its agents and its control plane, without sockets.
+
+mod agent;
+mod common;
+mod corpus;
+mod fuzzed;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+mod silence;
+mod step;

@@ -1,0 +1,12 @@
+//! The simulator against theory, against the papers, and against what must always hold.
+
+mod host;
+mod ordered;
+mod persephone;
+#[path = "preemption/main.rs"]
+mod preemption;
+mod rack;
+mod racks;
+mod slices;
+mod stable;
+mod theory;
