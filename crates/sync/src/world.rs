@@ -16,10 +16,10 @@ pub trait Scheduler: Send + Sync {
     fn notify(&self, place: usize, all: bool);
 
     /// Announces a thread that the calling one is about to start.
-    fn spawn(&self, name: &str) -> Ticket;
+    fn spawn(&self, name: &str) -> ThreadTicket;
 
     /// The announced thread runs: it returns when its turn comes.
-    fn begin(self: Arc<Self>, ticket: Ticket);
+    fn begin(self: Arc<Self>, ticket: ThreadTicket);
 
     /// The calling thread ends.
     fn end(&self);
@@ -27,7 +27,7 @@ pub trait Scheduler: Send + Sync {
 
 /// A thread that was [announced](Scheduler::spawn).
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket(pub usize);
+pub struct ThreadTicket(pub usize);
 
 thread_local! {
     static SCHEDULER: RefCell<Option<Arc<dyn Scheduler>>> = const { RefCell::new(None) };
@@ -51,7 +51,7 @@ pub fn current() -> Option<Arc<dyn Scheduler>> {
 /// A thread of the calling thread's world, to be started.
 pub struct Announced {
     scheduler: Arc<dyn Scheduler>,
-    ticket: Ticket,
+    ticket: ThreadTicket,
 }
 
 impl Announced {

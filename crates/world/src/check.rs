@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::network::Fate;
-use crate::play::Outcome;
+use crate::play::WorldOutcome;
 use crate::scenario::Scenario;
 
 /// Requests that a dispatcher may have sent to one worker, and that it has not begun: the deepest bound among the policies, and one that a
@@ -14,7 +14,7 @@ const MOST_ON_THE_WAY: usize = 4;
 const GIVE_UP_NS: u64 = 1_000_000_000;
 
 /// What did not hold, a line each.
-pub(crate) fn faults(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String> {
     let mut faults = Vec::new();
     threads_end(scenario, outcome, &mut faults);
     for (delivery, fate) in outcome.log.fates.iter().enumerate() {
@@ -27,7 +27,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
     faults
 }
 
-fn threads_end(scenario: &Scenario, outcome: &Outcome, faults: &mut Vec<String>) {
+fn threads_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
     if let Err(error) = &outcome.stats {
         faults.push(format!("the server did not end as it should: {error}"));
     }
@@ -66,7 +66,7 @@ fn one_fate(delivery: usize, fate: &Fate, faults: &mut Vec<String>) {
 /// A graceful stop takes in all that had come, to answer or refuse it.
 fn a_stop_takes_in_what_came_before(
     scenario: &Scenario,
-    outcome: &Outcome,
+    outcome: &WorldOutcome,
     faults: &mut Vec<String>,
 ) {
     if !scenario.is_patient() {
@@ -85,7 +85,7 @@ fn a_stop_takes_in_what_came_before(
 }
 
 /// Every datagram received is in exactly one count, and the counts are what happened.
-fn counts_add_up(scenario: &Scenario, outcome: &Outcome, faults: &mut Vec<String>) {
+fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
     let Ok(stats) = &outcome.stats else {
         return;
     };
@@ -139,7 +139,7 @@ fn counts_add_up(scenario: &Scenario, outcome: &Outcome, faults: &mut Vec<String
 
 /// While a request that was taken in waits, no worker that may take it idles for longer than the policy's engine allows. Times around which a
 /// core stood still are left out.
-fn nobody_idles_beside_work(scenario: &Scenario, outcome: &Outcome, faults: &mut Vec<String>) {
+fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
     let Some(most_idle_ns) = scenario.most_idle_ns() else {
         return;
     };
@@ -165,7 +165,7 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &Outcome, faults: &mut
 }
 
 /// The longest time in which the worker ran no handler while the request waited.
-fn longest_idle(outcome: &Outcome, worker: usize, waited: &Range<u64>) -> Range<u64> {
+fn longest_idle(outcome: &WorldOutcome, worker: usize, waited: &Range<u64>) -> Range<u64> {
     let mut longest = waited.start..waited.start;
     let mut since_ns = waited.start;
     let runs = outcome.log.runs.iter().filter(|run| run.thread == worker);
@@ -180,7 +180,7 @@ fn longest_idle(outcome: &Outcome, worker: usize, waited: &Range<u64>) -> Range<
 }
 
 /// No more requests of a class wait than its queue holds, what is on the way to workers apart.
-fn queues_keep_their_bounds(scenario: &Scenario, outcome: &Outcome, faults: &mut Vec<String>) {
+fn queues_keep_their_bounds(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
     if !scenario.limits_queues() {
         return;
     }

@@ -27,15 +27,15 @@ mod served;
 
 use headway_policy::server::systems::ServerSpec;
 pub use scenario::{Faults, UnknownFault};
-pub use search::{Found, Search, Searched, silence_expected_panics};
-pub use served::{Arrival, Served};
+pub use search::{AmissWorld, Searched, WorldSearch, silence_expected_panics};
+pub use served::{ServedWorkload, TimedRequest};
 
 use crate::random::Random;
 use crate::scenario::Scenario;
 
 /// What a world showed.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct WorldVerdict {
     /// The scenario, in a line.
     pub scenario: String,
     /// What did not hold, a line each.
@@ -48,11 +48,11 @@ pub struct Verdict {
 
 /// Lives through the world of this seed. `policy` replaces the one that the seed chooses.
 #[must_use]
-pub fn live(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> Verdict {
+pub fn live(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> WorldVerdict {
     let mut random = Random::new(seed);
     let scenario = Scenario::draw(&mut random, faults, policy);
     let outcome = play::play(&scenario, random);
-    Verdict {
+    WorldVerdict {
         faults: check::faults(&scenario, &outcome),
         fingerprint: fingerprint(&outcome),
         turns: outcome.past.turns,
@@ -67,7 +67,7 @@ pub fn describe(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> Strin
 }
 
 /// FNV-1a over the times of all that happened.
-fn fingerprint(outcome: &play::Outcome) -> u64 {
+fn fingerprint(outcome: &play::WorldOutcome) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut mix = |word: u64| {
         for byte in word.to_le_bytes() {

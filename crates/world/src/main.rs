@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headway_policy::server::systems::ServerSpec;
-use headway_world::{Faults, Search, live, silence_expected_panics};
+use headway_world::{Faults, WorldSearch, live, silence_expected_panics};
 
 /// Runs the live engines in deterministic worlds and checks what must always hold
 #[derive(Parser)]
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         );
     }
     let begun = Instant::now();
-    let search = Search {
+    let search = WorldSearch {
         seeds: args.seed..args.seed.saturating_add(args.seeds),
         faults: args.faults,
         policy: args.policy,

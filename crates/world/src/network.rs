@@ -39,7 +39,7 @@ pub(crate) struct Fate {
 
 /// What became of every datagram, and who ran when.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct WorldLog {
     pub(crate) fates: Vec<Fate>,
     /// When handlers ran, in the order of their ends.
     pub(crate) runs: Vec<HandlerRun>,
@@ -56,7 +56,7 @@ pub(crate) struct HandlerRun {
 
 /// The log, shared by all threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SharedLog(Arc<Mutex<Log>>);
+pub(crate) struct SharedLog(Arc<Mutex<WorldLog>>);
 
 impl SharedLog {
     pub(crate) fn of(datagrams: usize) -> Self {
@@ -65,7 +65,7 @@ impl SharedLog {
         log
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Log> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, WorldLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Datapath for WorldNetwork {
         }
         let rxs = queues.into_iter().map(|coming| {
             Arc::new(WorldRx {
-                state: Mutex::new(RxState {
+                state: Mutex::new(IncomingQueue {
                     coming,
                     waiting: VecDeque::new(),
                     woken: false,
@@ -114,12 +114,12 @@ impl Datapath for WorldNetwork {
 }
 
 struct WorldRx {
-    state: Mutex<RxState>,
+    state: Mutex<IncomingQueue>,
     room: usize,
     log: SharedLog,
 }
 
-struct RxState {
+struct IncomingQueue {
     coming: VecDeque<Datagram>,
     waiting: VecDeque<Datagram>,
     woken: bool,
@@ -127,12 +127,12 @@ struct RxState {
 }
 
 impl WorldRx {
-    fn state(&self) -> MutexGuard<'_, RxState> {
+    fn state(&self) -> MutexGuard<'_, IncomingQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Moves what has come by now to the queue, as far as there is room.
-    fn arrive(&self, state: &mut RxState, now_ns: u64) {
+    fn arrive(&self, state: &mut IncomingQueue, now_ns: u64) {
         while let Some(next) = state.coming.front().filter(|next| next.at_ns <= now_ns) {
             if state.waiting.len() < self.room {
                 state.waiting.push_back(*next);

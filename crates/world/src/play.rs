@@ -5,15 +5,15 @@ use headway_runtime::{Pin, Server, ShutdownError, Stats};
 use headway_sync::world as door;
 
 use crate::handler::Worker;
-use crate::network::{Log, SharedLog, WorldNetwork};
+use crate::network::{SharedLog, WorldLog, WorldNetwork};
 use crate::random::Random;
-use crate::scenario::{Order, Scenario};
+use crate::scenario::{OwnerOrder, Scenario};
 use crate::scheduler::{Past, World, now_ns, read_clock_ns};
 
 /// What became of a scenario.
-pub(crate) struct Outcome {
+pub(crate) struct WorldOutcome {
     pub(crate) stats: Result<Stats, ShutdownError>,
-    pub(crate) log: Log,
+    pub(crate) log: WorldLog,
     pub(crate) past: Past,
     /// When datagrams began to come, when the owner asked for the stop, and when all threads had ended, ns.
     pub(crate) start_ns: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Outcome {
 }
 
 /// Plays it in a world of its own.
-pub(crate) fn play(scenario: &Scenario, random: Random) -> Outcome {
+pub(crate) fn play(scenario: &Scenario, random: Random) -> WorldOutcome {
     let log = SharedLog::of(scenario.datagrams.len());
     let of_thread = log.clone();
     let (ended, past) = World::run(random, scenario.core_costs, scenario.core_faults, || {
         own(scenario, &of_thread)
     });
     let log = std::mem::take(&mut *log.lock());
-    Outcome {
+    WorldOutcome {
         stats: ended.stats,
         log,
         past,
@@ -39,7 +39,7 @@ pub(crate) fn play(scenario: &Scenario, random: Random) -> Outcome {
     }
 }
 
-struct Ended {
+struct StoppedServer {
     stats: Result<Stats, ShutdownError>,
     start_ns: u64,
     stop_ns: u64,
@@ -47,7 +47,7 @@ struct Ended {
 }
 
 /// What the server's owner does.
-fn own(scenario: &Scenario, log: &SharedLog) -> Ended {
+fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
     let start_ns = now_ns();
     let server = start(scenario, log);
     for (at_ns, order) in &scenario.orders {
@@ -56,8 +56,8 @@ fn own(scenario: &Scenario, log: &SharedLog) -> Ended {
         }
         sleep_until(start_ns + at_ns);
         match order {
-            Order::Workers(workers) => server.set_workers(*workers).expect("it has so many"),
-            Order::Rule(key, value) => {
+            OwnerOrder::Workers(workers) => server.set_workers(*workers).expect("it has so many"),
+            OwnerOrder::Rule(key, value) => {
                 let rule = [((*key).to_owned(), value.clone())];
                 // A refused rule changes nothing.
                 drop(server.tuner().set(&rule));
@@ -67,7 +67,7 @@ fn own(scenario: &Scenario, log: &SharedLog) -> Ended {
     sleep_until(start_ns + scenario.stop_ns);
     let stop_ns = now_ns();
     let stats = server.shutdown(scenario.deadline);
-    Ended {
+    StoppedServer {
         stats,
         start_ns,
         stop_ns,

@@ -104,7 +104,7 @@ impl fmt::Display for Faults {
 
 /// An order of the server's owner.
 #[derive(Clone, Debug)]
-pub(crate) enum Order {
+pub(crate) enum OwnerOrder {
     Workers(usize),
     Rule(&'static str, String),
 }
@@ -127,7 +127,7 @@ pub(crate) struct Scenario {
     /// Datagrams that a receive queue holds.
     pub(crate) room: usize,
     /// When each order is given, ns after the start.
-    pub(crate) orders: Vec<(u64, Order)>,
+    pub(crate) orders: Vec<(u64, OwnerOrder)>,
     /// When the server is told to stop, ns after the start.
     pub(crate) stop_ns: u64,
     /// How long it may take to answer what it accepted.
@@ -240,7 +240,7 @@ impl Scenario {
         const WAKES_NS: u64 = 200_000;
         const THIEF_NS: u64 = 1_500_000;
         let mut orders = self.orders.iter();
-        if orders.any(|(_, order)| matches!(order, Order::Workers(_))) {
+        if orders.any(|(_, order)| matches!(order, OwnerOrder::Workers(_))) {
             return None;
         }
         match self.policy.name() {
@@ -352,18 +352,18 @@ fn orders(
     workers: usize,
     has_dispatcher: bool,
     end_ns: u64,
-) -> Vec<(u64, Order)> {
+) -> Vec<(u64, OwnerOrder)> {
     if !faults.orders {
         return Vec::new();
     }
-    let mut orders: Vec<(u64, Order)> = Vec::new();
+    let mut orders: Vec<(u64, OwnerOrder)> = Vec::new();
     for _ in 0..random.below(4) {
         let at_ns = random.below(end_ns + 1);
         let quantum = ("q", format!("{}us", 1 + random.below(30)));
         if has_dispatcher && random.once_in(2) {
             orders.push((
                 at_ns,
-                Order::Workers(1 + random.below(workers as u64) as usize),
+                OwnerOrder::Workers(1 + random.below(workers as u64) as usize),
             ));
         } else if policy
             .policy()
@@ -372,7 +372,7 @@ fn orders(
             .iter()
             .any(|param| param.key == "q")
         {
-            orders.push((at_ns, Order::Rule(quantum.0, quantum.1)));
+            orders.push((at_ns, OwnerOrder::Rule(quantum.0, quantum.1)));
         }
     }
     orders.sort_by_key(|order| order.0);

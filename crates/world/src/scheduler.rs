@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
-use headway_sync::world::{Scheduler, Ticket};
+use headway_sync::world::{Scheduler, ThreadTicket};
 
 use crate::random::Random;
 
@@ -323,15 +323,15 @@ impl Scheduler for World {
         }
     }
 
-    fn spawn(&self, name: &str) -> Ticket {
+    fn spawn(&self, name: &str) -> ThreadTicket {
         let (_, me) = here().expect("a thread of this world");
         let mut state = self.state();
         let now_ns = state.threads[me].now_ns + state.random.below(50_000);
         state.threads.push(VirtualThread::new(name, now_ns));
-        Ticket(state.threads.len() - 1)
+        ThreadTicket(state.threads.len() - 1)
     }
 
-    fn begin(self: Arc<Self>, ticket: Ticket) {
+    fn begin(self: Arc<Self>, ticket: ThreadTicket) {
         let me = ticket.0;
         HERE.set(Some((Arc::clone(&self), me)));
         self.state().threads[me].system = Some(thread::current());

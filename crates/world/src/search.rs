@@ -12,14 +12,14 @@ use headway_machine::Topology;
 use headway_machine::thread::pin_current;
 use headway_policy::server::systems::ServerSpec;
 
-use crate::{Faults, Verdict, describe, live};
+use crate::{Faults, WorldVerdict, describe, live};
 
 /// A world ends within this, or a thread of the system got stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Which worlds to live through.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct WorldSearch {
     /// A world each.
     pub seeds: Range<u64>,
     /// What goes wrong in them.
@@ -45,12 +45,12 @@ pub struct Searched {
 
 /// A world in which something did not hold.
 #[derive(Debug)]
-pub struct Found {
-    replay: Replay,
-    verdict: Verdict,
+pub struct AmissWorld {
+    replay: WorldReplay,
+    verdict: WorldVerdict,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for AmissWorld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {}", self.replay.seed, self.verdict.scenario)?;
         for fault in self.verdict.faults.iter().take(20) {
@@ -60,15 +60,15 @@ impl fmt::Display for Found {
     }
 }
 
-impl Search {
+impl WorldSearch {
     /// Lives through the worlds.
     ///
     /// # Errors
-    /// [`Found`]: the first world, in time, in which something did not hold.
+    /// [`AmissWorld`]: the first world, in time, in which something did not hold.
     ///
     /// # Panics
     /// Never. Where a thread gets stuck outside of the world's sight the process ends, after a line that says in which world.
-    pub fn run(&self) -> Result<Searched, Box<Found>> {
+    pub fn run(&self) -> Result<Searched, Box<AmissWorld>> {
         let next = AtomicU64::new(self.seeds.start);
         let (worlds, turns) = (AtomicU64::new(0), AtomicU64::new(0));
         let (found, stop) = (Mutex::new(None), AtomicBool::new(false));
@@ -95,7 +95,7 @@ impl Search {
                             stop.store(true, Ordering::Relaxed);
                             let replay = self.replay(seed);
                             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                            found.get_or_insert(Found { replay, verdict });
+                            found.get_or_insert(AmissWorld { replay, verdict });
                         }
                     }
                 });
@@ -110,7 +110,7 @@ impl Search {
         }
     }
 
-    fn live(&self, seed: u64) -> Verdict {
+    fn live(&self, seed: u64) -> WorldVerdict {
         let _watch = self.replay(seed).watch(self);
         let mut verdict = live(seed, self.faults, self.policy.as_ref());
         if self.twice {
@@ -123,8 +123,8 @@ impl Search {
         verdict
     }
 
-    fn replay(&self, seed: u64) -> Replay {
-        Replay {
+    fn replay(&self, seed: u64) -> WorldReplay {
+        WorldReplay {
             seed,
             faults: self.faults,
             policy: self.policy.clone(),
@@ -134,13 +134,13 @@ impl Search {
 
 /// How to live through a world again.
 #[derive(Clone, Debug)]
-struct Replay {
+struct WorldReplay {
     seed: u64,
     faults: Faults,
     policy: Option<ServerSpec>,
 }
 
-impl fmt::Display for Replay {
+impl fmt::Display for WorldReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, faults, .. } = self;
         write!(
@@ -154,9 +154,9 @@ impl fmt::Display for Replay {
     }
 }
 
-impl Replay {
+impl WorldReplay {
     /// Ends the process, and says in which world it was, unless the value is dropped in time.
-    fn watch(self, search: &Search) -> Sender<()> {
+    fn watch(self, search: &WorldSearch) -> Sender<()> {
         let (ended, end) = channel();
         let scenario = describe(self.seed, search.faults, search.policy.as_ref());
         thread::spawn(move || {

@@ -14,7 +14,7 @@ use crate::scheduler::{CoreCosts, CoreFaults};
 
 /// A request that comes at a given time.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct TimedRequest {
     /// When, ns after the start.
     pub at_ns: u64,
     /// 0 or 1.
@@ -25,7 +25,7 @@ pub struct Arrival {
 
 /// A server and what comes to it.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServedWorkload {
     /// Of the server.
     pub policy: ServerSpec,
     /// Of the server.
@@ -35,10 +35,10 @@ pub struct Served {
     /// The classes' mean service times, ns.
     pub means_ns: [u64; 2],
     /// In the order of their times.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<TimedRequest>,
 }
 
-impl Served {
+impl ServedWorkload {
     /// Serves it. From each request's intended arrival to its answer, ns, in the order of the arrivals.
     ///
     /// # Errors

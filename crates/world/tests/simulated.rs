@@ -4,7 +4,7 @@ use headway_policy::PolicySpec;
 use headway_runtime::Layout;
 use headway_sim::Experiment;
 use headway_workload::{Generator, Workload};
-use headway_world::{Arrival, Served};
+use headway_world::{ServedWorkload, TimedRequest};
 
 /// Policies that differ in who decides and who interrupts, and that place requests alike in both engines.
 const POLICIES: [&str; 10] = [
@@ -77,12 +77,14 @@ impl Shape {
     fn live_us(&self) -> f64 {
         let experiment = self.experiment();
         let generator = Generator::new(&experiment.workload, experiment.offered, experiment.seed);
-        let arrivals = generator.take(REQUESTS as usize).map(|arrival| Arrival {
-            at_ns: arrival.at_ns,
-            class: arrival.class as u8,
-            service_ns: arrival.service_ns,
-        });
-        let served = Served {
+        let arrivals = generator
+            .take(REQUESTS as usize)
+            .map(|arrival| TimedRequest {
+                at_ns: arrival.at_ns,
+                class: arrival.class as u8,
+                service_ns: arrival.service_ns,
+            });
+        let served = ServedWorkload {
             policy: self.policy.server().expect("a server's policy").clone(),
             workers: self.workers,
             layout: if self.name == "tardis" {

@@ -1,6 +1,6 @@
 //! The live engines in many worlds: `HEADWAY_WORLDS` says how many, `headway-world` repeats one.
 
-use headway_world::{Faults, Search, silence_expected_panics};
+use headway_world::{Faults, WorldSearch, silence_expected_panics};
 
 /// Worlds in which something did not hold once, by their seeds of then.
 const ONCE_AMISS: [u64; 1] = [
@@ -8,10 +8,10 @@ const ONCE_AMISS: [u64; 1] = [
     260,
 ];
 
-fn nothing_amiss(search: &Search) {
+fn nothing_amiss(search: &WorldSearch) {
     silence_expected_panics();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let search = Search {
+    let search = WorldSearch {
         side_by_side: cores,
         ..search.clone()
     };
@@ -21,8 +21,8 @@ fn nothing_amiss(search: &Search) {
     }
 }
 
-fn all_faults(seeds: std::ops::Range<u64>) -> Search {
-    Search {
+fn all_faults(seeds: std::ops::Range<u64>) -> WorldSearch {
+    WorldSearch {
         seeds,
         faults: Faults::ALL,
         policy: None,
@@ -41,7 +41,7 @@ fn worlds_that_were_amiss_are_not_any_more() {
 
 #[test]
 fn a_seed_repeats_a_world_to_the_bit() {
-    nothing_amiss(&Search {
+    nothing_amiss(&WorldSearch {
         twice: true,
         ..all_faults(1_000_000..1_000_050)
     });
@@ -52,7 +52,7 @@ fn nothing_is_amiss_in_any_world() {
     let worlds = std::env::var("HEADWAY_WORLDS")
         .map_or(500, |worlds| worlds.parse().expect("a number of worlds"));
     nothing_amiss(&all_faults(1..1 + worlds));
-    nothing_amiss(&Search {
+    nothing_amiss(&WorldSearch {
         faults: Faults::NONE,
         ..all_faults(1..1 + worlds / 10)
     });
