@@ -13,9 +13,9 @@ use super::fiber_worker::{
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
-use crate::control::{ServerControl, ServerPhase};
-use crate::park::Backoff;
-use crate::verdict::SliceVerdict;
+use crate::request::verdict::SliceVerdict;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Backoff;
 use headway_sync::park::Parkers;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.

@@ -10,16 +10,16 @@ use headway_policy::{Job, JobId, Resume, WorkerId};
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
-use crate::assignment::Assignment;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::fibers::{FiberContext, Fibers};
-use crate::park::Backoff;
-use crate::rules::RulesReceiver;
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
-use crate::rx_waker::RxWaker;
-use crate::slice::ClockReading;
-use crate::token::NextHint;
+use crate::queue::rx_waker::RxWaker;
+use crate::queue::token::NextHint;
+use crate::request::assignment::Assignment;
+use crate::request::executor::Executor;
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::slice::ClockReading;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Backoff;
+use crate::threads::rules::RulesReceiver;
 
 /// A worker's local policy, and where its rules come from.
 pub(super) struct WorkerLocal<L> {

@@ -6,9 +6,9 @@ use headway_policy::server::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::worker::CentralWorker;
-use crate::control::ServerPhase;
-use crate::hosted::{HostedCores, WorkerCore};
-use crate::park::Backoff;
+use crate::threads::control::ServerPhase;
+use crate::threads::hosted::{HostedCores, WorkerCore};
+use crate::threads::park::Backoff;
 use headway_sync::leader::{Lead, Leadership};
 
 /// The dispatcher that the workers share.

@@ -16,8 +16,8 @@ use super::fiber_worker::{
 use super::inline::{Leading, Shared, close, follow, hears_now, lead_until, resign, rests};
 use super::view::CentralQueues;
 use super::watch::Look;
-use crate::control::{ServerControl, ServerPhase};
-use crate::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
 
 /// A worker thread that may lead, and whose requests may be interrupted.
 pub(super) struct InlineFiberWorker<I, L, M> {

@@ -19,40 +19,28 @@ use super::rack::RackSide;
 use super::watch::{CentralWatch, CentralWorkerSlot, Telling};
 use super::worker::CentralWorker;
 use super::worker_link::worker_link;
-use crate::control::ServerControl;
-use crate::error::StartError;
-use crate::executor::Executor;
-use crate::fibers::FiberContext;
-use crate::groups::controls_of;
-use crate::hosted::HostedCores;
-use crate::intake::{Buffers, Intake};
-use crate::overruns::Overruns;
-use crate::park::Backoff;
-use crate::parts::{
+use crate::engine::fiber_context::fiber_context;
+use crate::engine::parts::{
     EngineParts, LiveEngine, QueueDepths, SetRules, executors, kernel_drops, split, tallies,
 };
-use crate::rack::{ServerQueue, SetDuty, set_duty};
-use crate::rules::{RulesSender, rules};
-use crate::rx_waker::RxWaker;
-use crate::tally::Tally;
-use crate::threads::{Pinning, ServerThreads, cores};
+use crate::error::StartError;
+use crate::queue::look::usual_look_ns;
+use crate::queue::rx_waker::RxWaker;
+use crate::request::executor::Executor;
+use crate::request::fibers::FiberContext;
+use crate::request::intake::{Buffers, Intake};
+use crate::request::server_queue::ServerQueue;
+use crate::stats::overruns::Overruns;
+use crate::stats::tally::Tally;
+use crate::threads::control::ServerControl;
+use crate::threads::groups::controls_of;
+use crate::threads::hosted::HostedCores;
+use crate::threads::park::Backoff;
+use crate::threads::rack::{SetDuty, set_duty};
+use crate::threads::rules::{RulesSender, rules};
+use crate::threads::server_threads::{Pinning, ServerThreads, cores};
 use headway_sync::leader::Leadership;
 use headway_sync::park::Parkers;
-
-/// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
-pub const LOOK_NS: u64 = 5_000;
-
-/// The same where a poll is a system call: one in vain takes 0.84 µs (EPYC 9004, `recvmmsg` of an empty UDP socket), 3 % of this.
-const LOOK_BY_SYSTEM_CALL_NS: u64 = 25_000;
-
-/// How often a busy worker polls a receive queue of this kind, unless told otherwise, ns.
-pub(crate) fn usual_look_ns(rx: &dyn Rx) -> u64 {
-    if rx.poll_is_system_call() {
-        LOOK_BY_SYSTEM_CALL_NS
-    } else {
-        LOOK_NS
-    }
-}
 
 /// A system whose ingress is a dispatcher.
 pub(crate) struct Dispatched<I, L, M> {
@@ -108,7 +96,7 @@ where
     let overruns = Arc::new(overruns);
     let buffers = Buffers::with_spare(config.slots, dispatchers)?;
     let fiber_context = interrupts
-        .then(|| FiberContext::new(&parts, &buffers.pool, &overruns))
+        .then(|| fiber_context(&parts, &buffers.pool, &overruns))
         .transpose()?;
     let Prepared {
         rxs,

@@ -19,5 +19,4 @@ mod watch;
 mod worker;
 mod worker_link;
 
-pub use launch::LOOK_NS;
-pub(crate) use launch::{Dispatched, launch, usual_look_ns};
+pub(crate) use launch::{Dispatched, launch};

@@ -16,19 +16,19 @@ use headway_policy::server::systems::{self, ServerSpec, Visit};
 use headway_policy::spec::SpecError;
 use headway_policy::{Resume, Shape};
 
-use super::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
-use super::class::DeclaredClass;
 use super::launch::{Launch, StartedEngine};
 use super::source::{Custom, NoSource, OpenDatapath, Source, Udp};
 use super::{Observer, Server, Stopper, Tuner};
+use crate::engine::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
+use crate::engine::class::DeclaredClass;
+use crate::engine::layout::{Layout, LayoutFacts};
+use crate::engine::parts::{EngineParts, ServerConfig};
 use crate::error::StartError;
-use crate::hosted::ServerCores;
-use crate::layout::{Layout, LayoutFacts};
-use crate::park::Idle;
-use crate::parts::{EngineParts, ServerConfig};
 use crate::pull::{Pull, PullService};
-use crate::service::{Call, Service};
-use crate::threads::Pin;
+use crate::request::service::{Call, Service};
+use crate::threads::hosted::ServerCores;
+use crate::threads::park::Idle;
+use crate::threads::server_threads::Pin;
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;

@@ -15,18 +15,20 @@ use super::preemptive::{PreemptiveWorker, Timekeeper, Timer};
 use super::view::SteeredQueues;
 use super::worker::{SteeredWorker, ToTheEnd};
 use super::worker_slot::SteeredWorkerSlot;
-use crate::control::ServerControl;
+use crate::engine::fiber_context::fiber_context;
+use crate::engine::parts::{
+    EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies,
+};
 use crate::error::StartError;
-use crate::fibers::FiberContext;
-use crate::hosted::HostedCores;
-use crate::intake::{Buffers, Intake};
-use crate::overruns::Overruns;
-use crate::park::{Backoff, Idle};
-use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
-use crate::rules::{RulesSender, rules};
-use crate::tally::Tally;
-use crate::threads::{Pinning, ServerThreads, cores};
-use crate::token::request_queue;
+use crate::queue::token::request_queue;
+use crate::request::intake::{Buffers, Intake};
+use crate::stats::overruns::Overruns;
+use crate::stats::tally::Tally;
+use crate::threads::control::ServerControl;
+use crate::threads::hosted::HostedCores;
+use crate::threads::park::{Backoff, Idle};
+use crate::threads::rules::{RulesSender, rules};
+use crate::threads::server_threads::{Pinning, ServerThreads, cores};
 
 /// A system whose workers each serve a receive queue. Its ingress is the network's: the type tells which system is built anew to change rules.
 pub(crate) struct SteeredSystem<I, L, M> {
@@ -68,7 +70,7 @@ where
     let (pool, mut free) = Pool::new(config.slots)?;
     let pool = Arc::new(pool);
     let fiber_context = interrupts
-        .then(|| FiberContext::new(&parts, &pool, &overruns))
+        .then(|| fiber_context(&parts, &pool, &overruns))
         .transpose()?;
     let DatapathEnds { rxs, txs } = split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)

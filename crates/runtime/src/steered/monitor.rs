@@ -12,10 +12,10 @@ use headway_policy::server::role::{Monitor, PreemptionDecision, Unplaced};
 
 use super::peers::Peers;
 use super::worker_slot::{Running, SteeredWorkerSlot};
-use crate::control::{ServerControl, ServerPhase};
-use crate::overruns::{ENDLESS_NS, Overruns};
-use crate::rules::RulesReceiver;
-use crate::tally::Tally;
+use crate::stats::overruns::{ENDLESS_NS, Overruns};
+use crate::stats::tally::Tally;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::rules::RulesReceiver;
 
 /// A request that was asked to yield and goes on is asked again after this time, ns: it may have been where no probe is.
 const AGAIN_NS: u64 = 200_000;

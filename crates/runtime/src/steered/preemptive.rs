@@ -16,11 +16,11 @@ use super::peers::Peers;
 use super::view::SteeredQueues;
 use super::worker::{RequestRunner, SteeredWorker};
 use super::worker_slot::SteeredWorkerSlot;
-use crate::control::{ServerControl, ServerPhase};
-use crate::fibers::{FiberContext, Fibers};
-use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
-use crate::rules::RulesReceiver;
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
+use crate::threads::rules::RulesReceiver;
 use headway_sync::Padded;
 use headway_sync::trylock::TryLock;
 

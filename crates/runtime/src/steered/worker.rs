@@ -8,11 +8,11 @@ use headway_policy::{ClassId, Job, JobId};
 
 use super::peers::Peers;
 use super::view::SteeredQueues;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::hosted::{HostedCores, WorkerCore};
-use crate::park::Backoff;
-use crate::rules::RulesReceiver;
+use crate::request::executor::Executor;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{HostedCores, WorkerCore};
+use crate::threads::park::Backoff;
+use crate::threads::rules::RulesReceiver;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;

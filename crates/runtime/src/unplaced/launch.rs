@@ -13,19 +13,21 @@ use super::arrivals::LeaderIntake;
 use super::common::Common;
 use super::view::UnplacedQueues;
 use super::worker::{Receiving, WorkerParts};
-use crate::central::usual_look_ns;
-use crate::control::ServerControl;
+use crate::engine::fiber_context::fiber_context;
+use crate::engine::parts::{
+    EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies,
+};
 use crate::error::StartError;
-use crate::fibers::FiberContext;
-use crate::hosted::HostedCores;
-use crate::intake::{Buffers, Intake};
-use crate::overruns::Overruns;
-use crate::park::Backoff;
-use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
-use crate::rules::{RulesSender, rules};
-use crate::rx_waker::RxWaker;
-use crate::threads::{Pinning, ServerThreads, cores};
-use crate::token::request_queue;
+use crate::queue::look::usual_look_ns;
+use crate::queue::rx_waker::RxWaker;
+use crate::queue::token::request_queue;
+use crate::request::intake::{Buffers, Intake};
+use crate::stats::overruns::Overruns;
+use crate::threads::control::ServerControl;
+use crate::threads::hosted::HostedCores;
+use crate::threads::park::Backoff;
+use crate::threads::rules::{RulesSender, rules};
+use crate::threads::server_threads::{Pinning, ServerThreads, cores};
 use headway_sync::leader::Leadership;
 
 /// A system whose workers help themselves.
@@ -63,7 +65,7 @@ where
     ));
     let buffers = Buffers::with_spare(config.slots, 1)?;
     let pool = Arc::clone(&buffers.pool);
-    let fiber_context = FiberContext::new(&parts, &pool, &overruns)?;
+    let fiber_context = fiber_context(&parts, &pool, &overruns)?;
     let DatapathEnds { rxs, mut txs } = split(parts.datapath, 1, count + 1)?;
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let control = Arc::new(ServerControl::new(count, None, config.stalls));

@@ -12,17 +12,17 @@ use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_policy::{Shape, WorkerId};
 
-use crate::control::{ServerControl, ServerPhase};
+use crate::engine::layout::{Layout, ResolvedLayout};
 use crate::error::StartError;
-use crate::executor::Executor;
-use crate::hosted::ServerCores;
-use crate::journal::JournalWriter;
-use crate::layout::{Layout, ResolvedLayout};
-use crate::park::Idle;
-use crate::rack::{RackLink, SetDuty};
-use crate::service::Service;
-use crate::tally::{Tally, WaitQueueStats};
-use crate::threads::{Pin, ServerThreads};
+use crate::request::executor::Executor;
+use crate::request::service::Service;
+use crate::stats::journal::JournalWriter;
+use crate::stats::tally::{Tally, WaitQueueStats};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::ServerCores;
+use crate::threads::park::Idle;
+use crate::threads::rack::{RackLink, SetDuty};
+use crate::threads::server_threads::{Pin, ServerThreads};
 
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
-use crate::hosted::HostedCores;
-use crate::journal::{Journal, JournalWriter};
-use crate::stall::StallLog;
+use crate::stats::journal::{Journal, JournalWriter};
+use crate::stats::stall::StallLog;
+use crate::threads::hosted::HostedCores;
 use headway_sync::{Guarded, Padded};
 
 /// The stages of a server's life, in order.

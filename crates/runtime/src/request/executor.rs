@@ -11,15 +11,18 @@ use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
-use crate::journal::{JournalEntry, JournalWriter};
-use crate::panics::{Panicked, catch};
-use crate::rack::ServerQueue;
-use crate::refusal::write_header;
-use crate::service::{Call, CallMode, Response, Service};
-use crate::stall::turned_to_request;
-use crate::tally::Tally;
-use crate::threads::ThreadSetup;
-use crate::token::job_of;
+use crate::error::SetupFailure;
+use crate::queue::token::job_of;
+use crate::request::panics::{Panicked, catch};
+use crate::request::refusal::write_header;
+use crate::request::server_queue::ServerQueue;
+use crate::request::service::{Call, CallMode, Response, Service};
+use crate::stats::journal::{JournalEntry, JournalWriter};
+use crate::stats::stall::turned_to_request;
+use crate::stats::tally::Tally;
+
+/// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
+pub(crate) type ThreadSetup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
 
 /// A request that was run.
 pub(crate) struct Ran {

@@ -18,17 +18,14 @@ use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
-use crate::assignment::next_epoch;
-use crate::error::StartError;
-use crate::executor::handle;
-use crate::overflow;
-use crate::overruns::Overruns;
-use crate::parts::EngineParts;
-use crate::service::{CallMode, Response, Service};
-use crate::slice::{ClockReading, HeldTurn, Renewal, SliceLength, renewal_on};
-use crate::stall::turned_to_request;
-use crate::tally::Tally;
-use crate::token::job_of;
+use crate::queue::token::job_of;
+use crate::request::assignment::next_epoch;
+use crate::request::executor::handle;
+use crate::request::service::{CallMode, Response, Service};
+use crate::request::slice::{ClockReading, Renewal, SliceLength, renewal_on};
+use crate::stats::overruns::Overruns;
+use crate::stats::stall::turned_to_request;
+use crate::stats::tally::{HeldTurn, Tally};
 
 /// What a fiber is handed: the buffer, and the place for the handler's response.
 struct FiberWork {
@@ -174,46 +171,7 @@ pub(crate) struct FiberContext {
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
     pub(crate) overruns: Arc<Overruns>,
-    clock: Clock,
-}
-
-/// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
-const READY_STACKS: usize = 256;
-
-impl FiberContext {
-    /// For the requests in the buffers of this pool.
-    ///
-    /// # Errors
-    /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
-    pub(crate) fn new(
-        parts: &EngineParts,
-        pool: &Arc<Pool>,
-        overruns: &Arc<Overruns>,
-    ) -> Result<Self, StartError> {
-        let clock = parts.config.clock;
-        if !clock.is_cheap() {
-            return Err(StartError::NoTsc);
-        }
-        overflow::report(&parts.config.class_names);
-        let bytes = parts.config.stack_bytes;
-        let stacks = Stacks::new(bytes, READY_STACKS).and_then(|stacks| {
-            // Each request may be on a stack of its own, and all may end.
-            stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
-            Ok(stacks)
-        });
-        let stacks = stacks.map_err(|source| StartError::Stacks { bytes, source })?;
-        Ok(Self {
-            service: Arc::clone(&parts.service),
-            stacks: Arc::new(stacks),
-            suspended: Arc::new(SuspendedRequests::new(pool.len())),
-            pool: Arc::clone(pool),
-            resume: parts.shape.resume,
-            mechanism: parts.config.mechanism,
-            feedback: parts.config.feedback,
-            overruns: Arc::clone(overruns),
-            clock,
-        })
-    }
+    pub(crate) clock: Clock,
 }
 
 impl Clone for FiberContext {
@@ -566,7 +524,7 @@ impl<'a> Fibers<'a> {
 const LINE_BYTES: usize = 64;
 
 /// More free fibers than this a thread does not keep to itself.
-const MOST_IDLE: usize = 64;
+pub(crate) const MOST_IDLE: usize = 64;
 
 /// The request that has begun in this place.
 #[inline(always)]

@@ -8,8 +8,8 @@ use headway_net::header::{Flag, HEADER_BYTES, Status};
 use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
 use headway_net::slot::Slot;
 
-use crate::refusal::Refusals;
-use crate::tally::Tally;
+use crate::request::refusal::Refusals;
+use crate::stats::tally::Tally;
 
 /// Most requests taken in at once: enough to spread a system call's cost, few enough that completions are not kept
 /// waiting.

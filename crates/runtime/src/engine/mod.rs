@@ -1,0 +1,7 @@
+//! What every engine is made of: its settings, the classes, how a policy is carried out, and by which threads.
+
+pub(crate) mod admission;
+pub(crate) mod class;
+pub(crate) mod fiber_context;
+pub(crate) mod layout;
+pub(crate) mod parts;
