@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod class;
-pub(crate) mod fiber_context;
+mod fiber_context;
+pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod parts;

@@ -4,6 +4,7 @@ mod builder;
 mod launch;
 mod observer;
 mod source;
+mod start;
 mod tuner;
 
 use std::net::SocketAddr;

@@ -185,17 +185,6 @@ impl ServerThreads {
         Ok(())
     }
 
-    /// Starts the thread of this worker.
-    pub(crate) fn spawn_worker(
-        &mut self,
-        worker: usize,
-        control: &Arc<ServerControl>,
-        setup: ThreadSetup,
-        body: impl FnOnce() + Send + 'static,
-    ) -> Result<(), StartError> {
-        self.spawn(format!("hw-worker-{worker}"), control, Some(setup), body)
-    }
-
     /// Waits until all threads have tried to pin themselves and to set up.
     ///
     /// # Errors
