@@ -49,7 +49,7 @@ impl<'a> DispatcherWorker<'a> {
         self.fibers.next_epoch();
         let taken = TakenRequest { slot, suspended };
         let now = self.fibers.now();
-        let outcome = run_slice(
+        let ran = run_slice(
             &mut self.fibers,
             &mut self.executor,
             dispatcher,
@@ -57,7 +57,7 @@ impl<'a> DispatcherWorker<'a> {
             now,
             Some(slice_ns),
         );
-        Some(outcome.span_ns())
+        Some(ran.span_ns())
     }
 }
 

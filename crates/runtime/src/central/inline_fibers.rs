@@ -127,7 +127,7 @@ where
         let Some(core) = &mut slices.core else { return };
         if core.withdraw(|| hears_now(slices.shared)) {
             let cores = Arc::clone(core.cores());
-            let waits = worker.has_begun() || !worker.view.is_empty();
+            let waits = worker.has_suspended() || !worker.view.is_empty();
             core.leave(waits, &mut || {
                 !waits && (cores.has_active() || worker.rx_backlog() == 0)
             });

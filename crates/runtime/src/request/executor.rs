@@ -38,11 +38,11 @@ pub(crate) struct Ran {
 #[inline]
 pub(crate) fn handle(
     service: &dyn Service,
-    slot: &mut Slot,
+    buffer: &mut Slot,
     worker: WorkerId,
     mode: CallMode,
 ) -> Response {
-    let mut call = Call::new(slot, worker, mode);
+    let mut call = Call::new(buffer, worker, mode);
     match catch(|| service.handle(&mut call)) {
         Ok(()) => call.response(),
         Err(Panicked) => Response {
@@ -116,17 +116,17 @@ impl Executor {
 
     /// Class and time of arrival, ns.
     #[inline]
-    pub(crate) fn describe(&self, id: &SlotId) -> (u16, u64) {
-        let slot = self.pool.get(id);
-        (slot.class, slot.arrived_ns)
+    pub(crate) fn describe(&self, slot: &SlotId) -> (u16, u64) {
+        let buffer = self.pool.get(slot);
+        (buffer.class, buffer.arrived_ns)
     }
 
     /// The request as policies see it once it has run; its service is told apart.
     #[inline]
-    pub(crate) fn job(&self, id: SlotId) -> (Job, SlotId) {
-        let (class, arrived_ns) = self.describe(&id);
-        let (job, id) = job_of(id);
-        (Job::new(job, ClassId(class), arrived_ns), id)
+    pub(crate) fn job(&self, slot: SlotId) -> (Job, SlotId) {
+        let (class, arrived_ns) = self.describe(&slot);
+        let (id, slot) = job_of(slot);
+        (Job::new(id, ClassId(class), arrived_ns), slot)
     }
 
     /// The worker, as handlers know it.
@@ -148,15 +148,15 @@ impl Executor {
     /// Runs the request and sends the response from the same buffer. To be [counted](Self::count) by the caller, when nobody waits for
     /// this worker any more.
     #[inline]
-    pub(crate) fn run(&mut self, id: &mut SlotId) -> Ran {
-        let slot = self.pool.get_mut(id);
-        let class = slot.class;
+    pub(crate) fn run(&mut self, slot: &mut SlotId) -> Ran {
+        let buffer = self.pool.get_mut(slot);
+        let class = buffer.class;
         let start_ns = self.clock.now_ns();
         turned_to_request(start_ns);
-        let response = handle(&*self.service, slot, self.worker, CallMode::default());
+        let response = handle(&*self.service, buffer, self.worker, CallMode::default());
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
-        self.respond(id, response, cpu_ns, end_ns);
+        self.respond(slot, response, cpu_ns, end_ns);
         Ran {
             class,
             span_ns: start_ns..end_ns,
@@ -168,26 +168,26 @@ impl Executor {
     #[inline]
     pub(crate) fn respond(
         &mut self,
-        id: &mut SlotId,
+        slot: &mut SlotId,
         response: Response,
         cpu_ns: u64,
         now_ns: u64,
     ) {
-        let slot = self.pool.get_mut(id);
+        let buffer = self.pool.get_mut(slot);
         let queue = self.queue.as_ref();
-        let queue = queue.filter(|_| Flag::from_bits(slot.buffer_mut()[1]).has_queue());
-        write_header(slot, response.status, cpu_ns, response.payload_bytes);
+        let queue = queue.filter(|_| Flag::from_bits(buffer.buffer_mut()[1]).has_queue());
+        write_header(buffer, response.status, cpu_ns, response.payload_bytes);
         if let Some(queue) = queue {
-            let length = slot.payload().len();
-            let length = queue.tell(slot.buffer_mut(), length);
-            slot.set_len(length);
+            let length = buffer.payload().len();
+            let length = queue.tell(buffer.buffer_mut(), length);
+            buffer.set_len(length);
         }
         if response.panicked {
             self.tally.panics.add(1);
         }
-        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        let (class, arrived_ns) = (buffer.class, buffer.arrived_ns);
         self.tally.class(class).feedback.add(response.feedback);
-        if self.tx.send(&self.pool, id, now_ns).is_err() {
+        if self.tx.send(&self.pool, slot, now_ns).is_err() {
             self.tally.unsent.add(1);
         }
         if let Some(journal) = &mut self.journal {
@@ -202,14 +202,14 @@ impl Executor {
 
     /// Answers a request that cannot be run as shed.
     #[cold]
-    pub(crate) fn refuse(&mut self, mut id: SlotId, now_ns: u64) -> SlotId {
-        let slot = self.pool.get_mut(&mut id);
-        self.tally.class(slot.class).shed.add(1);
-        write_header(slot, Status::Shed, 0, 0);
-        if self.tx.send(&self.pool, &mut id, now_ns).is_err() {
+    pub(crate) fn refuse(&mut self, mut slot: SlotId, now_ns: u64) -> SlotId {
+        let buffer = self.pool.get_mut(&mut slot);
+        self.tally.class(buffer.class).shed.add(1);
+        write_header(buffer, Status::Shed, 0, 0);
+        if self.tx.send(&self.pool, &mut slot, now_ns).is_err() {
             self.tally.unsent.add(1);
         }
-        id
+        slot
     }
 
     /// Counts a request that was run.

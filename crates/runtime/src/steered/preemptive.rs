@@ -305,9 +305,9 @@ where
             renewals: 0,
         };
         let taken = TakenRequest { slot, suspended };
-        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
-        backoff.ran(&outcome.span_ns());
-        outcome.span.end.ns
+        let ran = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&ran.span_ns());
+        ran.span.end.ns
     }
 }
 
