@@ -6,17 +6,16 @@ use std::sync::Arc;
 use headway_policy::server::role::{Ingress, Local, Monitor};
 use headway_policy::server::systems::SharedQueues;
 
-use super::monitor::MonitorThread;
+use super::monitor::{MonitorParts, MonitorThread};
 use super::peers::Peers;
 use super::preemptive::{PreemptiveWorker, Timekeeper, Timer};
 use super::view::SteeredQueues;
-use super::worker::{SteeredWorker, ToTheEnd};
+use super::worker::{SteeredWorker, ToTheEnd, WorkerDrain};
 use super::worker_slot::SteeredWorkerSlot;
 use crate::engine::launch::{EngineBase, EngineDemands, EngineTraits, set_rules};
 use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
 use crate::queue::token::request_queue;
-use crate::request::executor::ThreadSetup;
 use crate::threads::control::ServerControl;
 use crate::threads::park::Idle;
 use crate::threads::rules::{RulesSender, rules};
@@ -71,7 +70,6 @@ where
     let threads = threads.zip(ends.buffers.divided(count)).zip(timekeepers);
     for (index, ((local, rules), thread)) in locals.zip(threads).enumerate() {
         let (((executor, run_queue), buffers), timekeeper) = thread;
-        let setup = executor.setup();
         let intake = base.intake(index, buffers, &base.tallies[index]);
         let (sibling, cores) = (siblings[index], base.hosted.clone());
         let worker = SteeredWorker {
@@ -87,8 +85,9 @@ where
             stopped_ns: None,
             cores: base.hosted.clone(),
             core: None,
+            drain: WorkerDrain::NotBegun,
         };
-        start_worker(&mut base, worker, timekeeper, setup);
+        start_worker(&mut base, worker, timekeeper);
     }
     start_doors(&mut base, &peers);
     base.ready(EngineTraits {
@@ -102,16 +101,12 @@ where
 }
 
 /// Starts a worker; where there is a fiber context its requests may be interrupted.
-fn start_worker<L, M>(
-    base: &mut EngineBase,
-    worker: SteeredWorker<L>,
-    timekeeper: Timekeeper<M>,
-    setup: ThreadSetup,
-) where
+fn start_worker<L, M>(base: &mut EngineBase, worker: SteeredWorker<L>, timekeeper: Timekeeper<M>)
+where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let index = worker.index;
+    let (index, setup) = (worker.index, worker.executor.setup());
     let Some(fiber_context) = base.fiber_context.clone() else {
         return base.spawn_worker(index, setup, || worker.serve(ToTheEnd));
     };
@@ -132,7 +127,7 @@ fn start_monitor<M: Monitor + Send + 'static>(
     let workers = base.shape.workers;
     let worker_slots: Vec<Arc<SteeredWorkerSlot>> = (0..workers).map(|_| Arc::default()).collect();
     let (sender, rules) = rules();
-    let monitor = MonitorThread {
+    let monitor = MonitorParts {
         monitor,
         rules,
         worker_slots: worker_slots.clone(),
@@ -144,7 +139,9 @@ fn start_monitor<M: Monitor + Send + 'static>(
         may_sleep: base.config.idle != Idle::Spin,
         oversubscribed: base.oversubscribed,
     };
-    base.spawn("hw-monitor".to_owned(), None, || monitor.run());
+    base.spawn("hw-monitor".to_owned(), None, || {
+        MonitorThread::new(monitor).run();
+    });
     let timekeepers = worker_slots.into_iter().map(Timekeeper::Thread);
     (timekeepers.collect(), vec![sender])
 }

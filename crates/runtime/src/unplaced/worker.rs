@@ -92,21 +92,29 @@ where
     L: Local,
 {
     fn serve(mut self) {
-        while self.control.phase() < ServerPhase::Abandoning {
-            if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
-                self.step_aside();
-            }
-            if self.turn() {
-                self.backoff.reset();
-            } else {
-                self.look_for_work();
-            }
-        }
+        while self.step() {}
         self.view.give_up();
         // Whoever else leads now comes by here later.
         if let Some(mut lead) = self.receiving.try_lead() {
             lead.close(self.fibers.now().ns);
         }
+    }
+
+    /// Runs one request for a slice; without one it leads, or waits a little. `false` once the server gives up, or has stopped.
+    #[inline]
+    fn step(&mut self) -> bool {
+        if self.control.phase() >= ServerPhase::Abandoning {
+            return false;
+        }
+        if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+            self.step_aside();
+        }
+        if self.turn() {
+            self.backoff.reset();
+        } else {
+            self.look_for_work();
+        }
+        true
     }
 
     /// Runs one request for a slice, if there is one behind the receive queue.
@@ -262,8 +270,8 @@ where
             renewals: 0,
         };
         let taken = TakenRequest { slot, suspended };
-        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
-        backoff.ran(&outcome.span_ns());
+        let ran = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&ran.span_ns());
     }
 }
 
