@@ -8,7 +8,8 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::worker_link::WorkerEnd;
-use crate::queue::token::{NextHint, RequestWord};
+use crate::queue::links::NextHint;
+use crate::queue::token::RequestWord;
 use crate::request::executor::Executor;
 
 /// A worker's own queue: the requests that came over its link, and those it keeps.

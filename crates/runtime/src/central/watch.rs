@@ -7,7 +7,7 @@ use headway_policy::server::role::{Backlog, Ingress, Monitor, Preempt, Preemptio
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;
-use crate::queue::token::NextHint;
+use crate::queue::links::NextHint;
 use crate::request::assignment::{Assignment, AssignmentCell};
 use crate::request::verdict::{SliceVerdict, VerdictCell};
 use crate::stats::overruns::{ENDLESS_NS, Overruns};

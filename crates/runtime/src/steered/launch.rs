@@ -15,7 +15,7 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::engine::launch::{EngineBase, EngineDemands, EngineTraits, set_rules};
 use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
-use crate::queue::token::request_queue;
+use crate::queue::run_queue::request_queue;
 use crate::threads::control::ServerControl;
 use crate::threads::park::Idle;
 use crate::threads::rules::{RulesSender, rules};

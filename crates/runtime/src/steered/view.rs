@@ -9,7 +9,8 @@ use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
 use crate::queue::look::usual_look_ns;
-use crate::queue::token::{RequestQueue, RequestWord};
+use crate::queue::run_queue::RequestQueue;
+use crate::queue::token::RequestWord;
 use crate::request::intake::{BATCH, Intake};
 use crate::threads::hosted::HostedCores;
 use headway_sync::run_queue::Stolen;

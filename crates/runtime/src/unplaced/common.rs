@@ -8,8 +8,9 @@ use headway_net::pool::{FreeList, SlotId};
 use headway_policy::server::systems::SharedQueues;
 
 use crate::engine::parts::QueueDepths;
+use crate::queue::run_queue::RequestThief;
 use crate::queue::shared_queue::SharedQueue;
-use crate::queue::token::{RequestThief, RequestWord};
+use crate::queue::token::RequestWord;
 use crate::stats::tally::WaitQueueStats;
 use crate::threads::hosted::HostedCores;
 use headway_sync::Padded;

@@ -7,7 +7,8 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::common::{ARRIVALS, Common};
-use crate::queue::token::{RequestQueue, RequestWord};
+use crate::queue::run_queue::RequestQueue;
+use crate::queue::token::RequestWord;
 use crate::stats::tally::Tally;
 use headway_sync::run_queue::Stolen;
 
