@@ -11,57 +11,47 @@
 //! - Where nobody places requests (Tardis) workers take turns at the receive queue, and help themselves from one queue.
 //!
 //! Who has nothing to do spins, then [sleeps](headway_sync::park); who wakes others pays for it only if they sleep.
+//!
+//! The rooms of the crate, in order: code imports from its own room and from rooms above it.
+//!
+//! | room | what is there |
+//! |---|---|
+//! | `error` | what can go wrong with a server as a whole |
+//! | `stats` | counts, stalls, the journal, requests that do not yield |
+//! | `queue` | how requests cross threads: tokens as words, rings, shared queues, the sleeper at a receive queue |
+//! | `request` | one request: intake, handler, executor, fibers, slices, refusal |
+//! | `threads` | how threads start, wait, stop and hear from the owner: phases, rules, orders of a rack, granted cores |
+//! | `engine` | what every engine is made of: settings, classes, layout, admission, launch |
+//! | `central`, `steered`, `unplaced` | the engines, one for each owner of an ingress; none knows another |
+//! | `pull` | services that are loops, which take requests themselves |
+//! | `server` | what users start, watch, tune and stop |
 
-mod accepting;
-mod assignment;
 mod central;
-mod control;
+mod engine;
 mod error;
-mod executor;
-mod fibers;
-mod groups;
-mod hosted;
-mod intake;
-mod journal;
-mod layout;
-mod overflow;
-mod overruns;
-mod panics;
-mod park;
-mod parts;
 mod pull;
-mod rack;
-mod refusal;
-mod rules;
-mod run_slice;
-mod rx_waker;
+mod queue;
+mod request;
 mod server;
-mod service;
-mod shared_queue;
-mod slice;
-mod stall;
+mod stats;
 mod steered;
-mod tally;
 mod threads;
-mod token;
 mod unplaced;
-mod verdict;
 
-pub use central::LOOK_NS;
+pub use engine::admission::{Admission, admit, max_queue_limit, server_shape};
+pub use engine::class::DeclaredClass;
+pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, TURNS_CORES_MAX, default_workers};
 pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
-pub use journal::{Journal, JournalEntry};
-pub use layout::{Layout, LayoutFacts, ResolvedLayout, TURNS_CORES_MAX, default_workers};
-pub use park::Idle;
 pub use pull::{Pull, PullService, Request, Requests};
-pub use rack::{DutyError, DutyOrder, RackCounts, RackLink};
-pub use server::{
-    Admission, Builder, DeclaredClass, InForce, NoService, NoSource, Observer, Server, Stopper,
-    Tuner, Udp, admit, max_queue_limit, server_shape,
-};
-pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
-pub use stall::{Stall, alive};
-pub use tally::{
+pub use queue::look::LOOK_NS;
+pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};
+pub use server::{Builder, InForce, NoService, NoSource, Observer, Server, Stopper, Tuner, Udp};
+pub use stats::journal::{Journal, JournalEntry};
+pub use stats::stall::{Stall, alive};
+pub use stats::tally::{
     ClassStats, FeedbackStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats,
 };
-pub use threads::Pin;
+pub use threads::park::Idle;
+pub use threads::rack::{DutyError, DutyOrder, RackCounts, RackLink};
+pub use threads::server_threads::Pin;

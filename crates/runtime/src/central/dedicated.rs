@@ -13,28 +13,63 @@ use super::fiber_worker::{
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
-use crate::control::{ServerControl, ServerPhase};
-use crate::park::Backoff;
-use crate::verdict::SliceVerdict;
+use crate::request::slice::ClockReading;
+use crate::request::verdict::SliceVerdict;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Backoff;
 use headway_sync::park::Parkers;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M>(
-    mut dispatcher: Dispatcher<I, M>,
+    dispatcher: Dispatcher<I, M>,
     worker_parts: Option<DispatcherWorkerParts>,
     control: &ServerControl,
     parkers: &Parkers,
-    mut backoff: Backoff,
+    backoff: Backoff,
 ) where
     I: Ingress,
     M: Monitor,
 {
     let attached = worker_parts.is_some().then(Attached::new);
-    let mut dispatcher_worker = attached
+    let worker = attached
         .as_ref()
         .zip(worker_parts)
         .map(|(attached, parts)| DispatcherWorker::new(parts, attached));
-    while control.phase() != ServerPhase::Stopped {
+    let mut thread = DispatcherThread {
+        worker,
+        dispatcher,
+        control,
+        parkers,
+        backoff,
+    };
+    while thread.step() {}
+    thread.dispatcher.close();
+}
+
+/// A dispatcher whose thread can run fibers, if it runs requests.
+struct DispatcherThread<'a, I, M> {
+    /// Of a dispatcher that runs requests.
+    worker: Option<DispatcherWorker<'a>>,
+    dispatcher: Dispatcher<I, M>,
+    control: &'a ServerControl,
+    parkers: &'a Parkers,
+    backoff: Backoff,
+}
+
+impl<I: Ingress, M: Monitor> DispatcherThread<'_, I, M> {
+    /// One turn as the dispatcher, and one as a worker; with nothing to do it waits a little. `false` once the server has stopped.
+    #[inline]
+    fn step(&mut self) -> bool {
+        if self.control.phase() == ServerPhase::Stopped {
+            return false;
+        }
+        let Self {
+            worker,
+            dispatcher,
+            control,
+            parkers,
+            backoff,
+        } = self;
         let progress = dispatcher.step();
         backoff.saw(dispatcher.now_ns());
         if backoff.may_sleep() {
@@ -42,10 +77,10 @@ pub(super) fn dispatch<I, M>(
                 parkers.wake(worker);
             });
         }
-        let ran_ns = dispatcher_worker
+        let ran_ns = worker
             .as_mut()
             .filter(|_| control.phase() < ServerPhase::Abandoning)
-            .and_then(|worker| worker.work(&mut dispatcher));
+            .and_then(|worker| worker.work(dispatcher));
         if let Some(ran_ns) = ran_ns {
             backoff.reset();
             backoff.ran(&ran_ns);
@@ -55,8 +90,8 @@ pub(super) fn dispatch<I, M>(
             dispatcher.sleep();
             backoff.slept();
         }
+        true
     }
-    dispatcher.close();
 }
 
 /// A worker thread beside the dispatcher's.
@@ -68,14 +103,22 @@ pub(super) struct DedicatedWorker {
 impl DedicatedWorker {
     /// Runs what it is given until the server stops.
     pub(super) fn run(mut self) {
-        while self.worker.control.phase() != ServerPhase::Stopped {
-            if self.worker.turn() {
-                self.worker.backoff.reset();
-            } else if self.worker.backoff.exhausted() {
-                self.sleep();
-            }
-        }
+        while self.step() {}
         self.worker.give_up();
+    }
+
+    /// Runs one request; without one it waits a little. `false` once the server has stopped.
+    #[inline]
+    fn step(&mut self) -> bool {
+        if self.worker.control.phase() == ServerPhase::Stopped {
+            return false;
+        }
+        if self.worker.turn() {
+            self.worker.backoff.reset();
+        } else if self.worker.backoff.exhausted() {
+            self.sleep();
+        }
+        true
     }
 
     fn sleep(&mut self) {
@@ -99,32 +142,62 @@ impl<L: Local> DedicatedFiberWorker<L> {
         let watched = parts.worker_slot.as_ref().filter(|_| by_clock).cloned();
         match watched {
             None => parts.run(L::SLICES, |worker| {
-                serve(worker, &parkers, &mut LocalSlices);
+                DedicatedFiberThread::new(worker, &parkers, LocalSlices).run();
             }),
             Some(worker_slot) => parts.run(true, |worker| {
-                serve(worker, &parkers, &mut ClockSlices::of(worker_slot));
+                DedicatedFiberThread::new(worker, &parkers, ClockSlices::of(worker_slot)).run();
             }),
         }
     }
 }
 
-fn serve<L: Local>(mut worker: FiberWorker<'_, L>, parkers: &Parkers, slices: &mut impl Slices<L>) {
-    let mut read = None;
-    while worker.control.phase() != ServerPhase::Stopped {
-        let now = read.take().unwrap_or_else(|| worker.fibers.now());
-        match worker.turn(now, slices) {
+/// The worker, once its thread can run fibers.
+struct DedicatedFiberThread<'a, L, S> {
+    worker: FiberWorker<'a, L>,
+    parkers: &'a Parkers,
+    slices: S,
+    /// When the last request was interrupted: the next begins then.
+    interrupted_at: Option<ClockReading>,
+}
+
+impl<'a, L: Local, S: Slices<L>> DedicatedFiberThread<'a, L, S> {
+    fn new(worker: FiberWorker<'a, L>, parkers: &'a Parkers, slices: S) -> Self {
+        Self {
+            worker,
+            parkers,
+            slices,
+            interrupted_at: None,
+        }
+    }
+
+    fn run(mut self) {
+        while self.step() {}
+        self.worker.give_up();
+    }
+
+    /// Runs one request for as long as it may; without one it waits a little. `false` once the server has stopped.
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        let worker = &mut self.worker;
+        if worker.control.phase() == ServerPhase::Stopped {
+            return false;
+        }
+        let interrupted_at = self.interrupted_at.take();
+        let now = interrupted_at.unwrap_or_else(|| worker.fibers.now());
+        match worker.turn(now, &mut self.slices) {
             WorkerTurn::Idle if worker.backoff.exhausted() => {
-                let FiberWorker { view, control, .. } = &worker;
-                parkers.park_unless(view.me.index(), || control.wants_worker(!view.is_empty()));
+                let FiberWorker { view, control, .. } = &*worker;
+                self.parkers
+                    .park_unless(view.me.index(), || control.wants_worker(!view.is_empty()));
                 worker.backoff.slept();
             }
-            WorkerTurn::Idle => continue,
+            WorkerTurn::Idle => return true,
             WorkerTurn::Ran => {}
-            WorkerTurn::Interrupted(now) => read = Some(now),
+            WorkerTurn::Interrupted(now) => self.interrupted_at = Some(now),
         }
         worker.backoff.reset();
+        true
     }
-    worker.give_up();
 }
 
 /// A request's slices are those that its local policy gives: the dispatcher sees to the rest.

@@ -14,12 +14,12 @@ use super::rack::{RackSide, Returning};
 use super::waiting::{Waiting, describe};
 use super::watch::{CentralWatch, HeldRequests, Look};
 use super::worker_link::DispatcherEnd;
-use crate::accepting::Accepting;
-use crate::control::{ServerControl, ServerPhase};
-use crate::intake::{BATCH, Intake};
-use crate::rules::RulesReceiver;
-use crate::rx_waker::RxWaker;
-use crate::token::{RequestWord, job_of};
+use crate::queue::rx_waker::RxWaker;
+use crate::queue::token::{RequestWord, job_of};
+use crate::request::intake::{BATCH, Intake};
+use crate::threads::accepting::Accepting;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::rules::RulesReceiver;
 use headway_sync::park::announce;
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.

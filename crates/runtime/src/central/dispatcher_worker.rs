@@ -10,9 +10,9 @@ use headway_policy::server::role::{DispatcherSlice, Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::waiting::Waiting;
-use crate::executor::Executor;
-use crate::fibers::{FiberContext, Fibers};
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::executor::Executor;
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
 pub(super) struct DispatcherWorkerParts {
@@ -49,7 +49,7 @@ impl<'a> DispatcherWorker<'a> {
         self.fibers.next_epoch();
         let taken = TakenRequest { slot, suspended };
         let now = self.fibers.now();
-        let outcome = run_slice(
+        let ran = run_slice(
             &mut self.fibers,
             &mut self.executor,
             dispatcher,
@@ -57,7 +57,7 @@ impl<'a> DispatcherWorker<'a> {
             now,
             Some(slice_ns),
         );
-        Some(outcome.span_ns())
+        Some(ran.span_ns())
     }
 }
 

@@ -10,16 +10,16 @@ use headway_policy::{Job, JobId, Resume, WorkerId};
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
-use crate::assignment::Assignment;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::fibers::{FiberContext, Fibers};
-use crate::park::Backoff;
-use crate::rules::RulesReceiver;
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
-use crate::rx_waker::RxWaker;
-use crate::slice::ClockReading;
-use crate::token::NextHint;
+use crate::queue::links::NextHint;
+use crate::queue::rx_waker::RxWaker;
+use crate::request::assignment::Assignment;
+use crate::request::executor::Executor;
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::slice::ClockReading;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Backoff;
+use crate::threads::rules::RulesReceiver;
 
 /// A worker's local policy, and where its rules come from.
 pub(super) struct WorkerLocal<L> {
@@ -68,7 +68,7 @@ impl<L: Local> FiberWorkerParts<L> {
             rx_waker,
             control: Arc::clone(&control),
             backoff,
-            begun: 0,
+            suspended: 0,
             resume,
         };
         // Dropping `attached` waits until the dispatcher has ended, which after a panic here no other thread would stop.
@@ -89,7 +89,7 @@ pub(super) struct FiberWorker<'a, L> {
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
     /// Requests that were interrupted here and go on nowhere else.
-    begun: usize,
+    suspended: usize,
     resume: Resume,
 }
 
@@ -144,8 +144,8 @@ fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
 
 impl<L: Local> FiberWorker<'_, L> {
     /// Whether requests were interrupted here that go on nowhere else.
-    pub(super) fn has_begun(&self) -> bool {
-        self.begun > 0
+    pub(super) fn has_suspended(&self) -> bool {
+        self.suspended > 0
     }
 
     /// About how many requests wait at the receive queue.
@@ -228,13 +228,13 @@ impl<L: Local> FiberWorker<'_, L> {
             is_watched: self.worker_slot.is_some(),
         };
         let taken = TakenRequest { slot, suspended };
-        let outcome = run_slice(fibers, executor, &mut owner, taken, now, slice_ns);
-        self.backoff.ran(&outcome.span_ns());
+        let ran = run_slice(fibers, executor, &mut owner, taken, now, slice_ns);
+        self.backoff.ran(&ran.span_ns());
         if self.resume == Resume::OwnWorker {
-            self.begun = self.begun + usize::from(outcome.yielded) - usize::from(suspended);
+            self.suspended = self.suspended + usize::from(ran.yielded) - usize::from(suspended);
         }
-        if outcome.yielded {
-            WorkerTurn::Interrupted(outcome.span.end)
+        if ran.yielded {
+            WorkerTurn::Interrupted(ran.span.end)
         } else {
             WorkerTurn::Ran
         }

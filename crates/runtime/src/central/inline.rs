@@ -6,9 +6,9 @@ use headway_policy::server::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::worker::CentralWorker;
-use crate::control::ServerPhase;
-use crate::hosted::{HostedCores, WorkerCore};
-use crate::park::Backoff;
+use crate::threads::control::ServerPhase;
+use crate::threads::hosted::{HostedCores, WorkerCore};
+use crate::threads::park::Backoff;
 use headway_sync::leader::{Lead, Leadership};
 
 /// The dispatcher that the workers share.
@@ -31,56 +31,88 @@ where
     M: Monitor,
 {
     /// Runs and leads until the server stops.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(self) {
         let index = self.worker.index;
-        let mut core = self
-            .cores
-            .take()
-            .map(|cores| WorkerCore::enter(&cores, index));
-        while self.worker.control.phase() != ServerPhase::Stopped {
-            if let Some(core) = core.as_mut().filter(|core| core.is_revoked()) {
-                self.step_aside(core);
-            }
-            if self.worker.turn() {
-                self.worker.backoff.reset();
-            } else {
-                self.look_for_work(core.as_mut());
-            }
+        let mut thread = InlineThread {
+            core: self.cores.map(|cores| WorkerCore::enter(&cores, index)),
+            worker: self.worker,
+            shared: self.shared,
+        };
+        while thread.step() {}
+        thread.worker.give_up();
+        close(&thread.shared);
+    }
+}
+
+/// The worker, once it has a core.
+struct InlineThread<I, M> {
+    /// Of a server whose workers come and go. The first to be dropped.
+    core: Option<WorkerCore>,
+    worker: CentralWorker,
+    shared: Arc<Shared<I, M>>,
+}
+
+impl<I, M> InlineThread<I, M>
+where
+    I: Ingress,
+    M: Monitor,
+{
+    /// Runs one request; without one it leads, or waits a little. `false` once the server has stopped.
+    #[inline]
+    fn step(&mut self) -> bool {
+        if self.worker.control.phase() == ServerPhase::Stopped {
+            return false;
         }
-        self.worker.give_up();
-        close(&self.shared);
+        if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+            self.step_aside();
+        }
+        if self.worker.turn() {
+            self.worker.backoff.reset();
+        } else {
+            self.look_for_work();
+        }
+        true
     }
 
-    fn look_for_work(&mut self, core: Option<&mut WorkerCore>) {
-        let Self { worker, shared, .. } = self;
+    fn look_for_work(&mut self) {
+        let Self {
+            core,
+            worker,
+            shared,
+        } = self;
         let (link, control, backoff) = (&worker.link, &worker.control, &mut worker.backoff);
         let has_news = || control.wants_worker(!link.jobs.is_empty());
-        let Some(core) = core else {
-            let lead = shared
-                .try_lead()
-                .or_else(|| follow(shared, worker.index, backoff, has_news));
-            if let Some(lead) = lead {
-                lead_until(lead, shared, worker.index, backoff, has_news);
+        if let Some(core) = core {
+            if rests(core, shared, worker.index, backoff, has_news) {
+                self.step_aside();
             }
             return;
-        };
-        if rests(core, shared, worker.index, backoff, has_news) {
-            self.step_aside(core);
+        }
+        let lead = shared
+            .try_lead()
+            .or_else(|| follow(shared, worker.index, backoff, has_news));
+        if let Some(lead) = lead {
+            lead_until(lead, shared, worker.index, backoff, has_news);
         }
     }
 
     /// The core is revoked, or of no use: the worker gives it back, and gets on when it has one again.
-    fn step_aside(&mut self, core: &mut WorkerCore) {
-        if core.withdraw(|| hears_now(&self.shared)) {
+    fn step_aside(&mut self) {
+        let Self {
+            core,
+            worker,
+            shared,
+        } = self;
+        let Some(core) = core else { return };
+        if core.withdraw(|| hears_now(shared)) {
             // Handed out before the dispatcher heard of it, and not to be interrupted.
-            while self.worker.turn() {}
-            let worker = &self.worker;
+            while worker.turn() {}
             let cores = Arc::clone(core.cores());
             core.leave(false, &mut || {
                 cores.has_active() || worker.rx_waker.rx().backlog_hint() == 0
             });
         }
-        self.worker.backoff.slept();
+        worker.backoff.slept();
     }
 }
 

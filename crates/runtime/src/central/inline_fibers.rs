@@ -16,8 +16,9 @@ use super::fiber_worker::{
 use super::inline::{Leading, Shared, close, follow, hears_now, lead_until, resign, rests};
 use super::view::CentralQueues;
 use super::watch::Look;
-use crate::control::{ServerControl, ServerPhase};
-use crate::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
+use crate::request::slice::ClockReading;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
 
 /// A worker thread that may lead, and whose requests may be interrupted.
 pub(super) struct InlineFiberWorker<I, L, M> {
@@ -58,44 +59,55 @@ where
                 own_due_ns: u64::MAX,
                 lead: None,
             };
-            Active { worker, slices }.serve();
+            let mut thread = InlineFiberThread {
+                worker,
+                slices,
+                interrupted_at: None,
+            };
+            while thread.step() {}
+            thread.worker.give_up();
+            close(thread.slices.shared);
         });
     }
 }
 
 /// The worker, once its thread can run fibers.
-struct Active<'a, I, L, M> {
+struct InlineFiberThread<'a, I, L, M> {
     worker: FiberWorker<'a, L>,
     slices: LeaderSlices<'a, I, M>,
+    /// When the last request was interrupted: the next begins then.
+    interrupted_at: Option<ClockReading>,
 }
 
-impl<I, L, M> Active<'_, I, L, M>
+impl<I, L, M> InlineFiberThread<'_, I, L, M>
 where
     I: Ingress,
     L: Local,
     M: Monitor,
 {
-    fn serve(mut self) {
-        let mut read = None;
-        while self.worker.control.phase() != ServerPhase::Stopped {
-            if self.slices.must_leave() {
-                self.step_aside();
-                read = None;
-            }
-            let now = read.take().unwrap_or_else(|| self.worker.fibers.now());
-            let turn = self.worker.turn(now, &mut self.slices);
-            if !matches!(turn, WorkerTurn::Idle) {
-                self.worker.backoff.reset();
-            }
-            match (turn, self.slices.lead.take()) {
-                (_, Some(lead)) => self.lead(lead),
-                (WorkerTurn::Idle, None) => self.look_for_work(),
-                (WorkerTurn::Ran, None) => {}
-                (WorkerTurn::Interrupted(now), None) => read = Some(now),
-            }
+    /// Runs one request for as long as it may; without one it leads, or waits a little. `false` once the server has stopped.
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        if self.worker.control.phase() == ServerPhase::Stopped {
+            return false;
         }
-        self.worker.give_up();
-        close(self.slices.shared);
+        if self.slices.must_leave() {
+            self.step_aside();
+            self.interrupted_at = None;
+        }
+        let interrupted_at = self.interrupted_at.take();
+        let now = interrupted_at.unwrap_or_else(|| self.worker.fibers.now());
+        let turn = self.worker.turn(now, &mut self.slices);
+        if !matches!(turn, WorkerTurn::Idle) {
+            self.worker.backoff.reset();
+        }
+        match (turn, self.slices.lead.take()) {
+            (_, Some(lead)) => self.lead(lead),
+            (WorkerTurn::Idle, None) => self.look_for_work(),
+            (WorkerTurn::Ran, None) => {}
+            (WorkerTurn::Interrupted(now), None) => self.interrupted_at = Some(now),
+        }
+        true
     }
 
     fn look_for_work(&mut self) {
@@ -123,11 +135,11 @@ where
     /// The core is revoked, or of no use: the worker gives it back, and gets on when it has one again. What it has begun waits for it.
     #[cold]
     fn step_aside(&mut self) {
-        let Self { worker, slices } = self;
+        let Self { worker, slices, .. } = self;
         let Some(core) = &mut slices.core else { return };
         if core.withdraw(|| hears_now(slices.shared)) {
             let cores = Arc::clone(core.cores());
-            let waits = worker.has_begun() || !worker.view.is_empty();
+            let waits = worker.has_suspended() || !worker.view.is_empty();
             core.leave(waits, &mut || {
                 !waits && (cores.has_active() || worker.rx_backlog() == 0)
             });

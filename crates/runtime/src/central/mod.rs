@@ -5,19 +5,22 @@
 //! [watches](watch) what runs, and may [run requests itself](dispatcher_worker); workers that take turns [interrupt themselves](inline_fibers).
 
 mod dedicated;
+mod dispatched;
 mod dispatcher;
 mod dispatcher_worker;
 mod fiber_worker;
+mod group;
 mod inline;
 mod inline_fibers;
 mod launch;
 mod presence;
 mod rack;
+mod start;
 mod view;
 mod waiting;
 mod watch;
 mod worker;
 mod worker_link;
 
-pub use launch::LOOK_NS;
-pub(crate) use launch::{Dispatched, launch, usual_look_ns};
+pub(crate) use dispatched::Dispatched;
+pub(crate) use launch::launch;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use headway_policy::server::role::Ingress;
 use headway_policy::{BitSet, WorkerId};
 
-use crate::control::ServerControl;
-use crate::hosted::HostedCores;
+use crate::threads::control::ServerControl;
+use crate::threads::hosted::HostedCores;
 
 /// The dispatcher's side of workers that come and go.
 pub(super) struct Presence {
@@ -97,8 +97,9 @@ impl Presence {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::hosted::{ServerCores, WorkerCore};
-    use crate::server::{DeclaredClass, server_shape};
+    use crate::engine::admission::server_shape;
+    use crate::engine::class::DeclaredClass;
+    use crate::threads::hosted::{ServerCores, WorkerCore};
     use headway_kthread::Standalone;
     use headway_policy::Shape;
     use headway_policy::server::role::{Ingress, Inspect, Local, Monitor};

@@ -11,11 +11,12 @@ use headway_policy::server::role::{Ingress, Shed};
 use headway_policy::{BitSet, ClassId, Shape};
 
 use super::waiting::{Waiting, describe};
-use crate::control::ServerControl;
-use crate::intake::Intake;
-use crate::rack::{PreparedOrder, ServerQueue};
-use crate::rules::RulesReceiver;
-use crate::token::job_of;
+use crate::queue::token::job_of;
+use crate::request::intake::Intake;
+use crate::request::server_queue::ServerQueue;
+use crate::threads::control::ServerControl;
+use crate::threads::rack::PreparedOrder;
+use crate::threads::rules::RulesReceiver;
 
 /// A dispatcher's agent, with the order that it goes by.
 pub(super) struct RackSide {

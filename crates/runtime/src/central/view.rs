@@ -8,8 +8,9 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::worker_link::WorkerEnd;
-use crate::executor::Executor;
-use crate::token::{NextHint, RequestWord};
+use crate::queue::links::NextHint;
+use crate::queue::token::RequestWord;
+use crate::request::executor::Executor;
 
 /// A worker's own queue: the requests that came over its link, and those it keeps.
 pub(super) struct CentralQueues {

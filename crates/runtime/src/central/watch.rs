@@ -7,11 +7,11 @@ use headway_policy::server::role::{Backlog, Ingress, Monitor, Preempt, Preemptio
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;
-use crate::assignment::{Assignment, AssignmentCell};
-use crate::overruns::{ENDLESS_NS, Overruns};
-use crate::tally::Tally;
-use crate::token::NextHint;
-use crate::verdict::{SliceVerdict, VerdictCell};
+use crate::queue::links::NextHint;
+use crate::request::assignment::{Assignment, AssignmentCell};
+use crate::request::verdict::{SliceVerdict, VerdictCell};
+use crate::stats::overruns::{ENDLESS_NS, Overruns};
+use crate::stats::tally::Tally;
 
 /// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use headway_net::pool::Prefetch;
 
 use super::worker_link::WorkerEnd;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::park::Backoff;
-use crate::rx_waker::RxWaker;
+use crate::queue::rx_waker::RxWaker;
+use crate::request::executor::Executor;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Backoff;
 
 /// A worker of any layout.
 pub(super) struct CentralWorker {

@@ -1,6 +1,6 @@
 //! The link between the dispatcher and one worker: requests one way, reports the other.
 
-use crate::token::{SlotReceiver, SlotSender, link};
+use crate::queue::links::{SlotReceiver, SlotSender, link};
 
 /// The dispatcher's end of its link with one worker.
 pub(super) struct DispatcherEnd {

@@ -17,8 +17,8 @@ use super::program::{Pull, PullService};
 use super::requests::Requests;
 use super::state::{self, Loop, LoopRun, Rest, Ticket};
 use crate::error::SetupFailure;
-use crate::panics::catch;
-use crate::service::{Call, Service};
+use crate::request::panics::catch;
+use crate::request::service::{Call, Service};
 
 /// A loop that yields this often after the server's end, without returning, is left as it is.
 const MOST_TURNS_AT_THE_END: usize = 1_000;

@@ -14,7 +14,7 @@ use headway_fiber::yield_now;
 use headway_policy::{ClassId, WorkerId};
 
 use super::state::{Loop, Ticket};
-use crate::service::Call;
+use crate::request::service::Call;
 
 /// Where a loop takes its requests from. Stays in the loop:
 ///

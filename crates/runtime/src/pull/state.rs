@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use headway_fiber::{Fiber, NoPreempt};
 
-use crate::service::Call;
+use crate::request::service::Call;
 
 /// A request that a loop has, or is to have; lies in the call that brought it, which does not return before the request is `done`.
 pub(super) struct Ticket {

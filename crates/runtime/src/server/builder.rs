@@ -5,39 +5,32 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headway_fiber::{MAX_STACK_BYTES, Mechanism};
+use headway_fiber::Mechanism;
 use headway_kthread::CoreSource;
 use headway_machine::Clock;
 use headway_net::classify::{Classifier, WireType};
 use headway_net::datapath::Datapath;
-use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::Steering;
-use headway_policy::server::systems::{self, ServerSpec, Visit};
+use headway_policy::Resume;
+use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::{Resume, Shape};
 
-use super::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
-use super::class::DeclaredClass;
-use super::launch::{Launch, StartedEngine};
-use super::source::{Custom, NoSource, OpenDatapath, Source, Udp};
-use super::{Observer, Server, Stopper, Tuner};
-use crate::error::StartError;
-use crate::hosted::ServerCores;
-use crate::layout::{Layout, LayoutFacts};
-use crate::park::Idle;
-use crate::parts::{EngineParts, ServerConfig};
+use super::Server;
+use super::source::{Custom, NoSource, Udp};
+use crate::engine::admission::QUEUE_LIMIT;
+use crate::engine::class::DeclaredClass;
+use crate::engine::layout::Layout;
 use crate::pull::{Pull, PullService};
-use crate::service::{Call, Service};
-use crate::threads::Pin;
+use crate::request::service::{Call, Service};
+use crate::threads::hosted::ServerCores;
+use crate::threads::park::Idle;
+use crate::threads::server_threads::Pin;
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
 
 /// For a stop, unless chosen otherwise.
 const DRAIN: Duration = Duration::from_secs(10);
-
-/// The most stalls a server keeps: 256 MiB of them.
-const MAX_STALLS: usize = 1 << 24;
 
 /// Stands for the service that a [`Builder`] has not been given yet: [`service`](Builder::service) and [`handler`](Builder::handler) do.
 #[derive(Clone, Copy, Debug)]
@@ -70,45 +63,45 @@ pub struct NoService;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder<S = NoService, D = NoSource> {
-    service: S,
-    datapath: D,
-    classifier: ChosenClassifier,
-    policy: Result<ServerSpec, SpecError>,
-    workers: usize,
-    classes: Vec<DeclaredClass>,
+    pub(super) service: S,
+    pub(super) datapath: D,
+    pub(super) classifier: ChosenClassifier,
+    pub(super) policy: Result<ServerSpec, SpecError>,
+    pub(super) workers: usize,
+    pub(super) classes: Vec<DeclaredClass>,
     /// A class that was declared to take no time.
-    timeless: Option<String>,
-    queue_limit: usize,
-    slots: Option<usize>,
-    seed: u64,
-    idle: Idle,
-    layout: Layout,
-    pin: Pin,
-    stalls: usize,
-    journal: usize,
-    resume: Resume,
-    stack_bytes: usize,
-    mechanism: Mechanism,
-    look_ns: Option<u64>,
-    feedback: bool,
-    drain: Duration,
-    behind_switch: bool,
+    pub(super) timeless: Option<String>,
+    pub(super) queue_limit: usize,
+    pub(super) slots: Option<usize>,
+    pub(super) seed: u64,
+    pub(super) idle: Idle,
+    pub(super) layout: Layout,
+    pub(super) pin: Pin,
+    pub(super) stalls: usize,
+    pub(super) journal: usize,
+    pub(super) resume: Resume,
+    pub(super) stack_bytes: usize,
+    pub(super) mechanism: Mechanism,
+    pub(super) look_ns: Option<u64>,
+    pub(super) feedback: bool,
+    pub(super) drain: Duration,
+    pub(super) behind_switch: bool,
     /// Whether the rack's control plane says what the server runs, in place of a policy.
-    directed: bool,
-    cores: Option<ServerCores>,
+    pub(super) directed: bool,
+    pub(super) cores: Option<ServerCores>,
     /// The process's, unless given.
-    clock: Option<Clock>,
+    pub(super) clock: Option<Clock>,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
-struct BuilderParts<S, D> {
-    service: S,
-    datapath: D,
+pub(super) struct BuilderParts<S, D> {
+    pub(super) service: S,
+    pub(super) datapath: D,
 }
 
 /// How the server tells its requests apart.
 #[derive(Clone)]
-struct ChosenClassifier(Arc<dyn Classifier>);
+pub(super) struct ChosenClassifier(pub(super) Arc<dyn Classifier>);
 
 impl fmt::Debug for ChosenClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -203,7 +196,7 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`]. Unless chosen, as many as the queues
+    /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`](headway_net::pool::MAX_SLOTS). Unless chosen, as many as the queues
     /// may hold and some more, so that one class's full queue never keeps another class out. Several dispatchers divide them.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
@@ -270,7 +263,7 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// Keeps a [journal](Observer::take_journal) with room for so many requests of each worker that nobody has read yet; none unless chosen. A
+    /// Keeps a [journal](crate::Observer::take_journal) with room for so many requests of each worker that nobody has read yet; none unless chosen. A
     /// request costs 24 bytes of it, and a few nanoseconds.
     pub fn journal(mut self, requests: usize) -> Self {
         self.journal = requests;
@@ -278,7 +271,7 @@ impl<S, D> Builder<S, D> {
     }
 
     /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen, at most
-    /// [`MAX_STACK_BYTES`]; less than [`MIN_STACK_BYTES`](headway_fiber::MIN_STACK_BYTES) is rounded up. Only what is touched takes memory.
+    /// [`MAX_STACK_BYTES`](headway_fiber::MAX_STACK_BYTES); less than [`MIN_STACK_BYTES`](headway_fiber::MIN_STACK_BYTES) is rounded up. Only what is touched takes memory.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
@@ -410,7 +403,7 @@ impl<S, D> Builder<S, D> {
         })
     }
 
-    fn with<S2, D2>(
+    pub(super) fn with<S2, D2>(
         self,
         change: impl FnOnce(BuilderParts<S, D>) -> BuilderParts<S2, D2>,
     ) -> Builder<S2, D2> {
@@ -446,56 +439,6 @@ impl<S, D> Builder<S, D> {
             clock: self.clock,
         }
     }
-
-    fn shape(&self) -> Result<Shape, StartError> {
-        self.check_numbers()?;
-        let mut shape = unbuffered(self.workers, &self.classes, self.queue_limit)?;
-        shape.seed = self.seed;
-        shape.resume = self.resume;
-        shape.job_capacity = match self.slots {
-            Some(slots) => {
-                within("slots", slots, self.workers, MAX_SLOTS)?;
-                slots
-            }
-            None => slots_needed(&shape)?,
-        };
-        Ok(shape)
-    }
-
-    /// What a server cannot do whose cores come and go.
-    fn check_hosted(&self, cores: &ServerCores, admission: &Admission) -> Result<(), StartError> {
-        let (kthreads, workers) = (cores.0.kthreads(), self.workers);
-        let why = if workers > kthreads {
-            format!(
-                "a server has at most as many workers as it may have cores, {kthreads} and not {workers}: use fewer workers, or raise the most in the \
-                 daemon's settings"
-            )
-        } else if self.layout == Layout::Dedicated {
-            "no dispatcher or monitor can have a core of its own: choose the inline layout, where the workers take turns".to_owned()
-        } else if self.mechanism == Mechanism::Signal {
-            "workers interrupt their requests themselves: choose flags or the clock instead of signals".to_owned()
-        } else if admission.dispatchers > 1 {
-            "a server has one dispatcher, which its workers carry out by turns: choose a policy with one".to_owned()
-        } else if self.behind_switch {
-            "a server belongs to no rack, which would count on its workers: leave one of the two out"
-                .to_owned()
-        } else if matches!(self.pin, Pin::Cores(_)) {
-            "the arbiter places the workers: leave the cores out".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(StartError::Hosted(why))
-    }
-
-    /// Numbers that would hang a thread, or ask for more memory than there is.
-    fn check_numbers(&self) -> Result<(), StartError> {
-        if let Some(class) = &self.timeless {
-            let class = class.clone();
-            return Err(StartError::NoTime { class });
-        }
-        within("keep_stalls", self.stalls, 0, MAX_STALLS)?;
-        within("stack_bytes", self.stack_bytes, 0, MAX_STACK_BYTES)
-    }
 }
 
 impl<S> Builder<S, Udp> {
@@ -504,102 +447,5 @@ impl<S> Builder<S, Udp> {
     pub fn steer(mut self, steering: Steering) -> Self {
         self.datapath.steering = Some(steering);
         self
-    }
-}
-
-impl<S, D> Builder<S, D> {
-    /// Starts the server.
-    ///
-    /// # Errors
-    /// [`StartError`], which says what to do.
-    pub fn start(self) -> Result<Server, StartError>
-    where
-        S: Service,
-        D: Source + 'static,
-    {
-        self.with(|parts| BuilderParts {
-            service: Arc::new(parts.service) as Arc<dyn Service>,
-            datapath: Box::new(parts.datapath) as Box<dyn Source>,
-        })
-        .launch()
-    }
-}
-
-impl Builder<Arc<dyn Service>, Box<dyn Source>> {
-    /// Starts the server, whose engine knows neither the type of the service nor that of the datapath.
-    fn launch(self) -> Result<Server, StartError> {
-        self.mechanism.check()?;
-        let mut shape = self.shape()?;
-        let spec = self.policy.clone()?;
-        let admission = admit(&spec, &shape)?;
-        if admission.has_one_receive_queue() && self.datapath.steering().is_some() {
-            let policy = spec.name();
-            return Err(StartError::OneQueue { policy });
-        }
-        if self.behind_switch && !admission.has_dispatcher {
-            let policy = spec.name();
-            return Err(StartError::NoDispatcher { policy });
-        }
-        if self.slots.is_none() {
-            // Each dispatcher has queues of its own.
-            let slots = shape.job_capacity * admission.dispatchers.max(1);
-            shape.job_capacity = slots.min(MAX_SLOTS);
-        }
-        if let Some(cores) = &self.cores {
-            self.check_hosted(cores, &admission)?;
-        }
-        let layout = self.layout.resolve(&LayoutFacts {
-            admission: &admission,
-            workers: self.workers,
-            mechanism: self.mechanism,
-            hosted: self.cores.is_some(),
-            cores: LayoutFacts::usable_cores(),
-        })?;
-        let OpenDatapath { datapath, addr } = self.datapath.open()?;
-        let names = self.classes.into_iter().map(|class| class.name);
-        let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
-        let clock = self.clock.unwrap_or_else(Clock::global);
-        let config = ServerConfig {
-            clock,
-            class_names: class_names.clone(),
-            idle: self.idle,
-            layout,
-            pin: self.pin,
-            stalls: self.stalls,
-            journal: self.journal,
-            slots: shape.job_capacity,
-            stack_bytes: self.stack_bytes,
-            mechanism: self.mechanism,
-            look_ns: self.look_ns,
-            feedback: self.feedback,
-            behind_switch: self.behind_switch,
-            cores: self.cores,
-        };
-        let parts = EngineParts {
-            datapath,
-            classifier: self.classifier.0,
-            service: self.service,
-            shape: shape.clone(),
-            config,
-        };
-        let launch = Launch(parts);
-        let StartedEngine { engine, policy } = if self.directed {
-            launch.visit(systems::given(&shape))?
-        } else {
-            systems::with(&spec, &shape, launch)??
-        };
-        Ok(Server {
-            stopper: Stopper::of(&engine),
-            rack_link: engine.rack_link(shape.queues()),
-            observer: Observer::of(&engine, &shape, class_names),
-            tuner: Tuner::of(&engine, shape, spec, policy.params.clone()),
-            engine,
-            addr,
-            policy,
-            workers: self.workers,
-            idle: self.idle,
-            drain: self.drain,
-            clock,
-        })
     }
 }

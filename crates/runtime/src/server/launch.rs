@@ -7,8 +7,8 @@ use headway_policy::server::systems::{Replicas, System, Visit};
 
 use super::PolicyInUse;
 use crate::central::{self, Dispatched};
+use crate::engine::parts::{EngineParts, LiveEngine};
 use crate::error::StartError;
-use crate::parts::{EngineParts, LiveEngine};
 use crate::steered::{self, SteeredSystem};
 use crate::unplaced::{self, UnplacedSystem};
 

@@ -1,35 +1,32 @@
 //! The server: what users start, watch and stop.
 
-mod admission;
 mod builder;
-mod class;
 mod launch;
 mod observer;
 mod source;
+mod start;
 mod tuner;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use admission::{Admission, admit, max_queue_limit, server_shape};
 pub use builder::{Builder, NoService};
-pub use class::DeclaredClass;
 use headway_machine::Clock;
 use headway_policy::spec::Params;
 pub use observer::Observer;
 pub use source::{NoSource, Udp};
 pub use tuner::{InForce, Tuner};
 
-use crate::control::{ServerControl, ServerPhase};
+use crate::engine::layout::Layout;
+use crate::engine::parts::{GRACE, LiveEngine};
 use crate::error::{ResizeError, ShutdownError};
-use crate::layout::Layout;
-use crate::park::Idle;
-use crate::parts::{GRACE, LiveEngine};
-use crate::rack::RackLink;
-use crate::stall::Stall;
-use crate::tally::Stats;
-use crate::threads::Failed;
+use crate::stats::stall::Stall;
+use crate::stats::tally::Stats;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::park::Idle;
+use crate::threads::rack::RackLink;
+use crate::threads::server_threads::Failed;
 
 /// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
 ///

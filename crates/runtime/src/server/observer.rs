@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use headway_policy::{BitSet, Shape};
 
-use crate::control::ServerControl;
-use crate::journal::Journal;
-use crate::parts::{LiveEngine, ReadDepths};
-use crate::tally::{ClassStats, Stats, Tally};
+use crate::engine::parts::{LiveEngine, ReadDepths};
+use crate::stats::journal::Journal;
+use crate::stats::tally::{ClassStats, Stats, Tally};
+use crate::threads::control::ServerControl;
 
 /// Reads what a server has done so far, on any thread and after its end; see [`Server::observer`](crate::Server::observer).
 #[derive(Clone)]

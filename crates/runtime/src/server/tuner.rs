@@ -8,8 +8,8 @@ use headway_policy::server::change::{self, Changed, ParamChange};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, SpecError};
 
-use crate::control::ServerControl;
-use crate::parts::{LiveEngine, SetRules};
+use crate::engine::parts::{LiveEngine, SetRules};
+use crate::threads::control::ServerControl;
 
 /// Changes the parameters of a server's policy while it serves, from any thread; see [`Server::tuner`](crate::Server::tuner).
 #[derive(Clone)]

@@ -3,30 +3,22 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use headway_net::datapath::DatapathEnds;
-use headway_net::pool::Pool;
-use headway_policy::server::change;
 use headway_policy::server::role::{Ingress, Local, Monitor};
 use headway_policy::server::systems::SharedQueues;
 
-use super::monitor::MonitorThread;
+use super::monitor::{MonitorParts, MonitorThread};
 use super::peers::Peers;
 use super::preemptive::{PreemptiveWorker, Timekeeper, Timer};
 use super::view::SteeredQueues;
-use super::worker::{SteeredWorker, ToTheEnd};
+use super::worker::{SteeredWorker, ToTheEnd, WorkerDrain};
 use super::worker_slot::SteeredWorkerSlot;
-use crate::control::ServerControl;
+use crate::engine::launch::{EngineBase, EngineDemands, EngineTraits, set_rules};
+use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
-use crate::fibers::FiberContext;
-use crate::hosted::HostedCores;
-use crate::intake::{Buffers, Intake};
-use crate::overruns::Overruns;
-use crate::park::{Backoff, Idle};
-use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, split, tallies};
-use crate::rules::{RulesSender, rules};
-use crate::tally::Tally;
-use crate::threads::{Pinning, ServerThreads, cores};
-use crate::token::request_queue;
+use crate::queue::run_queue::request_queue;
+use crate::threads::control::ServerControl;
+use crate::threads::park::Idle;
+use crate::threads::rules::{RulesSender, rules};
 
 /// A system whose workers each serve a receive queue. Its ingress is the network's: the type tells which system is built anew to change rules.
 pub(crate) struct SteeredSystem<I, L, M> {
@@ -46,178 +38,164 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let (count, clock) = (parts.shape.workers, parts.config.clock);
-    let config = &parts.config;
-    let hosted = config.cores.as_ref();
-    let hosted =
-        hosted.map(|source| Arc::new(HostedCores::new(source, count, count, config.clock)));
-    let has_thread = config.layout.is_dedicated();
-    let thread_count = count + config.layout.threads_beside;
-    let mut threads = match hosted {
-        Some(_) => ServerThreads::new(Pinning::by_arbiter()),
-        None => ServerThreads::new(Pinning::choose(&config.pin, thread_count)?),
+    let (count, layout) = (parts.shape.workers, parts.config.layout);
+    let has_thread = layout.is_dedicated();
+    let control = Arc::new(ServerControl::new(count, None, parts.config.stalls));
+    let demands = EngineDemands {
+        queues: count,
+        runners: count,
+        refusers: 0,
+        spare: 0,
+        interrupts: M::PREEMPTS || L::SLICES,
+        watched: has_thread.then_some(count).into_iter().collect(),
     };
-    let siblings = threads.siblings(usize::from(has_thread), count);
-    let classes = parts.shape.queues();
-    let mut tallies = tallies(count, classes);
-    tallies.extend(has_thread.then(|| Arc::new(Tally::of_watcher(classes, count))));
-    let interrupts = M::PREEMPTS || L::SLICES;
-    let oversubscribed = hosted.is_none() && thread_count > cores();
-    let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
-    let overruns = Arc::new(overruns);
-    let (pool, mut free) = Pool::new(config.slots)?;
-    let pool = Arc::new(pool);
-    let fiber_context = interrupts
-        .then(|| FiberContext::new(&parts, &pool, &overruns))
-        .transpose()?;
-    let DatapathEnds { rxs, txs } = split(parts.datapath, count, count)?;
-    let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
-        .map(|_| request_queue(config.slots, L::STEALS || hosted.is_some()))
-        .unzip();
-    let peers = Arc::new(Peers::new(
-        &rxs,
-        thieves,
-        system.shared_queues,
-        config.slots,
-    ));
-    let control = Arc::new(ServerControl::new(count, None, config.stalls));
+    let (mut base, ends) = EngineBase::new(parts, control, &demands)?;
+    let (slots, steals) = (base.config.slots, L::STEALS || base.hosted.is_some());
+    let (queues, thieves): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| request_queue(slots, steals)).unzip();
+    let peers = Arc::new(Peers::new(&base.rxs, thieves, system.shared_queues, slots));
     let sleepers = Arc::clone(&peers);
-    control.set_wake_all(Box::new(move || sleepers.wake_all()));
-    if let Some(hosted) = &hosted {
-        control.set_hosted(hosted);
-    }
-    let journals = control.open_journal(count, config.journal);
-    let mut started = Ok(());
-    let executors = executors(&parts.service, txs, journals, &pool, &tallies, config.clock);
-    let worker_slots: Vec<Arc<SteeredWorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
-    let watchers = if has_thread { 1 } else { count };
-    let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) =
-        (0..watchers).map(|_| rules()).unzip();
-    let mut monitor_receivers = monitor_receivers.into_iter();
-    let mut next_monitor_rules = || {
-        monitor_receivers
-            .next()
-            .expect("a mailbox for each monitor")
+    base.control
+        .set_wake_all(Box::new(move || sleepers.wake_all()));
+    let (locals, local_mailboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
+    let (timekeepers, monitors) = if has_thread {
+        start_monitor(&mut base, system.monitor, &peers)
+    } else {
+        timekeepers(&system.monitor, count)
     };
-    if has_thread {
-        let monitor = MonitorThread {
-            monitor: system.monitor.clone(),
-            rules: next_monitor_rules(),
-            worker_slots: worker_slots.clone(),
-            peers: Arc::clone(&peers),
-            control: Arc::clone(&control),
-            overruns,
-            tally: Arc::clone(&tallies[count]),
-            clock: config.clock,
-            may_sleep: config.idle != Idle::Spin,
-            oversubscribed,
-        };
-        started = threads.spawn("hw-monitor".to_owned(), &control, None, || monitor.run());
-    }
-    let timer = Arc::new(Timer::new(system.monitor.clone()));
-    let (local_rules, local_receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
-    let workers = system.locals.into_iter().zip(executors).zip(queues);
-    for (index, (((local, executor), run_queue), rules)) in workers.zip(local_receivers).enumerate()
-    {
-        let buffers = Buffers {
-            pool: Arc::clone(&pool),
-            free: free.split_off(config.slots / count),
-            spare: free.split_off(0),
-        };
-        let intake = Intake::new(
-            &*rxs[index],
-            Arc::clone(&parts.classifier),
-            parts.shape.unknown().0,
-            buffers,
-            Arc::clone(&tallies[index]),
-        );
-        let setup = executor.setup();
+    let mailboxes = SteeredMailboxes { locals, monitors };
+    let siblings = base.threads.siblings(usize::from(has_thread), count);
+    let locals = system.locals.into_iter().zip(local_mailboxes);
+    let threads = ends.executors.into_iter().zip(queues);
+    let threads = threads.zip(ends.buffers.divided(count)).zip(timekeepers);
+    for (index, ((local, rules), thread)) in locals.zip(threads).enumerate() {
+        let (((executor, run_queue), buffers), timekeeper) = thread;
+        let intake = base.intake(index, buffers, &base.tallies[index]);
+        let (sibling, cores) = (siblings[index], base.hosted.clone());
         let worker = SteeredWorker {
             index,
             local,
             rules,
-            view: SteeredQueues::new(
-                index,
-                siblings[index],
-                intake,
-                Arc::clone(&peers),
-                run_queue,
-                hosted.clone(),
-            ),
+            view: SteeredQueues::new(index, sibling, intake, Arc::clone(&peers), run_queue, cores),
             executor,
             peers: Arc::clone(&peers),
-            control: Arc::clone(&control),
-            backoff: Backoff::new(config.idle, oversubscribed, control.stalls(), config.clock),
-            clock: config.clock,
+            control: Arc::clone(&base.control),
+            backoff: base.backoff(),
+            clock: base.clock(),
             stopped_ns: None,
-            cores: hosted.clone(),
+            cores: base.hosted.clone(),
             core: None,
+            drain: WorkerDrain::NotBegun,
         };
-        let Some(fiber_context) = &fiber_context else {
-            started = started.and_then(|()| {
-                threads.spawn_worker(index, &control, setup, || worker.serve(ToTheEnd))
-            });
-            continue;
-        };
-        let timekeeper = if has_thread {
-            Timekeeper::Thread(Arc::clone(&worker_slots[index]))
-        } else {
-            Timekeeper::Worker {
-                monitor: system.monitor.clone(),
-                rules: next_monitor_rules(),
-                timer: Arc::clone(&timer),
-            }
-        };
-        let worker = PreemptiveWorker {
-            worker,
-            timekeeper,
-            fiber_context: fiber_context.clone(),
-        };
-        started =
-            started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
+        start_worker(&mut base, worker, timekeeper);
     }
-    for queue in 0..hosted.as_ref().map_or(0, |_| count) {
-        let (cores, peers) = (hosted.clone().expect("it is hosted"), Arc::clone(&peers));
-        let name = format!("hw-door-{queue}");
-        started = started.and_then(|()| {
-            threads.spawn(name, &control, None, move || {
-                cores.watch(queue, peers.rx_waker(queue), true);
-            })
-        });
-    }
-    let monitor_layout = config.layout.layout;
-    let engine = LiveEngine {
-        threads,
-        control,
-        tallies,
-        kernel_drops: kernel_drops(&rxs),
+    start_doors(&mut base, &peers);
+    base.ready(EngineTraits {
         layout: None,
-        set_duty: None,
-        set_rules: set_rules::<I, L, M>(local_rules, monitor_rules),
-        queue_depths: Arc::new(move || peers.depths()),
+        monitor_layout: layout.layout,
         dispatchers: 0,
-        monitor_layout,
-    };
-    engine.ready(started, clock)
+        set_rules: mailboxes.set_rules::<I>(),
+        set_duty: None,
+        queue_depths: Arc::new(move || peers.depths()),
+    })
 }
 
-/// Gives each worker the parts of a new system that it is to adopt the rules of.
-fn set_rules<I, L, M>(locals: Vec<RulesSender<L>>, monitors: Vec<RulesSender<M>>) -> SetRules
+/// Starts a worker; where there is a fiber context its requests may be interrupted.
+fn start_worker<L, M>(base: &mut EngineBase, worker: SteeredWorker<L>, timekeeper: Timekeeper<M>)
 where
-    I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    Arc::new(move |spec, shape| {
-        for system in change::rebuild::<I, L, M>(spec, shape)? {
+    let (index, setup) = (worker.index, worker.executor.setup());
+    let Some(fiber_context) = base.fiber_context.clone() else {
+        return base.spawn_worker(index, setup, || worker.serve(ToTheEnd));
+    };
+    let worker = PreemptiveWorker {
+        worker,
+        timekeeper,
+        fiber_context,
+    };
+    base.spawn_worker(index, setup, || worker.run());
+}
+
+/// Starts the thread that carries the monitor out for all workers.
+fn start_monitor<M: Monitor + Send + 'static>(
+    base: &mut EngineBase,
+    monitor: M,
+    peers: &Arc<Peers>,
+) -> (Vec<Timekeeper<M>>, Vec<RulesSender<M>>) {
+    let workers = base.shape.workers;
+    let worker_slots: Vec<Arc<SteeredWorkerSlot>> = (0..workers).map(|_| Arc::default()).collect();
+    let (sender, rules) = rules();
+    let monitor = MonitorParts {
+        monitor,
+        rules,
+        worker_slots: worker_slots.clone(),
+        peers: Arc::clone(peers),
+        control: Arc::clone(&base.control),
+        overruns: Arc::clone(&base.overruns),
+        tally: Arc::clone(&base.tallies[workers]),
+        clock: base.clock(),
+        may_sleep: base.config.idle != Idle::Spin,
+        oversubscribed: base.oversubscribed,
+    };
+    base.spawn("hw-monitor".to_owned(), None, || {
+        MonitorThread::new(monitor).run();
+    });
+    let timekeepers = worker_slots.into_iter().map(Timekeeper::Thread);
+    (timekeepers.collect(), vec![sender])
+}
+
+/// Starts the door of each receive queue, where an arbiter grants the workers' cores.
+fn start_doors(base: &mut EngineBase, peers: &Arc<Peers>) {
+    for queue in 0..base.shape.workers {
+        let peers = Arc::clone(peers);
+        base.spawn_door(format!("hw-door-{queue}"), move |cores| {
+            cores.watch(queue, peers.rx_waker(queue), true);
+        });
+    }
+}
+
+/// Has each worker carry the monitor out for itself.
+fn timekeepers<M: Monitor>(
+    monitor: &M,
+    workers: usize,
+) -> (Vec<Timekeeper<M>>, Vec<RulesSender<M>>) {
+    let timer = Arc::new(Timer::new(monitor.clone()));
+    (0..workers)
+        .map(|_| {
+            let (sender, rules) = rules();
+            let timekeeper = Timekeeper::Worker {
+                monitor: monitor.clone(),
+                rules,
+                timer: Arc::clone(&timer),
+            };
+            (timekeeper, sender)
+        })
+        .unzip()
+}
+
+/// Where the workers, and whoever carries the monitor out, find new rules.
+struct SteeredMailboxes<L, M> {
+    locals: Vec<RulesSender<L>>,
+    monitors: Vec<RulesSender<M>>,
+}
+
+impl<L, M> SteeredMailboxes<L, M>
+where
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    /// Gives each worker the parts of a new system that it is to adopt the rules of.
+    fn set_rules<I: Ingress + Send + 'static>(self) -> SetRules {
+        set_rules::<I, L, M>(move |_, system| {
             // The workers adopt both where they find the first new, so the second must lie there before any of them is told.
-            for mailbox in &monitors {
+            for mailbox in &self.monitors {
                 mailbox.put(system.monitor.clone());
             }
-            for (mailbox, local) in locals.iter().zip(system.locals) {
+            for (mailbox, local) in self.locals.iter().zip(system.locals) {
                 mailbox.put(local);
             }
-        }
-        Ok(())
-    })
+        })
+    }
 }

@@ -12,10 +12,10 @@ use headway_policy::server::role::{Monitor, PreemptionDecision, Unplaced};
 
 use super::peers::Peers;
 use super::worker_slot::{Running, SteeredWorkerSlot};
-use crate::control::{ServerControl, ServerPhase};
-use crate::overruns::{ENDLESS_NS, Overruns};
-use crate::rules::RulesReceiver;
-use crate::tally::Tally;
+use crate::stats::overruns::{ENDLESS_NS, Overruns};
+use crate::stats::tally::Tally;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::rules::RulesReceiver;
 
 /// A request that was asked to yield and goes on is asked again after this time, ns: it may have been where no probe is.
 const AGAIN_NS: u64 = 200_000;
@@ -24,7 +24,7 @@ const AGAIN_NS: u64 = 200_000;
 const TURNS_BEFORE_SLEEP: u32 = 64;
 
 /// What the monitor's thread is made of.
-pub(super) struct MonitorThread<M> {
+pub(super) struct MonitorParts<M> {
     pub(super) monitor: M,
     pub(super) rules: RulesReceiver<M>,
     pub(super) worker_slots: Vec<Arc<SteeredWorkerSlot>>,
@@ -40,58 +40,78 @@ pub(super) struct MonitorThread<M> {
     pub(super) oversubscribed: bool,
 }
 
+/// The monitor's thread.
+pub(super) struct MonitorThread<M> {
+    watch: SteeredWatch<M>,
+    watched: Vec<WatchedWorker>,
+    rules: RulesReceiver<M>,
+    control: Arc<ServerControl>,
+    clock: Clock,
+    may_sleep: bool,
+    oversubscribed: bool,
+    /// Turns in a row that found all workers asleep.
+    asleep_turns: u32,
+}
+
 impl<M: Monitor> MonitorThread<M> {
-    /// Watches until all workers have ended.
-    pub(super) fn run(self) {
-        let Self {
-            monitor,
-            mut rules,
-            worker_slots,
-            peers,
-            control,
-            overruns,
-            tally,
-            clock,
-            may_sleep,
-            oversubscribed,
-        } = self;
-        let mut watched: Vec<WatchedWorker> =
-            worker_slots.into_iter().map(WatchedWorker::new).collect();
-        let mut watch = SteeredWatch {
-            monitor,
-            peers,
-            overruns,
-            tally,
-        };
-        let mut asleep_turns = 0;
-        while control.phase() != ServerPhase::Stopped && !watched.iter().all(WatchedWorker::is_gone)
-        {
-            let abandons = control.phase() >= ServerPhase::Abandoning;
-            rules.adopt(&control, |fresh| {
-                watch.monitor.adopt(fresh);
-                true
-            });
-            let now_ns = clock.now_ns();
-            watch.tick(now_ns);
-            for (worker, watched) in watched.iter_mut().enumerate() {
-                watch.look_at(now_ns, WorkerId(worker as u16), watched, abandons);
-            }
-            asleep_turns = if watch.peers.all_asleep() {
-                asleep_turns + 1
-            } else {
-                0
-            };
-            if may_sleep && asleep_turns > TURNS_BEFORE_SLEEP {
-                watch
-                    .peers
-                    .sleep_beside_workers(|| control.phase() != ServerPhase::Running);
-            }
-            if oversubscribed {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+    pub(super) fn new(parts: MonitorParts<M>) -> Self {
+        let worker_slots = parts.worker_slots.into_iter();
+        Self {
+            watch: SteeredWatch {
+                monitor: parts.monitor,
+                peers: parts.peers,
+                overruns: parts.overruns,
+                tally: parts.tally,
+            },
+            watched: worker_slots.map(WatchedWorker::new).collect(),
+            rules: parts.rules,
+            control: parts.control,
+            clock: parts.clock,
+            may_sleep: parts.may_sleep,
+            oversubscribed: parts.oversubscribed,
+            asleep_turns: 0,
         }
+    }
+
+    /// Watches until all workers have ended.
+    pub(super) fn run(mut self) {
+        while self.step() {}
+    }
+
+    /// Looks at each worker once. `false` once the server has stopped, or all workers have ended.
+    #[inline]
+    fn step(&mut self) -> bool {
+        let Self { watch, control, .. } = self;
+        let stopped = control.phase() == ServerPhase::Stopped;
+        if stopped || self.watched.iter().all(WatchedWorker::is_gone) {
+            return false;
+        }
+        let abandons = control.phase() >= ServerPhase::Abandoning;
+        self.rules.adopt(control, |fresh| {
+            watch.monitor.adopt(fresh);
+            true
+        });
+        let now_ns = self.clock.now_ns();
+        watch.tick(now_ns);
+        for (worker, watched) in self.watched.iter_mut().enumerate() {
+            watch.look_at(now_ns, WorkerId(worker as u16), watched, abandons);
+        }
+        self.asleep_turns = if watch.peers.all_asleep() {
+            self.asleep_turns + 1
+        } else {
+            0
+        };
+        if self.may_sleep && self.asleep_turns > TURNS_BEFORE_SLEEP {
+            watch
+                .peers
+                .sleep_beside_workers(|| control.phase() != ServerPhase::Running);
+        }
+        if self.oversubscribed {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+        true
     }
 }
 

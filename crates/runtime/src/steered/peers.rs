@@ -10,11 +10,12 @@ use headway_policy::server::role::Backlog;
 use headway_policy::server::systems::SharedQueues;
 use headway_policy::{BitSet, ClassId, WorkerId};
 
-use crate::parts::QueueDepths;
-use crate::rx_waker::RxWaker;
-use crate::shared_queue::SharedQueue;
-use crate::tally::WaitQueueStats;
-use crate::token::{RequestThief, RequestWord};
+use crate::engine::parts::QueueDepths;
+use crate::queue::run_queue::RequestThief;
+use crate::queue::rx_waker::RxWaker;
+use crate::queue::shared_queue::SharedQueue;
+use crate::queue::token::RequestWord;
+use crate::stats::tally::WaitQueueStats;
 use headway_sync::Padded;
 use headway_sync::park::{Parker, announce};
 

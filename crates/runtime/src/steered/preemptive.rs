@@ -16,11 +16,11 @@ use super::peers::Peers;
 use super::view::SteeredQueues;
 use super::worker::{RequestRunner, SteeredWorker};
 use super::worker_slot::SteeredWorkerSlot;
-use crate::control::{ServerControl, ServerPhase};
-use crate::fibers::{FiberContext, Fibers};
-use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
-use crate::rules::RulesReceiver;
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
+use crate::threads::rules::RulesReceiver;
 use headway_sync::Padded;
 use headway_sync::trylock::TryLock;
 
@@ -305,9 +305,9 @@ where
             renewals: 0,
         };
         let taken = TakenRequest { slot, suspended };
-        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
-        backoff.ran(&outcome.span_ns());
-        outcome.span.end.ns
+        let ran = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&ran.span_ns());
+        ran.span.end.ns
     }
 }
 

@@ -8,10 +8,11 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
-use crate::central::usual_look_ns;
-use crate::hosted::HostedCores;
-use crate::intake::{BATCH, Intake};
-use crate::token::{RequestQueue, RequestWord};
+use crate::queue::look::usual_look_ns;
+use crate::queue::run_queue::RequestQueue;
+use crate::queue::token::RequestWord;
+use crate::request::intake::{BATCH, Intake};
+use crate::threads::hosted::HostedCores;
 use headway_sync::run_queue::Stolen;
 
 /// One worker's own requests, and its way to the others'.

@@ -8,11 +8,11 @@ use headway_policy::{ClassId, Job, JobId};
 
 use super::peers::Peers;
 use super::view::SteeredQueues;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::hosted::{HostedCores, WorkerCore};
-use crate::park::Backoff;
-use crate::rules::RulesReceiver;
+use crate::request::executor::Executor;
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{HostedCores, WorkerCore};
+use crate::threads::park::Backoff;
+use crate::threads::rules::RulesReceiver;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
@@ -35,6 +35,18 @@ pub(super) struct SteeredWorker<L> {
     /// Of a server whose workers come and go: until the worker's thread has its first core.
     pub(super) cores: Option<Arc<HostedCores>>,
     pub(super) core: Option<WorkerCore>,
+    pub(super) drain: WorkerDrain,
+}
+
+/// How far a worker is with its drain.
+#[derive(Clone, Copy)]
+pub(super) enum WorkerDrain {
+    /// It accepts everything.
+    NotBegun,
+    /// It answers what was sent before, as far as buffers would have held it.
+    Answers,
+    /// It refuses what comes while others still answer; the last to have answered ends it.
+    Refuses,
 }
 
 /// How a worker runs the request that its local policy chose.
@@ -80,37 +92,53 @@ impl<L: Local> SteeredWorker<L> {
     pub(super) fn serve(mut self, mut runner: impl RequestRunner<L>) {
         let cores = self.cores.take();
         self.core = cores.map(|cores| WorkerCore::enter(&cores, self.index));
-        while self.control.phase() == ServerPhase::Running {
-            if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
-                self.step_aside(true);
-            }
-            let busy = self.turn(&mut runner);
-            self.rest_unless(busy, ServerPhase::Running);
-        }
-        self.drain(&mut runner);
-        self.turn_away();
+        while self.step(&mut runner) {}
         self.view
             .give_up(&mut *self.executor.tx, self.clock.now_ns());
     }
 
-    /// Answers what was sent before, as far as buffers would have held it.
-    fn drain(&mut self, runner: &mut impl RequestRunner<L>) {
-        self.view.limit(self.view.free());
-        while self.control.phase() == ServerPhase::Draining && self.turn(runner) {}
+    /// Runs one request, if there is one anywhere, or waits a little; refuses one batch once the worker has drained. `false` when it is to end.
+    #[inline]
+    pub(super) fn step(&mut self, runner: &mut impl RequestRunner<L>) -> bool {
+        if self.control.phase() != ServerPhase::Running {
+            return self.drain_step(runner);
+        }
+        if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+            self.step_aside(true);
+        }
+        let busy = self.turn(runner);
+        self.rest_unless(busy, ServerPhase::Running);
+        true
     }
 
-    /// Refuses what comes while others still answer; the last to have answered ends it.
+    #[cold]
+    fn drain_step(&mut self, runner: &mut impl RequestRunner<L>) -> bool {
+        let drains = self.control.phase() == ServerPhase::Draining;
+        let drain = self.drain;
+        match drain {
+            WorkerDrain::NotBegun => {
+                self.view.limit(self.view.free());
+                self.drain = WorkerDrain::Answers;
+            }
+            WorkerDrain::Answers if drains && self.turn(runner) => {}
+            WorkerDrain::Answers => {
+                self.drain = WorkerDrain::Refuses;
+                if self.peers.drained() {
+                    self.control.advance(ServerPhase::Stopped);
+                }
+            }
+            WorkerDrain::Refuses if drains => self.turn_away(),
+            WorkerDrain::Refuses => return false,
+        }
+        true
+    }
+
     fn turn_away(&mut self) {
-        if self.peers.drained() {
-            self.control.advance(ServerPhase::Stopped);
-        }
-        while self.control.phase() == ServerPhase::Draining {
-            let now_ns = self.clock.now_ns();
-            self.view.advance_to(now_ns);
-            let busy = self.view.turn_away() > 0;
-            self.view.flush(&mut *self.executor.tx, now_ns);
-            self.rest_unless(busy, ServerPhase::Draining);
-        }
+        let now_ns = self.clock.now_ns();
+        self.view.advance_to(now_ns);
+        let busy = self.view.turn_away() > 0;
+        self.view.flush(&mut *self.executor.tx, now_ns);
+        self.rest_unless(busy, ServerPhase::Draining);
     }
 
     /// Waits a little after a turn with nothing to do, at most until the phase is over.

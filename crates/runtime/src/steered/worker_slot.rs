@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use headway_fiber::Asker;
 use headway_policy::{ClassId, Job, JobId};
 
-use crate::assignment::EpochCell;
+use crate::request::assignment::EpochCell;
 use headway_sync::atomic::{AtomicBool, Ordering};
 
 /// A worker's side of its watching. The worker writes, the monitor's thread reads.

@@ -6,11 +6,11 @@ use headway_net::datapath::Tx;
 use headway_net::header::Status;
 
 use super::common::{ARRIVALS, Common};
-use crate::accepting::Accepting;
-use crate::control::{ServerControl, ServerPhase};
-use crate::intake::{BATCH, Intake};
-use crate::rx_waker::RxWaker;
-use crate::token::RequestWord;
+use crate::queue::rx_waker::RxWaker;
+use crate::queue::token::RequestWord;
+use crate::request::intake::{BATCH, Intake};
+use crate::threads::accepting::Accepting;
+use crate::threads::control::{ServerControl, ServerPhase};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;

@@ -7,11 +7,12 @@ use crossbeam_queue::ArrayQueue;
 use headway_net::pool::{FreeList, SlotId};
 use headway_policy::server::systems::SharedQueues;
 
-use crate::hosted::HostedCores;
-use crate::parts::QueueDepths;
-use crate::shared_queue::SharedQueue;
-use crate::tally::WaitQueueStats;
-use crate::token::{RequestThief, RequestWord};
+use crate::engine::parts::QueueDepths;
+use crate::queue::run_queue::RequestThief;
+use crate::queue::shared_queue::SharedQueue;
+use crate::queue::token::RequestWord;
+use crate::stats::tally::WaitQueueStats;
+use crate::threads::hosted::HostedCores;
 use headway_sync::Padded;
 
 /// The shared queue that arrivals and interrupted requests join.

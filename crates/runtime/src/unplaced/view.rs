@@ -7,8 +7,9 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::common::{ARRIVALS, Common};
-use crate::tally::Tally;
-use crate::token::{RequestQueue, RequestWord};
+use crate::queue::run_queue::RequestQueue;
+use crate::queue::token::RequestWord;
+use crate::stats::tally::Tally;
 use headway_sync::run_queue::Stolen;
 
 /// One worker's own requests, and its way to the shared queue and to the others'.

@@ -10,14 +10,14 @@ use headway_policy::{Job, JobId, WorkerId};
 use super::arrivals::LeaderIntake;
 use super::common::{ARRIVALS, Common};
 use super::view::UnplacedQueues;
-use crate::control::{ServerControl, ServerPhase};
-use crate::executor::Executor;
-use crate::fibers::{FiberContext, Fibers};
-use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
-use crate::park::Backoff;
-use crate::rules::RulesReceiver;
-use crate::run_slice::{SliceOwner, TakenRequest, run_slice};
-use crate::rx_waker::RxWaker;
+use crate::queue::rx_waker::RxWaker;
+use crate::request::executor::Executor;
+use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
+use crate::threads::park::Backoff;
+use crate::threads::rules::RulesReceiver;
 use headway_sync::leader::{Lead, Leadership};
 use headway_sync::park::announce;
 
@@ -92,21 +92,29 @@ where
     L: Local,
 {
     fn serve(mut self) {
-        while self.control.phase() < ServerPhase::Abandoning {
-            if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
-                self.step_aside();
-            }
-            if self.turn() {
-                self.backoff.reset();
-            } else {
-                self.look_for_work();
-            }
-        }
+        while self.step() {}
         self.view.give_up();
         // Whoever else leads now comes by here later.
         if let Some(mut lead) = self.receiving.try_lead() {
             lead.close(self.fibers.now().ns);
         }
+    }
+
+    /// Runs one request for a slice; without one it leads, or waits a little. `false` once the server gives up, or has stopped.
+    #[inline]
+    fn step(&mut self) -> bool {
+        if self.control.phase() >= ServerPhase::Abandoning {
+            return false;
+        }
+        if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+            self.step_aside();
+        }
+        if self.turn() {
+            self.backoff.reset();
+        } else {
+            self.look_for_work();
+        }
+        true
     }
 
     /// Runs one request for a slice, if there is one behind the receive queue.
@@ -262,8 +270,8 @@ where
             renewals: 0,
         };
         let taken = TakenRequest { slot, suspended };
-        let outcome = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
-        backoff.ran(&outcome.span_ns());
+        let ran = run_slice(fibers, executor, &mut owner, taken, now, first_ns);
+        backoff.ran(&ran.span_ns());
     }
 }
 

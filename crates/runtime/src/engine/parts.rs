@@ -6,23 +6,20 @@ use std::time::Duration;
 use headway_fiber::Mechanism;
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
-use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
-use headway_net::pool::Pool;
+use headway_net::datapath::Datapath;
+use headway_policy::Shape;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::{Shape, WorkerId};
 
-use crate::control::{ServerControl, ServerPhase};
+use crate::engine::layout::{Layout, ResolvedLayout};
 use crate::error::StartError;
-use crate::executor::Executor;
-use crate::hosted::ServerCores;
-use crate::journal::JournalWriter;
-use crate::layout::{Layout, ResolvedLayout};
-use crate::park::Idle;
-use crate::rack::{RackLink, SetDuty};
-use crate::service::Service;
-use crate::tally::{Tally, WaitQueueStats};
-use crate::threads::{Pin, ServerThreads};
+use crate::request::service::Service;
+use crate::stats::tally::{Tally, WaitQueueStats};
+use crate::threads::control::{ServerControl, ServerPhase};
+use crate::threads::hosted::ServerCores;
+use crate::threads::park::Idle;
+use crate::threads::rack::{RackLink, SetDuty};
+use crate::threads::server_threads::{Pin, ServerThreads};
 
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -67,17 +64,6 @@ pub(crate) struct EngineParts {
     pub(crate) config: ServerConfig,
 }
 
-/// Divides the datapath among the threads of an engine.
-pub(crate) fn split(
-    datapath: Box<dyn Datapath>,
-    queues: usize,
-    senders: usize,
-) -> Result<DatapathEnds, StartError> {
-    datapath
-        .split(queues, senders)
-        .map_err(|source| StartError::Datapath { queues, source })
-}
-
 /// Reads how many requests wait in an engine's queues.
 pub(crate) type ReadDepths = Arc<dyn Fn() -> QueueDepths + Send + Sync>;
 
@@ -112,46 +98,6 @@ pub(crate) struct LiveEngine {
     pub(crate) dispatchers: usize,
     /// Who carries the monitor of a steered system out; none where there is no such monitor.
     pub(crate) monitor_layout: Option<Layout>,
-}
-
-/// Counts the drops of the queues.
-pub(crate) fn kernel_drops(queues: &[Arc<dyn Rx>]) -> Arc<dyn Fn() -> u64 + Send + Sync> {
-    let queues = queues.to_vec();
-    Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum())
-}
-
-/// One tally a thread.
-pub(crate) fn tallies(threads: usize, classes: usize) -> Vec<Arc<Tally>> {
-    (0..threads)
-        .map(|_| Arc::new(Tally::new(classes)))
-        .collect()
-}
-
-/// An executor for each way out, worker by worker, and its part of the journal.
-pub(crate) fn executors(
-    service: &Arc<dyn Service>,
-    txs: Vec<Box<dyn Tx>>,
-    journals: Vec<Option<JournalWriter>>,
-    pool: &Arc<Pool>,
-    tallies: &[Arc<Tally>],
-    clock: Clock,
-) -> Vec<Executor> {
-    txs.into_iter()
-        .zip(journals)
-        .zip(tallies)
-        .enumerate()
-        .map(|(worker, ((tx, journal), tally))| {
-            Executor::new(
-                Arc::clone(service),
-                tx,
-                WorkerId(worker as u16),
-                Arc::clone(pool),
-                Arc::clone(tally),
-                journal,
-                clock,
-            )
-        })
-        .collect()
 }
 
 impl LiveEngine {

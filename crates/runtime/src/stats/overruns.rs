@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::tally::Tally;
+use crate::stats::tally::Tally;
 
 /// A request with probes yields within microseconds; one that runs on for longer than this after it was asked overruns.
 const PROMPT_NS: u64 = 20_000;

@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use headway_fiber::Section;
 use headway_policy::{BitSet, Plan};
 
-use crate::service::FeedbackUse;
-use crate::slice::HeldTurn;
-
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
@@ -78,6 +75,25 @@ pub(crate) struct ClassTally {
     pub(crate) renewals: Count,
     pub(crate) resumed: Count,
     pub(crate) feedback: FeedbackTally,
+}
+
+/// How a handler used the calls that say what is long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct FeedbackUse {
+    /// It began a long part.
+    pub(crate) said_long: bool,
+    /// Long parts that it never ended.
+    pub(crate) unended: u32,
+    /// Ends of long parts that it never began.
+    pub(crate) unbegun: u32,
+}
+
+/// A turn that went on after its request was asked to yield, since it was in a section that must not be interrupted.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldTurn {
+    pub(crate) section: Section,
+    /// From when a probe met the request to yield to the turn's end, ns.
+    pub(crate) ns: u64,
 }
 
 /// What handlers of one class said by the feedback calls. Most say nothing, and then nothing is written.

@@ -11,15 +11,18 @@ use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
-use crate::journal::{JournalEntry, JournalWriter};
-use crate::panics::{Panicked, catch};
-use crate::rack::ServerQueue;
-use crate::refusal::write_header;
-use crate::service::{Call, CallMode, Response, Service};
-use crate::stall::turned_to_request;
-use crate::tally::Tally;
-use crate::threads::ThreadSetup;
-use crate::token::job_of;
+use crate::error::SetupFailure;
+use crate::queue::token::job_of;
+use crate::request::panics::{Panicked, catch};
+use crate::request::refusal::write_header;
+use crate::request::server_queue::ServerQueue;
+use crate::request::service::{Call, CallMode, Response, Service};
+use crate::stats::journal::{JournalEntry, JournalWriter};
+use crate::stats::stall::turned_to_request;
+use crate::stats::tally::Tally;
+
+/// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
+pub(crate) type ThreadSetup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
 
 /// A request that was run.
 pub(crate) struct Ran {
@@ -35,11 +38,11 @@ pub(crate) struct Ran {
 #[inline]
 pub(crate) fn handle(
     service: &dyn Service,
-    slot: &mut Slot,
+    buffer: &mut Slot,
     worker: WorkerId,
     mode: CallMode,
 ) -> Response {
-    let mut call = Call::new(slot, worker, mode);
+    let mut call = Call::new(buffer, worker, mode);
     match catch(|| service.handle(&mut call)) {
         Ok(()) => call.response(),
         Err(Panicked) => Response {
@@ -113,17 +116,17 @@ impl Executor {
 
     /// Class and time of arrival, ns.
     #[inline]
-    pub(crate) fn describe(&self, id: &SlotId) -> (u16, u64) {
-        let slot = self.pool.get(id);
-        (slot.class, slot.arrived_ns)
+    pub(crate) fn describe(&self, slot: &SlotId) -> (u16, u64) {
+        let buffer = self.pool.get(slot);
+        (buffer.class, buffer.arrived_ns)
     }
 
     /// The request as policies see it once it has run; its service is told apart.
     #[inline]
-    pub(crate) fn job(&self, id: SlotId) -> (Job, SlotId) {
-        let (class, arrived_ns) = self.describe(&id);
-        let (job, id) = job_of(id);
-        (Job::new(job, ClassId(class), arrived_ns), id)
+    pub(crate) fn job(&self, slot: SlotId) -> (Job, SlotId) {
+        let (class, arrived_ns) = self.describe(&slot);
+        let (id, slot) = job_of(slot);
+        (Job::new(id, ClassId(class), arrived_ns), slot)
     }
 
     /// The worker, as handlers know it.
@@ -145,15 +148,15 @@ impl Executor {
     /// Runs the request and sends the response from the same buffer. To be [counted](Self::count) by the caller, when nobody waits for
     /// this worker any more.
     #[inline]
-    pub(crate) fn run(&mut self, id: &mut SlotId) -> Ran {
-        let slot = self.pool.get_mut(id);
-        let class = slot.class;
+    pub(crate) fn run(&mut self, slot: &mut SlotId) -> Ran {
+        let buffer = self.pool.get_mut(slot);
+        let class = buffer.class;
         let start_ns = self.clock.now_ns();
         turned_to_request(start_ns);
-        let response = handle(&*self.service, slot, self.worker, CallMode::default());
+        let response = handle(&*self.service, buffer, self.worker, CallMode::default());
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
-        self.respond(id, response, cpu_ns, end_ns);
+        self.respond(slot, response, cpu_ns, end_ns);
         Ran {
             class,
             span_ns: start_ns..end_ns,
@@ -165,26 +168,26 @@ impl Executor {
     #[inline]
     pub(crate) fn respond(
         &mut self,
-        id: &mut SlotId,
+        slot: &mut SlotId,
         response: Response,
         cpu_ns: u64,
         now_ns: u64,
     ) {
-        let slot = self.pool.get_mut(id);
+        let buffer = self.pool.get_mut(slot);
         let queue = self.queue.as_ref();
-        let queue = queue.filter(|_| Flag::from_bits(slot.buffer_mut()[1]).has_queue());
-        write_header(slot, response.status, cpu_ns, response.payload_bytes);
+        let queue = queue.filter(|_| Flag::from_bits(buffer.buffer_mut()[1]).has_queue());
+        write_header(buffer, response.status, cpu_ns, response.payload_bytes);
         if let Some(queue) = queue {
-            let length = slot.payload().len();
-            let length = queue.tell(slot.buffer_mut(), length);
-            slot.set_len(length);
+            let length = buffer.payload().len();
+            let length = queue.tell(buffer.buffer_mut(), length);
+            buffer.set_len(length);
         }
         if response.panicked {
             self.tally.panics.add(1);
         }
-        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        let (class, arrived_ns) = (buffer.class, buffer.arrived_ns);
         self.tally.class(class).feedback.add(response.feedback);
-        if self.tx.send(&self.pool, id, now_ns).is_err() {
+        if self.tx.send(&self.pool, slot, now_ns).is_err() {
             self.tally.unsent.add(1);
         }
         if let Some(journal) = &mut self.journal {
@@ -199,14 +202,14 @@ impl Executor {
 
     /// Answers a request that cannot be run as shed.
     #[cold]
-    pub(crate) fn refuse(&mut self, mut id: SlotId, now_ns: u64) -> SlotId {
-        let slot = self.pool.get_mut(&mut id);
-        self.tally.class(slot.class).shed.add(1);
-        write_header(slot, Status::Shed, 0, 0);
-        if self.tx.send(&self.pool, &mut id, now_ns).is_err() {
+    pub(crate) fn refuse(&mut self, mut slot: SlotId, now_ns: u64) -> SlotId {
+        let buffer = self.pool.get_mut(&mut slot);
+        self.tally.class(buffer.class).shed.add(1);
+        write_header(buffer, Status::Shed, 0, 0);
+        if self.tx.send(&self.pool, &mut slot, now_ns).is_err() {
             self.tally.unsent.add(1);
         }
-        id
+        slot
     }
 
     /// Counts a request that was run.

@@ -18,21 +18,18 @@ use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
-use crate::assignment::next_epoch;
-use crate::error::StartError;
-use crate::executor::handle;
-use crate::overflow;
-use crate::overruns::Overruns;
-use crate::parts::EngineParts;
-use crate::service::{CallMode, Response, Service};
-use crate::slice::{ClockReading, HeldTurn, Renewal, SliceLength, renewal_on};
-use crate::stall::turned_to_request;
-use crate::tally::Tally;
-use crate::token::job_of;
+use crate::queue::token::job_of;
+use crate::request::assignment::next_epoch;
+use crate::request::executor::handle;
+use crate::request::service::{CallMode, Response, Service};
+use crate::request::slice::{ClockReading, Renewal, SliceLength, renewal_on};
+use crate::stats::overruns::Overruns;
+use crate::stats::stall::turned_to_request;
+use crate::stats::tally::{HeldTurn, Tally};
 
 /// What a fiber is handed: the buffer, and the place for the handler's response.
 struct FiberWork {
-    slot: NonNull<Slot>,
+    buffer: NonNull<Slot>,
     worker: WorkerId,
     response: Option<Response>,
 }
@@ -84,9 +81,9 @@ impl SuspendedRequests {
     /// # Safety
     /// The caller has the request's token, which is unique (see `Sync`), and keeps it and `self` for longer than this.
     #[inline]
-    unsafe fn place<'a>(&self, job: JobId) -> &'a mut Option<Suspended> {
+    unsafe fn place<'a>(&self, id: JobId) -> &'a mut Option<Suspended> {
         // SAFETY: the caller's promise.
-        unsafe { &mut *self.places[job.index()].get() }
+        unsafe { &mut *self.places[id.index()].get() }
     }
 }
 
@@ -155,7 +152,7 @@ impl RunningRequest<'_> {
     /// Its slice was renewed. What kept it from ending kept nobody waiting.
     #[inline(always)]
     fn go_on(&mut self) -> Turn<FiberWork> {
-        let fiber = &mut begun_in(self.place.as_mut()).fiber;
+        let fiber = &mut request_in(self.place.as_mut()).fiber;
         fiber.take_held();
         fiber.resume()
     }
@@ -174,46 +171,7 @@ pub(crate) struct FiberContext {
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
     pub(crate) overruns: Arc<Overruns>,
-    clock: Clock,
-}
-
-/// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
-const READY_STACKS: usize = 256;
-
-impl FiberContext {
-    /// For the requests in the buffers of this pool.
-    ///
-    /// # Errors
-    /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
-    pub(crate) fn new(
-        parts: &EngineParts,
-        pool: &Arc<Pool>,
-        overruns: &Arc<Overruns>,
-    ) -> Result<Self, StartError> {
-        let clock = parts.config.clock;
-        if !clock.is_cheap() {
-            return Err(StartError::NoTsc);
-        }
-        overflow::report(&parts.config.class_names);
-        let bytes = parts.config.stack_bytes;
-        let stacks = Stacks::new(bytes, READY_STACKS).and_then(|stacks| {
-            // Each request may be on a stack of its own, and all may end.
-            stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
-            Ok(stacks)
-        });
-        let stacks = stacks.map_err(|source| StartError::Stacks { bytes, source })?;
-        Ok(Self {
-            service: Arc::clone(&parts.service),
-            stacks: Arc::new(stacks),
-            suspended: Arc::new(SuspendedRequests::new(pool.len())),
-            pool: Arc::clone(pool),
-            resume: parts.shape.resume,
-            mechanism: parts.config.mechanism,
-            feedback: parts.config.feedback,
-            overruns: Arc::clone(overruns),
-            clock,
-        })
-    }
+    pub(crate) clock: Clock,
 }
 
 impl Clone for FiberContext {
@@ -336,15 +294,15 @@ impl<'a> Fibers<'a> {
         let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let place = unsafe { self.context.suspended.place(id) };
-        let mut begun = RunningRequest { slot, place };
+        let mut running = RunningRequest { slot, place };
         let Some(slice_ns) = slice_ns else {
             // The last request may have ended before its slice did.
             self.attached.set_deadline(u64::MAX);
-            let Some(turn) = self.first_turn(&mut begun, suspended) else {
-                return RanSlice::no_stack(begun.slot, now);
+            let Some(turn) = self.first_turn(&mut running, suspended) else {
+                return RanSlice::no_stack(running.slot, now);
             };
             let over = self.now().max(now);
-            return self.ended(id, begun, turn, now..over, None);
+            return self.ended(id, running, turn, now..over, None);
         };
         self.slice.begin(self.clock, self.attached, now, slice_ns);
         let mut renewal = Renewal {
@@ -361,7 +319,7 @@ impl<'a> Fibers<'a> {
             // SAFETY: `renewal` lives until this is taken back below, and only this and the function use it, one at a time.
             unsafe { renewal_on(self.attached, renewal) };
         }
-        let first = self.first_turn(&mut begun, suspended);
+        let first = self.first_turn(&mut running, suspended);
         let over = first.map(|mut turn| {
             loop {
                 // SAFETY: the fiber does not run, so nobody else uses it.
@@ -375,7 +333,7 @@ impl<'a> Fibers<'a> {
                 if let Some(over) = over {
                     break (turn, over);
                 }
-                turn = begun.go_on();
+                turn = running.go_on();
             }
         });
         if self.renews_in_place {
@@ -386,8 +344,8 @@ impl<'a> Fibers<'a> {
         let Renewal { due_ns, slice, .. } = unsafe { &*renewal };
         self.slice = *slice;
         match over {
-            Some((turn, over)) => self.ended(id, begun, turn, now..over, Some(*due_ns)),
-            None => RanSlice::no_stack(begun.slot, now),
+            Some((turn, over)) => self.ended(id, running, turn, now..over, Some(*due_ns)),
+            None => RanSlice::no_stack(running.slot, now),
         }
     }
 
@@ -395,14 +353,14 @@ impl<'a> Fibers<'a> {
     #[inline(always)]
     fn first_turn(
         &mut self,
-        begun: &mut RunningRequest<'_>,
+        running: &mut RunningRequest<'_>,
         suspended: bool,
     ) -> Option<Turn<FiberWork>> {
         if suspended {
-            return Some(self.resume(begun.place.as_mut()));
+            return Some(self.resume(running.place.as_mut()));
         }
         let fiber = self.idle.pop().or_else(|| self.spawn())?;
-        Some(self.begin(fiber, &mut begun.slot, begun.place))
+        Some(self.begin(fiber, &mut running.slot, running.place))
     }
 
     /// The request finished or yielded, after its slice if it had one, which was over at `due_ns`.
@@ -410,12 +368,12 @@ impl<'a> Fibers<'a> {
     fn ended(
         &mut self,
         id: JobId,
-        begun: RunningRequest<'_>,
+        running: RunningRequest<'_>,
         turn: Turn<FiberWork>,
         span: Range<ClockReading>,
         due_ns: Option<u64>,
     ) -> RanSlice {
-        let request = begun_in(begun.place.as_mut());
+        let request = request_in(running.place.as_mut());
         request.attained_ns += span.end.ns - span.start.ns;
         let held = request.fiber.take_held();
         let held = held.map(|held| self.held_turn(held, span.end));
@@ -426,11 +384,11 @@ impl<'a> Fibers<'a> {
             },
             Turn::Finished(work) => {
                 let late_ns = due_ns.map_or(0, |due_ns| span.end.ns.saturating_sub(due_ns));
-                self.finish(&work, begun.place, late_ns)
+                self.finish(&work, running.place, late_ns)
             }
         };
         RanSlice {
-            slot: begun.slot,
+            slot: running.slot,
             end,
             span,
             held,
@@ -447,7 +405,7 @@ impl<'a> Fibers<'a> {
         let buffer = self.context.pool.get_mut(slot);
         let (class, arrived_ns) = (buffer.class, buffer.arrived_ns);
         let work = FiberWork {
-            slot: NonNull::from(buffer),
+            buffer: NonNull::from(buffer),
             worker: self.me,
             response: None,
         };
@@ -466,7 +424,7 @@ impl<'a> Fibers<'a> {
 
     #[inline(always)]
     fn resume(&self, place: Option<&mut Suspended>) -> Turn<FiberWork> {
-        let request = begun_in(place);
+        let request = request_in(place);
         assert!(
             self.context.resume == Resume::Anywhere || request.worker == self.me,
             "a request resumes where its service allows"
@@ -556,8 +514,8 @@ impl<'a> Fibers<'a> {
         };
         Some(Fiber::new(stack, move |work: &mut FiberWork| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
-            let slot = unsafe { work.slot.as_mut() };
-            work.response = Some(handle(&*service, slot, work.worker, mode));
+            let buffer = unsafe { work.buffer.as_mut() };
+            work.response = Some(handle(&*service, buffer, work.worker, mode));
         }))
     }
 }
@@ -566,10 +524,10 @@ impl<'a> Fibers<'a> {
 const LINE_BYTES: usize = 64;
 
 /// More free fibers than this a thread does not keep to itself.
-const MOST_IDLE: usize = 64;
+pub(crate) const MOST_IDLE: usize = 64;
 
 /// The request that has begun in this place.
 #[inline(always)]
-fn begun_in(place: Option<&mut Suspended>) -> &mut Suspended {
+fn request_in(place: Option<&mut Suspended>) -> &mut Suspended {
     place.expect("a request that has begun is kept with its token")
 }

@@ -8,10 +8,10 @@ use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
 use super::class::DeclaredClass;
 use crate::error::StartError;
-use crate::intake::BATCH;
+use crate::request::intake::BATCH;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
-pub(super) const QUEUE_LIMIT: usize = 1024;
+pub(crate) const QUEUE_LIMIT: usize = 1024;
 
 /// How a live server carries a policy out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +112,7 @@ pub fn server_shape(
 }
 
 /// The same, its number of buffers still to be set.
-pub(super) fn unbuffered(
+pub(crate) fn unbuffered(
     workers: usize,
     classes: &[DeclaredClass],
     queue_limit: usize,
@@ -144,7 +144,7 @@ pub fn max_queue_limit(workers: usize, classes: usize) -> usize {
 }
 
 /// Full queues, what the workers hold, and a batch that is being refused.
-pub(super) fn slots_needed(shape: &Shape) -> Result<usize, StartError> {
+pub(crate) fn slots_needed(shape: &Shape) -> Result<usize, StartError> {
     let (requests, workers, classes) = (shape.queue_limit, shape.workers, shape.classes.len());
     let most = max_queue_limit(workers, classes);
     if requests > most {
@@ -160,7 +160,7 @@ fn slots_beside_queues(workers: usize) -> usize {
 }
 
 /// A number of the builder's, by its method.
-pub(super) fn within(
+pub(crate) fn within(
     what: &'static str,
     number: usize,
     least: usize,

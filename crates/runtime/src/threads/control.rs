@@ -1,13 +1,75 @@
-//! What the server's owner tells its threads, and what they tell back.
+//! What the server's owner tells its threads, what they tell back, and how a server stops.
+//!
+//! # The shutdown protocol
+//!
+//! The phase goes `Running → Draining → Abandoning → Stopped`. It may skip phases, and never goes back: [`advance`](ServerControl::advance) is a
+//! `fetch_max`. After each change `advance` wakes every thread, so a thread that changes the phase owes nothing else.
+//!
+//! ## Who advances it
+//!
+//! 1. *To Draining*: the owner, by [`Stopper::request_stop`](crate::Stopper::request_stop) or [`Server::shutdown`](crate::Server::shutdown).
+//! 2. *To Abandoning*: the owner, when the deadline of `shutdown` has passed, or when it drops the server.
+//! 3. *To Stopped, after a drain*: the thread that finds all that was accepted answered. With a dispatcher that is the dispatcher, or the last of several
+//!    ([`drained`](ServerControl::drained)). Steered workers count themselves off, and the last one advances. Where workers help themselves the leader
+//!    advances, once every buffer is back.
+//! 4. *To Stopped, after Abandoning*: each dispatcher, for itself and its workers; or the first of the workers that help themselves to lead again. Steered workers
+//!    end by themselves, each as it sees Abandoning, and the phase may stay there.
+//! 5. *To Stopped, after a panic*: the thread that panicked, as its last act ([`ServerThreads::spawn`](super::server_threads::ServerThreads::spawn)).
+//!    A thread whose destructors wait for others advances earlier ([`stop_on_panic`](ServerControl::stop_on_panic)). An engine that failed to start is stopped
+//!    by the thread that started it.
+//!
+//! ## What each thread does
+//!
+//! | thread | Draining | Abandoning | Stopped |
+//! |---|---|---|---|
+//! | dispatcher | accepts what was sent before, then refuses; advances when nothing is in flight | gives up what waits, refuses what waits at the receive queue, advances | refuses what came since it drained, ends |
+//! | worker of a dispatcher | runs what it is given | begins nothing; what runs yields at its next probe; sleeps whatever waits | gives up what it was given, ends |
+//! | steered worker | answers what was sent before; then refuses until the last worker has | gives up its queues, refuses, ends | as Abandoning |
+//! | worker that helps itself | runs; whoever leads accepts, then refuses, then advances | gives up its own queue; whoever leads gives up the shared one, refuses, advances | ends |
+//! | monitor's thread | as Running | asks every request to yield, ends with the last worker | ends |
+//! | door of a receive queue | ends: from here on nobody waits for a core | ended | ended |
+//!
+//! ## What is counted where
+//!
+//! Each request that was accepted is counted once more: as answered or shed by the thread that answers it, or as abandoned by the thread that holds it.
+//!
+//! 1. A request that is refused since the server drains counts as `refused_draining`, and not as accepted, with the thread that receives it.
+//! 2. A request that waits for a decision counts as abandoned with the dispatcher, or with the leader.
+//! 3. A request in a worker's ring, run queue or hands counts as abandoned with that worker: whoever passes a request on counts it no more.
+//! 4. A suspended request that is given up keeps its buffer, which its handler still borrows. Other buffers go back to the pool.
+//!
+//! ## The races
+//!
+//! 1. *A thread falls asleep as the phase changes.* The sleeper declares itself, then looks at the phase; `advance` stores the phase, then looks
+//!    for sleepers. A fence between the two on either side lets one see the other ([`headway_sync::park`]). A thread outside of the server, in
+//!    [`wait_past`](ServerControl::wait_past), looks under a lock that `advance` takes once.
+//! 2. *Two threads advance at once*, as when the deadline passes while the last reply is sent. The later phase wins, and both wake everybody.
+//! 3. *A request was sent before the drain and is not yet received.* A drain accepts on, at most as many requests as there are buffers, until a poll with
+//!    room brings none ([`Accepting`](super::accepting::Accepting)).
+//! 4. *A request comes between the last poll and the end.* Whoever advances to Stopped first refuses what waits at the receive queue then, and sends the refusals. A
+//!    dispatcher that drained before others does so again as it ends. What comes later meets a closed socket.
+//! 5. *The dispatcher gives up while a worker reports.* It takes reports in once more before it gives up. A later report stays in its ring: the worker has sent
+//!    the reply and counted it. From Abandoning on a worker keeps what is suspended, and counts it. Uncovered: a worker that saw Draining may pass a suspended
+//!    request on after the dispatcher's last look; that request is in no count.
+//! 6. *A worker takes a request as the phase becomes Abandoning.* It looks at the phase first, then takes. A request taken before is run or suspended; one
+//!    that stays in the ring is counted by that worker's `give_up`, after Stopped, when the dispatcher sends nothing more.
+//! 7. *The last reply of a drain is sent while the leader sleeps.* With a dispatcher, the worker's report wakes it. A worker that helps itself wakes
+//!    the receive queue when it finds nothing more and the phase is not Running.
+//! 8. *A worker that helps itself leaves something behind after the leader closed.* The intake gives it up when its last owner drops it.
+//! 9. *A worker has no core, where an arbiter grants them.* `advance` closes the granted cores first: all of their waiters go on without one.
+//! 10. *A worker holds work that it may not begin.* From Abandoning on work keeps no worker of a dispatcher awake, nor from leading
+//!     ([`wants_worker`](ServerControl::wants_worker)); Stopped wakes it.
+//! 11. *Groups of several dispatchers.* The server's `wake` passes its phase on to each group ([`groups`](super::groups)), by the group's own `advance`. A group
+//!     that stops stops no other: the server stops with the last drain, or each group gives up for itself.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
-use crate::hosted::HostedCores;
-use crate::journal::{Journal, JournalWriter};
-use crate::stall::StallLog;
+use crate::stats::journal::{Journal, JournalWriter};
+use crate::stats::stall::StallLog;
+use crate::threads::hosted::HostedCores;
 use headway_sync::{Guarded, Padded};
 
 /// The stages of a server's life, in order.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use crate::stall::{StallLog, last_alive};
+use crate::stats::stall::{StallLog, last_alive};
 
 /// What a thread without work does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +97,7 @@ impl Backoff {
     }
 
     /// The thread ran a handler during `span_ns`. Gaps inside a handler are no stalls, except the one since its last call of
-    /// [`alive`](crate::stall::alive).
+    /// [`alive`](crate::stats::stall::alive).
     #[inline]
     pub(crate) fn ran(&mut self, span_ns: &Range<u64>) {
         self.saw(span_ns.start);
@@ -140,7 +140,7 @@ impl Backoff {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::stall::{Stall, alive, turned_to_request};
+    use crate::stats::stall::{Stall, alive, turned_to_request};
 
     const STOP_NS: u64 = 50_000;
 

@@ -10,9 +10,10 @@ use headway_policy::WorkerId;
 use headway_sync::Guarded;
 use headway_sync::world::Announced;
 
-use crate::control::{ServerControl, ServerPhase};
-use crate::error::{SetupFailure, StartError};
-use crate::panics::{Panicked, catch};
+use crate::error::StartError;
+use crate::request::executor::ThreadSetup;
+use crate::request::panics::{Panicked, catch};
+use crate::threads::control::{ServerControl, ServerPhase};
 
 /// Whether threads are bound to cores.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -83,9 +84,6 @@ impl Pinning {
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
-
-/// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
-pub(crate) type ThreadSetup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
 
 /// What a thread reports once it has tried to pin itself and to set up.
 struct ThreadStart {
@@ -185,17 +183,6 @@ impl ServerThreads {
             .map_err(|source| StartError::Thread { name, source })?;
         self.handles.push(handle);
         Ok(())
-    }
-
-    /// Starts the thread of this worker.
-    pub(crate) fn spawn_worker(
-        &mut self,
-        worker: usize,
-        control: &Arc<ServerControl>,
-        setup: ThreadSetup,
-        body: impl FnOnce() + Send + 'static,
-    ) -> Result<(), StartError> {
-        self.spawn(format!("hw-worker-{worker}"), control, Some(setup), body)
     }
 
     /// Waits until all threads have tried to pin themselves and to set up.

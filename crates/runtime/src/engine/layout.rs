@@ -7,9 +7,9 @@ use headway_policy::MAX_WORKERS;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{Preemption, ServerSpec};
 
+use crate::engine::admission::Admission;
 use crate::error::StartError;
-use crate::server::Admission;
-use crate::threads::cores;
+use crate::threads::server_threads::cores;
 
 /// Who carries the dispatcher out; without one, who carries out the monitor that interrupts requests (SYNERGY's timer core).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -155,7 +155,7 @@ mod tests {
     use headway_policy::{Resume, Shape};
 
     use super::*;
-    use crate::server::admit;
+    use crate::engine::admission::admit;
 
     fn resolved(
         policy: &str,

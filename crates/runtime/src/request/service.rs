@@ -9,6 +9,7 @@ use headway_net::slot::{PAYLOAD_BYTES, Slot};
 use headway_policy::{ClassId, WorkerId};
 
 use crate::error::SetupFailure;
+use crate::stats::tally::FeedbackUse;
 
 /// The most bytes a response may have, wire header not included.
 pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
@@ -62,17 +63,6 @@ pub(crate) struct Response {
     pub(crate) payload_bytes: usize,
     pub(crate) panicked: bool,
     pub(crate) feedback: FeedbackUse,
-}
-
-/// How a handler used the calls that say what is long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct FeedbackUse {
-    /// It began a long part.
-    pub(crate) said_long: bool,
-    /// Long parts that it never ended.
-    pub(crate) unended: u32,
-    /// Ends of long parts that it never began.
-    pub(crate) unbegun: u32,
 }
 
 /// One request, and the place of its response: the same buffer, so nothing is copied that the handler

@@ -8,8 +8,8 @@ use headway_net::header::{Flag, HEADER_BYTES, Status};
 use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
 use headway_net::slot::Slot;
 
-use crate::refusal::Refusals;
-use crate::tally::Tally;
+use crate::request::refusal::Refusals;
+use crate::stats::tally::Tally;
 
 /// Most requests taken in at once: enough to spread a system call's cost, few enough that completions are not kept
 /// waiting.
@@ -164,25 +164,25 @@ impl Intake {
     }
 
     #[inline]
-    fn check(&mut self, mut id: SlotId) -> Option<SlotId> {
-        let slot = self.pool.get_mut(&mut id);
-        if !is_answerable(slot.payload()) || !self.classifier.is_request(slot.payload()) {
+    fn check(&mut self, mut slot: SlotId) -> Option<SlotId> {
+        let buffer = self.pool.get_mut(&mut slot);
+        if !is_answerable(buffer.payload()) || !self.classifier.is_request(buffer.payload()) {
             self.tally.malformed.add(1);
-            self.free.give(id);
+            self.free.give(slot);
             return None;
         }
-        if slot.truncated {
+        if buffer.truncated {
             self.tally.too_large.add(1);
-            self.refuse(id, Status::TooLarge);
+            self.refuse(slot, Status::TooLarge);
             return None;
         }
-        slot.class = self.class_of(slot);
-        Some(id)
+        buffer.class = self.class_of(buffer);
+        Some(slot)
     }
 
     #[inline]
-    fn class_of(&self, slot: &Slot) -> u16 {
-        let class = self.classifier.classify(slot.payload());
+    fn class_of(&self, buffer: &Slot) -> u16 {
+        let class = self.classifier.classify(buffer.payload());
         class
             .filter(|class| *class < self.unknown)
             .unwrap_or(self.unknown)

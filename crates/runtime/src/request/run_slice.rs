@@ -5,9 +5,9 @@ use std::ops::Range;
 use headway_net::pool::SlotId;
 use headway_policy::Job;
 
-use crate::executor::{Executor, Ran};
-use crate::fibers::{Fibers, RanSlice, SliceEnd};
-use crate::slice::ClockReading;
+use crate::request::executor::{Executor, Ran};
+use crate::request::fibers::{Fibers, RanSlice, SliceEnd};
+use crate::request::slice::ClockReading;
 
 /// The worker to which a request belongs before and after a slice.
 pub(crate) trait SliceOwner {

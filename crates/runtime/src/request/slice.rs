@@ -4,7 +4,7 @@
     reason = "a probe calls what renews a slice by its address"
 )]
 
-use headway_fiber::{Attached, Section};
+use headway_fiber::Attached;
 use headway_machine::Clock;
 
 /// A slice's length in both units.
@@ -18,14 +18,6 @@ pub(crate) struct SliceLength {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClockReading {
     pub(crate) ticks: u64,
-    pub(crate) ns: u64,
-}
-
-/// A turn that went on after its request was asked to yield, since it was in a section that must not be interrupted.
-#[derive(Clone, Copy)]
-pub(crate) struct HeldTurn {
-    pub(crate) section: Section,
-    /// From when a probe met the request to yield to the turn's end, ns.
     pub(crate) ns: u64,
 }
 

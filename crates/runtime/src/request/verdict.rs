@@ -72,7 +72,7 @@ impl VerdictCell {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::assignment::{Assignment, AssignmentCell};
+    use crate::request::assignment::{Assignment, AssignmentCell};
 
     #[test]
     fn a_verdict_is_about_one_assignment() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::tally::Count;
+use crate::stats::tally::Count;
 use headway_sync::Padded;
 use headway_sync::ring::{Consumer, Producer, WORD_BITS, ring};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::control::ServerControl;
+use crate::threads::control::ServerControl;
 
 /// The control of a server whose groups have so many workers, and that of each group. What changes at the server's reaches the groups by its
 /// [`wake`](ServerControl::wake).
@@ -50,7 +50,7 @@ fn shares_of(workers: usize, sizes: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::ServerPhase;
+    use crate::threads::control::ServerPhase;
 
     #[test]
     fn shares_are_even_and_within_the_groups() {

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use crate::control::ServerControl;
+use crate::threads::control::ServerControl;
 
 /// The end of a mailbox that is filled with parts whose rules are to be adopted.
 pub(crate) struct RulesSender<P>(Arc<Mutex<Option<P>>>);

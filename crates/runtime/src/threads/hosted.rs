@@ -18,7 +18,7 @@ use headway_machine::thread::stay_responsive;
 use headway_net::datapath::Rx;
 use headway_policy::BitSet;
 
-use crate::rx_waker::RxWaker;
+use crate::queue::rx_waker::RxWaker;
 use headway_sync::Padded;
 
 /// How long a request may wait at a receive queue that no worker polls until the door tells of it, ns.

@@ -1,31 +1,15 @@
-//! Slots' tokens as they cross threads: a word in a ring.
+//! Links between threads: rings that move slots, each with a note.
 #![expect(
     unsafe_code,
-    reason = "a token must become a number to pass through a ring of words"
+    reason = "a hint stands for the word of a ring, and travels beside it"
 )]
 
 use std::num::NonZeroU64;
 
-use headway_net::pool::{MAX_SLOTS, Prefetch, SlotId};
-use headway_policy::JobId;
-
+use headway_net::pool::{Prefetch, SlotId};
 use headway_sync::ring::{Consumer, Producer, ring};
-use headway_sync::run_queue::{RunQueue, Stolen, Thief, run_queue};
 
-/// Nanoseconds beyond which a note saturates: 1.07 s. Only policies' profiles read it.
-const MAX_NOTE: u64 = (1 << 30) - 1;
-
-/// Set in the word of a suspended request: a ring's word has 63 bits.
-const SUSPENDED: u64 = 1 << 62;
-
-/// The number under which policies know the request in this slot: the slot's place in its pool.
-#[inline]
-pub(crate) fn job_of(slot: SlotId) -> (JobId, SlotId) {
-    let raw = slot.into_raw();
-    let job = JobId(raw % MAX_SLOTS as u32);
-    // SAFETY: the number is the one just made of the token, and is not used again.
-    (job, unsafe { SlotId::from_raw(raw) })
-}
+use super::token::{MAX_NOTE, RequestWord, SUSPENDED};
 
 /// Smallest ring: the producer fetches the consumer's line once a lap, so laps should be long even for a policy that
 /// has one request at a time under way.
@@ -118,60 +102,6 @@ fn place_bits(place: usize) -> u64 {
 
 pub(crate) struct SlotReceiver(Consumer);
 
-/// A request as the word that came over a link: it is stored and fetched in one piece.
-#[derive(Debug)]
-pub(crate) struct RequestWord(NonZeroU64);
-
-impl RequestWord {
-    /// A suspended request.
-    #[inline]
-    pub(crate) fn suspended(slot: SlotId) -> Self {
-        Self::of_word(SUSPENDED | u64::from(slot.into_raw()))
-    }
-
-    /// A request that has not begun.
-    #[inline]
-    pub(crate) fn fresh(slot: SlotId) -> Self {
-        Self::of_word(u64::from(slot.into_raw()))
-    }
-
-    #[inline]
-    fn of_word(word: u64) -> Self {
-        Self(NonZeroU64::new(word).expect("a token is not 0"))
-    }
-
-    /// Whether the request is suspended.
-    #[inline]
-    pub(crate) fn is_suspended(&self) -> bool {
-        self.0.get() & SUSPENDED != 0
-    }
-
-    /// Towards the dispatcher: the service it had so far, ns.
-    #[inline]
-    pub(crate) fn note(&self) -> u64 {
-        self.0.get() >> 32 & MAX_NOTE
-    }
-
-    /// The number under which policies know the request.
-    #[inline]
-    pub(crate) fn job(&self) -> JobId {
-        JobId(self.0.get() as u32 % MAX_SLOTS as u32)
-    }
-
-    #[inline]
-    fn into_word(self) -> u64 {
-        self.0.get()
-    }
-
-    #[inline]
-    pub(crate) fn into_slot(self) -> SlotId {
-        // SAFETY: `fresh`, `suspended`, or `SlotSender::push`, the only producer of a link's words, put a token's number into the low half; links and
-        // run queues deliver each word once, their release store before our acquire load. So does a hint, which stands for one word and passes
-        // over that (`receive_hinted`); the flag beside which it comes synchronises as well.
-        unsafe { SlotId::from_raw(self.0.get() as u32) }
-    }
-}
-
 impl SlotReceiver {
     /// Where the slot is that comes next, if one is there already.
     #[inline]
@@ -206,54 +136,6 @@ impl SlotReceiver {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-/// A worker's run queue, as a queue of requests.
-pub(crate) struct RequestQueue(RunQueue);
-
-/// The end of a worker's run queue that others steal from.
-#[derive(Clone)]
-pub(crate) struct RequestThief(Thief);
-
-/// A run queue for as many requests as there are.
-pub(crate) fn request_queue(requests: usize, steals: bool) -> (RequestQueue, RequestThief) {
-    let (owner, thief) = run_queue(requests, steals);
-    (RequestQueue(owner), RequestThief(thief))
-}
-
-impl RequestQueue {
-    /// Puts a request at the tail.
-    ///
-    /// # Panics
-    /// When the queue is full: it was made for fewer requests than there are.
-    #[inline]
-    pub(crate) fn push(&mut self, request: RequestWord) {
-        let pushed = self.0.push(request.into_word());
-        pushed.expect("a run queue has room for all requests there are");
-    }
-
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<RequestWord> {
-        self.0.pop().map(RequestWord::of_word)
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-impl RequestThief {
-    /// Moves up to `max` requests from the head of this queue to the tail of `own`.
-    #[inline]
-    pub(crate) fn steal(&self, max: usize, own: &mut RequestQueue) -> Stolen {
-        self.0.steal(max, &mut own.0)
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
     }
 }
 

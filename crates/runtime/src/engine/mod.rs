@@ -1,0 +1,8 @@
+//! What every engine is made of: its settings, the classes, how a policy is carried out, and by which threads.
+
+pub(crate) mod admission;
+pub(crate) mod class;
+mod fiber_context;
+pub(crate) mod launch;
+pub(crate) mod layout;
+pub(crate) mod parts;
