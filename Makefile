@@ -48,6 +48,7 @@ toolchain:
 
 # Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
 test: toolchain
+	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
 	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace loom+shuttle asan
 
 # Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
@@ -62,7 +63,7 @@ packages:
 # Every test of the workspace, built once. What .ci/packages has installed is required, and soaks do a tenth of what `make soak` does.
 .PHONY: workspace
 workspace: toolchain throws
-	env HEADWAY_SOAK=100000 HEADWAY_XDP_PACKETS=1000000 $$(.ci/packages --required) .ci/tests --doc \
+	env HEADWAY_SOAK=100000 HEADWAY_XDP_PACKETS=1000000 HEADWAY_WORLDS=10000 $$(.ci/packages --required) .ci/tests --doc \
 		$(foreach name,soak signal,$(THROWS:%=--with "headway-fiber --test $(name)" %)) $(CARGO) test --locked --workspace
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
@@ -92,6 +93,16 @@ loom: toolchain
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
 	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle .ci/tests $(CARGO) test --locked --profile models -p headway-sync --test shuttle
+
+# The live engines in deterministic worlds, for so many seconds (docs/worlds.md). `make test` lives through ten thousand.
+SECONDS ?= 60
+.PHONY: world world-mutants
+world: toolchain
+	$(CARGO) run --release --locked -p headway-world -- --seed $$(date +%s)000000 --seeds 1000000000 --seconds $(SECONDS)
+
+# Proof that the worlds can fail: each fault that is put in by hand is found within a minute. A quarter of an hour.
+world-mutants: toolchain
+	crates/world/mutants/run.py
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
