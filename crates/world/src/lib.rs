@@ -32,6 +32,8 @@ pub use served::{ServedWorkload, TimedRequest};
 
 use crate::random::Random;
 use crate::scenario::Scenario;
+use crate::scheduler::Progress;
+use crate::search::WorldReplay;
 
 /// What a world showed.
 #[derive(Debug)]
@@ -49,9 +51,24 @@ pub struct WorldVerdict {
 /// Lives through the world of this seed. `policy` replaces the one that the seed chooses.
 #[must_use]
 pub fn live(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> WorldVerdict {
+    live_watched(seed, faults, policy, &Progress::default())
+}
+
+/// The same, watched from outside.
+fn live_watched(
+    seed: u64,
+    faults: Faults,
+    policy: Option<&ServerSpec>,
+    progress: &Progress,
+) -> WorldVerdict {
     let mut random = Random::new(seed);
     let scenario = Scenario::draw(&mut random, faults, policy);
-    let outcome = play::play(&scenario, random);
+    let again = WorldReplay {
+        seed,
+        faults,
+        policy: policy.cloned(),
+    };
+    let outcome = play::play(&scenario, &again.to_string(), progress, random);
     WorldVerdict {
         faults: check::faults(&scenario, &outcome),
         fingerprint: fingerprint(&outcome),

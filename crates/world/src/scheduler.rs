@@ -5,7 +5,7 @@
 //! from the seed, and so is who wakes first.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
@@ -15,9 +15,6 @@ use crate::random::Random;
 
 /// More turns than this mean that threads keep each other busy without getting on.
 const MOST_TURNS: u64 = 4_000_000;
-
-/// No thread: the world has ended.
-const NOBODY: usize = usize::MAX;
 
 /// What things take on virtual cores, at most; each time is drawn anew.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +53,16 @@ pub(crate) struct CoreFaults {
     pub(crate) skew_ns: u64,
 }
 
+/// Grows with every turn of a world, for a watch outside of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    pub(crate) fn turns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A world in virtual time.
 pub(crate) struct World {
     state: Mutex<State>,
@@ -63,6 +70,9 @@ pub(crate) struct World {
     running: AtomicUsize,
     costs: CoreCosts,
     faults: CoreFaults,
+    /// Which world it is, and how to repeat it.
+    label: String,
+    progress: Progress,
 }
 
 struct State {
@@ -163,6 +173,8 @@ pub(crate) fn draw(bound: u64) -> u64 {
 impl World {
     /// Runs `body` as the first thread of a new world. Threads that it starts belong to it as well; they have ended when `body` returns.
     pub(crate) fn run<T>(
+        label: String,
+        progress: Progress,
         random: Random,
         costs: CoreCosts,
         faults: CoreFaults,
@@ -180,6 +192,8 @@ impl World {
             running: AtomicUsize::new(0),
             costs,
             faults,
+            label,
+            progress,
         });
         HERE.set(Some((Arc::clone(&world), 0)));
         headway_sync::world::enter(Some(Arc::clone(&world) as Arc<dyn Scheduler>));
@@ -211,7 +225,10 @@ impl World {
     fn advance(&self, me: usize, ns: u64) -> u64 {
         let mut state = self.state();
         state.turns += 1;
-        assert!(state.turns < MOST_TURNS, "the threads do not get on");
+        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        if state.turns > MOST_TURNS {
+            self.fail("the threads keep each other busy and do not get on");
+        }
         let stalls =
             self.faults.stalls_ppm > 0 && state.random.below(1_000_000) < self.faults.stalls_ppm;
         let mut end_ns = state.threads[me].now_ns + ns;
@@ -236,12 +253,16 @@ impl World {
         self.state().threads[me].now_ns
     }
 
+    /// The world cannot go on, and neither can the process: threads of the system wait for their turns.
+    fn fail(&self, why: &str) -> ! {
+        println!("{}\n  {why}", self.label);
+        std::process::exit(1);
+    }
+
     /// Lets who is furthest behind run, and waits until that is the caller again.
     fn give_way(&self, mut state: MutexGuard<'_, State>, me: usize) {
         let Some(next) = state.next() else {
-            let waiting = state.names();
-            drop(state);
-            panic!("every thread sleeps, and nobody is left to wake one: {waiting}");
+            self.fail(&state.all_asleep());
         };
         if next == me {
             return;
@@ -275,10 +296,14 @@ impl State {
         Some(next)
     }
 
-    fn names(&self) -> String {
+    /// Nobody is left to wake one of those who sleep.
+    fn all_asleep(&self) -> String {
         let asleep = self.threads.iter().filter(|thread| !thread.ended);
         let names: Vec<&str> = asleep.map(|thread| thread.name.as_str()).collect();
-        names.join(", ")
+        format!(
+            "every thread sleeps, and nobody is left to wake one: {}",
+            names.join(", ")
+        )
     }
 }
 
@@ -348,7 +373,8 @@ impl Scheduler for World {
         state.threads[me].ended = true;
         match state.next() {
             Some(next) => self.hand_over(state, next),
-            None => self.running.store(NOBODY, Ordering::Release),
+            None if state.threads.iter().all(|thread| thread.ended) => {}
+            None => self.fail(&state.all_asleep()),
         }
     }
 }

@@ -11,11 +11,19 @@ use std::time::{Duration, Instant};
 use headway_machine::Topology;
 use headway_machine::thread::pin_current;
 use headway_policy::server::systems::ServerSpec;
+use nix::time::{ClockId, clock_gettime};
 
-use crate::{Faults, WorldVerdict, describe, live};
+use crate::scheduler::Progress;
+use crate::{Faults, WorldVerdict, describe, live_watched};
 
-/// A world ends within this, or a thread of the system got stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a world is looked at from outside.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A world without a turn for so long, in which the process used a processor for so long: one of its threads spins.
+const SPINS: Duration = Duration::from_secs(10);
+
+/// A world without a turn for so long: one of its threads sleeps, however busy the machine is.
+const SLEEPS: Duration = Duration::from_secs(300);
 
 /// Which worlds to live through.
 #[derive(Clone, Debug)]
@@ -111,10 +119,12 @@ impl WorldSearch {
     }
 
     fn live(&self, seed: u64) -> WorldVerdict {
-        let _watch = self.replay(seed).watch(self);
-        let mut verdict = live(seed, self.faults, self.policy.as_ref());
+        let progress = Progress::default();
+        let _watch = self.replay(seed).watch(self, progress.clone());
+        let policy = self.policy.as_ref();
+        let mut verdict = live_watched(seed, self.faults, policy, &progress);
         if self.twice {
-            let again = live(seed, self.faults, self.policy.as_ref());
+            let again = live_watched(seed, self.faults, policy, &progress);
             if again.fingerprint != verdict.fingerprint {
                 let fault = "the same seed went another way the second time";
                 verdict.faults.push(fault.to_owned());
@@ -134,10 +144,10 @@ impl WorldSearch {
 
 /// How to live through a world again.
 #[derive(Clone, Debug)]
-struct WorldReplay {
-    seed: u64,
-    faults: Faults,
-    policy: Option<ServerSpec>,
+pub(crate) struct WorldReplay {
+    pub(crate) seed: u64,
+    pub(crate) faults: Faults,
+    pub(crate) policy: Option<ServerSpec>,
 }
 
 impl fmt::Display for WorldReplay {
@@ -156,20 +166,35 @@ impl fmt::Display for WorldReplay {
 
 impl WorldReplay {
     /// Ends the process, and says in which world it was, unless the value is dropped in time.
-    fn watch(self, search: &WorldSearch) -> Sender<()> {
+    fn watch(self, search: &WorldSearch, progress: Progress) -> Sender<()> {
         let (ended, end) = channel();
         let scenario = describe(self.seed, search.faults, search.policy.as_ref());
         thread::spawn(move || {
-            if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                println!("seed {}: {scenario}", self.seed);
-                println!(
-                    "  a thread spins without looking at the clock, or sleeps where no world sees it\n  again: {self}"
-                );
-                std::process::exit(1);
-            }
+            let mut seen = (progress.turns(), Instant::now(), process_cpu());
+            let why = loop {
+                if end.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let (turns, since, used) = seen;
+                if progress.turns() != turns {
+                    seen = (progress.turns(), Instant::now(), process_cpu());
+                } else if since.elapsed() > SPINS && process_cpu() - used > SPINS {
+                    break "a thread spins without looking at the clock";
+                } else if since.elapsed() > SLEEPS {
+                    break "a thread sleeps where no world sees it";
+                }
+            };
+            println!("seed {}: {scenario}\n  {why}\n  again: {self}", self.seed);
+            std::process::exit(1);
         });
         ended
     }
+}
+
+/// How long the process has used a processor.
+fn process_cpu() -> Duration {
+    let used = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
+    used.map_or(Duration::ZERO, Duration::from)
 }
 
 /// Keeps panics that scenarios ask for off standard error. Any other panic in a world's thread is reported there.
