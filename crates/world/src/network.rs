@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
-use headway_net::header::{Flag, Header};
+use headway_net::header::{Flag, Header, Status};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
 use headway_sync::world as door;
@@ -33,6 +33,8 @@ pub(crate) struct Fate {
     pub(crate) answered_ns: Vec<u64>,
     /// When it was refused, ns.
     pub(crate) refused_ns: Vec<u64>,
+    /// It was refused because the server stops.
+    pub(crate) turned_away: bool,
     /// The network had no room for it.
     pub(crate) dropped: bool,
 }
@@ -261,8 +263,12 @@ impl Tx for WorldTx {
     fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
         for slot in &*slots {
             let now_ns = spend_on_packet();
-            let delivery = pool.get(slot).index;
-            self.log.fate(delivery, |fate| fate.refused_ns.push(now_ns));
+            let buffer = pool.get(slot);
+            let status = Flag::from_bits(buffer.payload()[1]).status();
+            self.log.fate(buffer.index, |fate| {
+                fate.refused_ns.push(now_ns);
+                fate.turned_away = status == Status::Draining;
+            });
         }
         slots.len()
     }
