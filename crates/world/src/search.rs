@@ -12,7 +12,7 @@ use headway_machine::Topology;
 use headway_machine::thread::pin_current;
 use headway_policy::server::systems::ServerSpec;
 
-use crate::{Faults, WorldVerdict, describe, live};
+use crate::{Faults, WorldEngine, WorldVerdict, describe, live};
 
 /// A world ends within this, or a thread of the system got stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct WorldSearch {
     /// A world each.
     pub seeds: Range<u64>,
-    /// What goes wrong in them.
+    /// What lives in them.
+    pub engine: WorldEngine,
+    /// What goes wrong in them, where it is a server.
     pub faults: Faults,
     /// The policy of all worlds, in place of one that each seed chooses.
     pub policy: Option<ServerSpec>,
@@ -112,9 +114,9 @@ impl WorldSearch {
 
     fn live(&self, seed: u64) -> WorldVerdict {
         let _watch = self.replay(seed).watch(self);
-        let mut verdict = live(seed, self.faults, self.policy.as_ref());
+        let mut verdict = live(self.engine, seed, self.faults, self.policy.as_ref());
         if self.twice {
-            let again = live(seed, self.faults, self.policy.as_ref());
+            let again = live(self.engine, seed, self.faults, self.policy.as_ref());
             if again.fingerprint != verdict.fingerprint {
                 let fault = "the same seed went another way the second time";
                 verdict.faults.push(fault.to_owned());
@@ -126,6 +128,7 @@ impl WorldSearch {
     fn replay(&self, seed: u64) -> WorldReplay {
         WorldReplay {
             seed,
+            engine: self.engine,
             faults: self.faults,
             policy: self.policy.clone(),
         }
@@ -136,13 +139,23 @@ impl WorldSearch {
 #[derive(Clone, Debug)]
 struct WorldReplay {
     seed: u64,
+    engine: WorldEngine,
     faults: Faults,
     policy: Option<ServerSpec>,
 }
 
 impl fmt::Display for WorldReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, faults, .. } = self;
+        let Self {
+            seed,
+            engine,
+            faults,
+            ..
+        } = self;
+        if *engine != WorldEngine::Server {
+            let command = "cargo run --release -p headway-world --";
+            return write!(f, "{command} --engine {engine} --seed {seed}");
+        }
         write!(
             f,
             "cargo run --release -p headway-world -- --seed {seed} --faults {faults}"
@@ -158,7 +171,12 @@ impl WorldReplay {
     /// Ends the process, and says in which world it was, unless the value is dropped in time.
     fn watch(self, search: &WorldSearch) -> Sender<()> {
         let (ended, end) = channel();
-        let scenario = describe(self.seed, search.faults, search.policy.as_ref());
+        let scenario = describe(
+            self.engine,
+            self.seed,
+            search.faults,
+            search.policy.as_ref(),
+        );
         thread::spawn(move || {
             if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 println!("seed {}: {scenario}", self.seed);
