@@ -193,7 +193,7 @@ impl RackAgent {
         }
         let now_ns = self.clock.now_ns();
         if let Leaving::Reports { first, end_ns } = self.leaving
-            && (now_ns >= end_ns || self.session.answered() >= first)
+            && (now_ns >= end_ns || self.is_confirmed(first))
         {
             self.leaving = Leaving::Settles {
                 until_ns: now_ns + SETTLE_NS,
@@ -214,6 +214,11 @@ impl RackAgent {
         AgentStep::Listens { until_ns }
     }
 
+    /// Whether the rack accepted the report of this number, or a later one. An answer that names another session accepts none.
+    fn is_confirmed(&self, first: u64) -> bool {
+        self.session.is_joined() && self.session.answered() >= first
+    }
+
     fn report_if_due(
         &mut self,
         now_ns: u64,
@@ -230,6 +235,11 @@ impl RackAgent {
             events.unanswered();
         }
         self.next_ns = now_ns + BEAT_NS;
+        self.report(events, send);
+    }
+
+    /// Sends a report: of a server that is about to stop, from the moment at which the agent leaves.
+    fn report(&mut self, events: &mut impl AgentEvents, send: &mut impl FnMut(&[u8])) {
         let mut status = events.status();
         status.draining |= self.leaving != Leaving::No;
         send(&self.session.report(&status));
@@ -243,7 +253,7 @@ impl RackAgent {
         if !self.session.is_joined() {
             self.joined = false;
             // Reports at once, since waiting for the next beat would delay the session.
-            send(&self.session.report(&events.status()));
+            self.report(events, send);
             return;
         }
         self.accepted_ns = Some(self.clock.now_ns());
@@ -255,5 +265,118 @@ impl RackAgent {
             let switch = SocketAddr::new(self.rack.ip(), answer.switch_port);
             events.ordered(order, switch);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentRegistry;
+    use crate::{ServerAddresses, agent::AgentNews};
+    use std::cell::Cell;
+
+    thread_local! {
+        static NOW_NS: Cell<u64> = const { Cell::new(1) };
+    }
+
+    struct Busy;
+
+    impl AgentEvents for Busy {
+        fn status(&mut self) -> ServerStatus {
+            ServerStatus {
+                port: 7001,
+                workers: 4,
+                ..ServerStatus::default()
+            }
+        }
+
+        fn ordered(&mut self, _order: &OrderedDuty, _switch: SocketAddr) {}
+
+        fn joined(&mut self) {}
+
+        fn unanswered(&mut self) {}
+    }
+
+    fn key() -> AgentKey {
+        AgentKey::new(b"a key of this rack").unwrap()
+    }
+
+    fn hub() -> AgentRegistry {
+        let servers = ServerAddresses::new(&["10.0.0.1:7001".parse().unwrap()]);
+        AgentRegistry::new(key(), servers.unwrap(), 7100, || 1 + (NOW_NS.get() << 8))
+    }
+
+    /// A step of the agent, with each report answered at once. Returns the step, and the reports that the rack accepted.
+    fn step(agent: &mut RackAgent, rack: &mut AgentRegistry) -> (AgentStep, Vec<AgentNews>) {
+        let (mut news, mut answer) = (Vec::new(), None);
+        loop {
+            let mut reports = Vec::new();
+            let packet: Option<Vec<u8>> = answer.take();
+            let step = agent.step(packet.as_deref(), &mut Busy, |packet| {
+                reports.push(packet.to_vec());
+            });
+            for report in &reports {
+                let from = "10.0.0.1:5555".parse().unwrap();
+                let (answered, accepted) = rack.handle(from, report, |_, _| None);
+                news.extend(accepted);
+                answer = answered;
+            }
+            if answer.is_none() {
+                return (step, news);
+            }
+        }
+    }
+
+    /// Steps at the times that the agent asks for, until it left; the reports that the rack accepted.
+    fn leave(agent: &mut RackAgent, rack: &mut AgentRegistry) -> Vec<AgentNews> {
+        agent.leave();
+        let mut news = Vec::new();
+        loop {
+            let (step, accepted) = step(agent, rack);
+            news.extend(accepted);
+            match step {
+                AgentStep::Listens { until_ns } => NOW_NS.set(until_ns),
+                AgentStep::Left => return news,
+            }
+        }
+    }
+
+    fn joined() -> (RackAgent, AgentRegistry) {
+        let clock = Clock::given(|| NOW_NS.get());
+        let rack = "10.0.0.9:7100".parse().unwrap();
+        let (mut agent, mut hub) = (RackAgent::new(key(), 77, rack, clock), hub());
+        let (_, news) = step(&mut agent, &mut hub);
+        assert!(news.iter().all(|news| !news.report.draining) && news.len() == 1);
+        (agent, hub)
+    }
+
+    #[test]
+    fn an_agent_leaves_once_the_rack_has_confirmed_it_and_settles() {
+        let (mut agent, mut hub) = joined();
+        let begin_ns = NOW_NS.get();
+        let news = leave(&mut agent, &mut hub);
+        assert!(news.iter().all(|news| news.report.draining) && !news.is_empty());
+        assert_eq!(NOW_NS.get() - begin_ns, SETTLE_NS);
+    }
+
+    /// The rack's new registry answers with a session: that is no confirmation, and the report that begins the session says that the server leaves.
+    #[test]
+    fn a_rack_that_was_started_anew_hears_that_the_server_leaves() {
+        let (mut agent, _) = joined();
+        NOW_NS.set(NOW_NS.get() + 1);
+        let news = leave(&mut agent, &mut hub());
+        assert!(!news.is_empty(), "the rack heard nothing of it");
+        assert!(news.iter().all(|news| news.report.draining), "{news:?}");
+    }
+
+    #[test]
+    fn a_rack_that_does_not_answer_holds_nobody_for_longer_than_stated() {
+        let (mut agent, _) = joined();
+        let begin_ns = NOW_NS.get();
+        agent.leave();
+        while let AgentStep::Listens { until_ns } = agent.step(None, &mut Busy, |_| {}) {
+            NOW_NS.set(until_ns);
+        }
+        assert_eq!(NOW_NS.get() - begin_ns, LEAVE_NS + SETTLE_NS);
     }
 }
