@@ -16,6 +16,7 @@ use headway_capi::status::{HEADWAY_E_ARGUMENT, headway_last_error};
 use headway_capi::threads::{HeadwayRuntimeOptions, headway_runtime_start};
 use headway_host::arbiter::AppReport;
 use headway_host::daemon::{AppRule, DaemonSettings, HostDaemon};
+use headway_machine::Clock;
 use headway_net::header::{Flag, Header, Status};
 use headway_policy::host::AppKind;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -47,20 +48,23 @@ fn rule(name: &str, guaranteed: usize, kind: AppKind) -> AppRule {
 }
 
 fn daemon(socket: &Path) -> HostDaemon {
-    HostDaemon::start(DaemonSettings {
-        socket: socket.into(),
-        // Nobody is moved away: only the signal takes a kthread off its core.
-        policy: "shenango,evict=100s".parse().unwrap(),
-        apps: vec![
-            rule("kv", 1, AppKind::Latency),
-            rule("primes", 0, AppKind::Batch),
-        ],
-        cores: None,
-        shares: Some(true),
-        tick_ns: 100_000,
-        device: None,
-        sysfs: "/sys".into(),
-    })
+    HostDaemon::start(
+        DaemonSettings {
+            socket: socket.into(),
+            // Nobody is moved away: only the signal takes a kthread off its core.
+            policy: "shenango,evict=100s".parse().unwrap(),
+            apps: vec![
+                rule("kv", 1, AppKind::Latency),
+                rule("primes", 0, AppKind::Batch),
+            ],
+            cores: None,
+            shares: Some(true),
+            tick_ns: 100_000,
+            device: None,
+            sysfs: "/sys".into(),
+        },
+        Clock::global(),
+    )
     .unwrap()
 }
 

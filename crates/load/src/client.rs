@@ -1,15 +1,13 @@
 //! The threads of the client: a single one that mostly sleeps, or two that spin.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use headway_machine::thread::{Responsiveness, name_current, stay_responsive};
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 
 use crate::ledger::Departures;
 use crate::load::Body;
+use crate::port::ClientPort;
 use crate::receiver::ReplyReceiver;
 use crate::sender::{LoadSender, Sending};
 
@@ -21,12 +19,12 @@ const SPIN_NS: u64 = 20_000;
 /// The longest sleep without a look at the socket, so that its buffer does not overflow.
 const NAP_NS: u64 = 5_000_000;
 
-/// How long the receiver of two threads waits for a reply before it looks whether the run is over.
-const RECEIVE_WAIT: Duration = Duration::from_millis(1);
+/// How long the receiver of two threads waits for a reply before it looks whether the run is over, ns.
+const RECEIVE_WAIT_NS: u64 = 1_000_000;
 
 /// The results of the client's threads.
-pub(crate) struct Harvest<'a> {
-    pub(crate) receiver: ReplyReceiver<'a>,
+pub(crate) struct Harvest<'a, P: ClientPort> {
+    pub(crate) receiver: ReplyReceiver<'a, P>,
     /// Sends that failed.
     pub(crate) failed: u64,
     /// Number of sends to a port without a listener.
@@ -42,55 +40,114 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    fn show(&self, receiver: &ReplyReceiver<'_>) {
+    fn show(&self, receiver: &ReplyReceiver<'_, impl ClientPort>) {
         self.answered
             .store(receiver.answers.answered, Ordering::Relaxed);
     }
+}
+
+/// The result of a step of one of the client's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientStep {
+    /// The next step is due at once.
+    Again,
+    /// Nothing is due for so long, ns.
+    Sleeps(u64),
+    /// The next step is due when a reply waits, or after so long, ns.
+    Listens(u64),
+    /// The run is over.
+    Done,
 }
 
 /// Sends and receives from one thread, asleep in between.
 ///
 /// Replies wait in the socket until the next send, since the kernel stamps their times. Without stamps,
 /// the thread wakes up for each reply.
-pub(crate) fn run_on_one_thread<'a>(
-    run: Sending<'a>,
+pub(crate) struct LoneClient<'a, P: ClientPort> {
+    sender: LoadSender<'a, P>,
+    receiving: Receiving<'a, P>,
+    has_slept: bool,
+}
+
+impl<'a, P: ClientPort> LoneClient<'a, P> {
+    pub(crate) fn new(
+        run: Sending<'a, P>,
+        body: &'a Body,
+        gauge: &'a Gauge,
+        timeout_ns: u64,
+    ) -> Self {
+        Self {
+            sender: LoadSender::new(run, body),
+            receiving: Receiving::new(run, gauge, timeout_ns),
+            has_slept: false,
+        }
+    }
+
+    /// Sends what is due and reads what waits.
+    pub(crate) fn step(&mut self) -> ClientStep {
+        if std::mem::take(&mut self.has_slept) {
+            self.receiving.drain();
+        }
+        let run = self.receiving.run;
+        let Some(due_ns) = self.sender.next_due_ns() else {
+            return self.receiving.step_after_last();
+        };
+        let now_ns = run.clock.now_ns();
+        if now_ns + SPIN_NS < due_ns {
+            self.has_slept = true;
+            let nap_ns = (due_ns - SPIN_NS - now_ns).min(NAP_NS);
+            return if run.port.is_stamped() {
+                ClientStep::Sleeps(nap_ns)
+            } else {
+                ClientStep::Listens(nap_ns)
+            };
+        }
+        self.sender.send_due(spin_until(run, due_ns));
+        self.receiving.receiver.drain();
+        ClientStep::Again
+    }
+
+    /// What the run brought.
+    pub(crate) fn harvest(self, responsiveness: Option<Responsiveness>) -> Harvest<'a, P> {
+        harvest_of(&self.sender, self.receiving, responsiveness)
+    }
+}
+
+/// A thread that runs a [`LoneClient`].
+pub(crate) fn run_on_one_thread<'a, P: ClientPort>(
+    run: Sending<'a, P>,
     body: &'a Body,
-    gauge: &Gauge,
+    gauge: &'a Gauge,
     timeout_ns: u64,
-) -> Harvest<'a> {
+) -> Harvest<'a, P> {
     name_current("headway-load");
     // 50 µs by default, by which every wake-up would be late.
     let _ = prctl::set_timerslack(1);
     let responsiveness = stay_responsive();
-    let mut sender = LoadSender::new(run, body);
-    let mut receiver = ReplyReceiver::new(run);
-    while let Some(due_ns) = sender.next_due_ns() {
-        let now_ns = run.clock.now_ns();
-        if now_ns + SPIN_NS < due_ns {
-            sleep(run, (due_ns - SPIN_NS - now_ns).min(NAP_NS));
-            receiver.drain();
-            gauge.show(&receiver);
-            continue;
-        }
-        sender.send_due(spin_until(run, due_ns));
-        receiver.drain();
-    }
-    gauge.show(&receiver);
-    await_stragglers(run, &mut receiver, gauge, timeout_ns);
-    harvest(&sender, receiver, Some(responsiveness))
+    let mut client = LoneClient::new(run, body, gauge, timeout_ns);
+    while wait_for(run, client.step()) {}
+    client.harvest(Some(responsiveness))
 }
 
 /// Sends from one thread that spins, and receives on another.
 ///
 /// Neither asks for a real-time priority: a spinning real-time thread would starve its core.
-pub(crate) fn run_on_two_threads<'a>(
-    run: Sending<'a>,
+pub(crate) fn run_on_two_threads<'a, P: ClientPort>(
+    run: Sending<'a, P>,
     body: &'a Body,
-    gauge: &Gauge,
+    gauge: &'a Gauge,
     timeout_ns: u64,
-) -> Harvest<'a> {
+) -> Harvest<'a, P>
+where
+    P::In: Send,
+{
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(move || receive_all(run, gauge, timeout_ns));
+        let receiving = scope.spawn(move || {
+            name_current("headway-recv");
+            let mut receiving = Receiving::new(run, gauge, timeout_ns);
+            while wait_for(run, receiving.step()) {}
+            receiving
+        });
         name_current("headway-send");
         let sent = StopAtEnd(run.departures);
         let mut sender = LoadSender::new(run, body);
@@ -98,8 +155,8 @@ pub(crate) fn run_on_two_threads<'a>(
             sender.send_due(spin_until(run, due_ns));
         }
         drop(sent);
-        let receiver = receiving.join().expect("the receiver does not panic");
-        harvest(&sender, receiver, None)
+        let receiving = receiving.join().expect("the receiver does not panic");
+        harvest_of(&sender, receiving, None)
     })
 }
 
@@ -112,39 +169,61 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-fn receive_all<'a>(run: Sending<'a>, gauge: &Gauge, timeout_ns: u64) -> ReplyReceiver<'a> {
-    name_current("headway-recv");
-    let mut receiver = ReplyReceiver::new(run);
-    while !run.departures.stopped() {
-        wait_readable(run, RECEIVE_WAIT);
-        receiver.drain();
-        gauge.show(&receiver);
-    }
-    await_stragglers(run, &mut receiver, gauge, timeout_ns);
-    receiver
-}
-
-/// After the last send: receives until every request is answered, or the time is up.
-fn await_stragglers(
-    run: Sending<'_>,
-    receiver: &mut ReplyReceiver<'_>,
-    gauge: &Gauge,
+/// The receiving half of a client.
+pub(crate) struct Receiving<'a, P: ClientPort> {
+    run: Sending<'a, P>,
+    receiver: ReplyReceiver<'a, P>,
+    gauge: &'a Gauge,
     timeout_ns: u64,
-) {
-    let end_ns = run.clock.now_ns() + timeout_ns;
-    receiver.drain();
-    while !receiver.is_complete() && run.clock.now_ns() < end_ns {
-        wait_readable(run, RECEIVE_WAIT);
-        receiver.drain();
-        gauge.show(receiver);
+    /// When the wait for stragglers ends; `None` until the last send.
+    end_ns: Option<u64>,
+}
+
+impl<'a, P: ClientPort> Receiving<'a, P> {
+    pub(crate) fn new(run: Sending<'a, P>, gauge: &'a Gauge, timeout_ns: u64) -> Self {
+        Self {
+            receiver: ReplyReceiver::new(run),
+            run,
+            gauge,
+            timeout_ns,
+            end_ns: None,
+        }
+    }
+
+    /// The step of a receiver with a thread of its own.
+    pub(crate) fn step(&mut self) -> ClientStep {
+        if self.run.departures.stopped() {
+            return self.step_after_last();
+        }
+        self.drain();
+        ClientStep::Listens(RECEIVE_WAIT_NS)
+    }
+
+    /// After the last send: receives until every request is answered, or the time is up.
+    fn step_after_last(&mut self) -> ClientStep {
+        let end_ns = *self
+            .end_ns
+            .get_or_insert_with(|| self.run.clock.now_ns() + self.timeout_ns);
+        self.drain();
+        if self.receiver.is_complete() || self.run.clock.now_ns() >= end_ns {
+            return ClientStep::Done;
+        }
+        ClientStep::Listens(RECEIVE_WAIT_NS)
+    }
+
+    fn drain(&mut self) {
+        self.receiver.drain();
+        self.gauge.show(&self.receiver);
     }
 }
 
-fn harvest<'a>(
-    sender: &LoadSender<'_>,
-    receiver: ReplyReceiver<'a>,
+/// What both halves of a client brought.
+pub(crate) fn harvest_of<'a, P: ClientPort>(
+    sender: &LoadSender<'_, P>,
+    receiving: Receiving<'a, P>,
     responsiveness: Option<Responsiveness>,
-) -> Harvest<'a> {
+) -> Harvest<'a, P> {
+    let receiver = receiving.receiver;
     Harvest {
         failed: sender.failed,
         refused: sender.refused + receiver.refused,
@@ -153,7 +232,7 @@ fn harvest<'a>(
     }
 }
 
-fn spin_until(run: Sending<'_>, due_ns: u64) -> u64 {
+pub(crate) fn spin_until(run: Sending<'_, impl ClientPort>, due_ns: u64) -> u64 {
     loop {
         let now_ns = run.clock.now_ns();
         if now_ns >= due_ns {
@@ -163,16 +242,13 @@ fn spin_until(run: Sending<'_>, due_ns: u64) -> u64 {
     }
 }
 
-fn sleep(run: Sending<'_>, duration_ns: u64) {
-    if run.socket.stamped {
-        std::thread::sleep(Duration::from_nanos(duration_ns));
-    } else {
-        wait_readable(run, Duration::from_nanos(duration_ns));
+/// Waits as a step asked for; returns whether another step follows.
+pub(crate) fn wait_for(run: Sending<'_, impl ClientPort>, step: ClientStep) -> bool {
+    match step {
+        ClientStep::Again => {}
+        ClientStep::Sleeps(ns) => run.port.sleep(ns),
+        ClientStep::Listens(ns) => run.port.wait_readable(ns),
+        ClientStep::Done => return false,
     }
-}
-
-/// Waits until a datagram can be read, or the time is up. An interrupted wait is a short one.
-fn wait_readable(run: Sending<'_>, timeout: Duration) {
-    let mut fds = [PollFd::new(run.socket.udp.as_fd(), PollFlags::POLLIN)];
-    let _ = ppoll(&mut fds, Some(timeout.into()), None);
+    true
 }

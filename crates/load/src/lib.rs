@@ -37,11 +37,14 @@ mod ledger;
 mod load;
 mod moment;
 mod plan;
+mod port;
 mod receiver;
 mod report;
 mod run;
 mod sender;
 mod socket;
+#[cfg(test)]
+mod world;
 
 pub use error::LoadError;
 pub use flaw::Flaw;

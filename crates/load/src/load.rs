@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use headway_machine::Clock;
 use headway_workload::{Offered, Workload};
 use serde_json::{Map, Value};
 
@@ -101,6 +102,8 @@ pub struct Load {
     pub policy: String,
     /// The parameters of the server's policy, for the report.
     pub params: Map<String, Value>,
+    /// The clock of the run.
+    pub clock: Clock,
     /// The server's workers, for the load and utilisation in the report; at least 1.
     pub workers: usize,
 }
@@ -118,7 +121,7 @@ impl fmt::Debug for Load {
 }
 
 impl Load {
-    /// A load with no bodies, seed 1, a tenth of warm-up, requests late after 1 ms and lost after 1 s.
+    /// A load with no bodies, seed 1, a tenth of warm-up, requests late after 1 ms and lost after 1 s, on the process's clock.
     #[must_use]
     pub fn new(target: SocketAddr, workload: Workload, offered: Offered, extent: Extent) -> Self {
         let workers = match offered {
@@ -143,6 +146,7 @@ impl Load {
             keep_trace: false,
             policy: "unknown".into(),
             params: Map::new(),
+            clock: Clock::global(),
             workers,
         }
     }

@@ -19,20 +19,20 @@ pub(crate) struct Moment {
 
 impl Moment {
     #[inline]
-    pub(crate) fn now(clock: Clock) -> Self {
-        let mut pair = Self::read(clock);
+    pub(crate) fn now(clock: Clock, stamps: Clock) -> Self {
+        let mut pair = Self::read(clock, stamps);
         for _ in 0..3 {
             if pair.1 <= WIDTH_MAX_NS {
                 break;
             }
-            pair = Self::read(clock);
+            pair = Self::read(clock, stamps);
         }
         pair.0
     }
 
-    fn read(clock: Clock) -> (Self, u64) {
+    fn read(clock: Clock, stamps: Clock) -> (Self, u64) {
         let before_ns = clock.now_ns();
-        let real_ns = realtime_ns();
+        let real_ns = stamps.now_ns();
         let after_ns = clock.now_ns();
         let width_ns = after_ns - before_ns;
         let clock_ns = before_ns + width_ns / 2;
@@ -55,7 +55,8 @@ impl Moment {
     }
 }
 
-fn realtime_ns() -> u64 {
+/// The kernel's clock of receive stamps.
+pub(crate) fn realtime_ns() -> u64 {
     // CLOCK_REALTIME exists everywhere; 0 makes every stamp one of the future, so unused.
     clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
@@ -88,7 +89,7 @@ mod tests {
     fn a_moment_lies_between_the_readings_around_it() {
         let clock = Clock::global();
         let before_ns = clock.now_ns();
-        let moment = Moment::now(clock);
+        let moment = Moment::now(clock, Clock::given(realtime_ns));
         assert!((before_ns..=clock.now_ns()).contains(&moment.clock_ns()));
     }
 }

@@ -1,29 +1,23 @@
 //! The receiving half: replies into the ledger.
 
-use headway_net::header::HEADER_BYTES;
-use headway_net::udp::batch::Inbox;
-
 use crate::ledger::Answers;
 use crate::moment::Moment;
+use crate::port::{ClientPort, IncomingReplies, RECEIVE_BATCH};
 use crate::sender::{Sending, is_refused};
 
-/// Replies received in one system call.
-const BATCH: usize = 64;
-
-pub(crate) struct ReplyReceiver<'a> {
-    run: Sending<'a>,
-    /// Only the wire header of a reply is kept; the rest is ignored.
-    inbox: Inbox<BATCH, HEADER_BYTES>,
+pub(crate) struct ReplyReceiver<'a, P: ClientPort> {
+    run: Sending<'a, P>,
+    replies: P::In,
     pub(crate) answers: Answers,
     /// Number of the target's reports of a port without a listener.
     pub(crate) refused: u64,
 }
 
-impl<'a> ReplyReceiver<'a> {
-    pub(crate) fn new(run: Sending<'a>) -> Self {
+impl<'a, P: ClientPort> ReplyReceiver<'a, P> {
+    pub(crate) fn new(run: Sending<'a, P>) -> Self {
         Self {
             run,
-            inbox: Inbox::new(),
+            replies: run.port.incoming(),
             answers: Answers::new(run.plan.len()),
             refused: 0,
         }
@@ -32,10 +26,10 @@ impl<'a> ReplyReceiver<'a> {
     /// Enters all replies that have arrived.
     pub(crate) fn drain(&mut self) {
         loop {
-            match self.inbox.receive(&self.run.socket.udp) {
+            match self.replies.receive() {
                 Ok(count) => {
                     self.enter(count);
-                    if count < BATCH {
+                    if count < RECEIVE_BATCH {
                         return;
                     }
                 }
@@ -52,9 +46,9 @@ impl<'a> ReplyReceiver<'a> {
     }
 
     fn enter(&mut self, count: usize) {
-        let moment = Moment::now(self.run.clock);
+        let moment = Moment::now(self.run.clock, self.run.port.stamp_clock());
         for i in 0..count {
-            let (bytes, stamp_ns) = self.inbox.datagram(i);
+            let (bytes, stamp_ns) = self.replies.reply(i);
             let Sending {
                 plan, departures, ..
             } = self.run;

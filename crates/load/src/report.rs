@@ -13,6 +13,7 @@ use crate::flaw::{Flaw, LATE_FRACTION_MAX};
 use crate::ledger::{Answer, Answers};
 use crate::load::{Load, ServiceTime};
 use crate::plan::{Planned, SendPlan};
+use crate::port::ClientPort;
 use crate::sender::Sending;
 
 /// The result of a load.
@@ -90,7 +91,7 @@ pub struct Answered {
     pub index: usize,
     /// Its class.
     pub class: usize,
-    /// Its intended send time, ns on the scale of [`Clock::global`](headway_machine::Clock::global).
+    /// Its intended send time, ns on the scale of the load's [clock](Load::clock).
     pub due_ns: u64,
     /// From the intended send to the reply, ns.
     pub since_due_ns: u64,
@@ -147,19 +148,19 @@ pub enum ReceiveClock {
 }
 
 /// A finished run.
-pub(crate) struct FinishedLoad<'a> {
+pub(crate) struct FinishedLoad<'a, P: ClientPort> {
     load: &'a Load,
     plan: &'a SendPlan,
-    run: Sending<'a>,
-    harvest: Harvest<'a>,
+    run: Sending<'a, P>,
+    harvest: Harvest<'a, P>,
 }
 
-impl<'a> FinishedLoad<'a> {
+impl<'a, P: ClientPort> FinishedLoad<'a, P> {
     pub(crate) fn new(
         load: &'a Load,
         plan: &'a SendPlan,
-        run: Sending<'a>,
-        harvest: Harvest<'a>,
+        run: Sending<'a, P>,
+        harvest: Harvest<'a, P>,
     ) -> Self {
         Self {
             load,
@@ -283,7 +284,7 @@ impl<'a> FinishedLoad<'a> {
 
     fn receive_clock(&self) -> ReceiveClock {
         let answers = self.answers();
-        if self.run.socket.stamped {
+        if self.run.port.is_stamped() {
             let read = answers.answered - answers.stamped;
             ReceiveClock::Kernel { read }
         } else {
@@ -366,7 +367,7 @@ struct LoadTally {
 }
 
 impl LoadTally {
-    fn new(metas: &[ClassMeta], load: &FinishedLoad<'_>) -> Self {
+    fn new(metas: &[ClassMeta], load: &FinishedLoad<'_, impl ClientPort>) -> Self {
         let last = load.sent().saturating_sub(1);
         let first = load.first_measured().min(last);
         let (start_ns, end_ns) = (load.intended_ns(0), load.intended_ns(last));
@@ -387,7 +388,7 @@ impl LoadTally {
         }
     }
 
-    fn add(&mut self, load: &FinishedLoad<'_>, index: usize) {
+    fn add(&mut self, load: &FinishedLoad<'_, impl ClientPort>, index: usize) {
         let class = usize::from(load.requests()[index].class);
         let departed_ns = load.run.departures.time_ns(index);
         let departed_ns = departed_ns.expect("the first `sent` requests have left");
@@ -413,7 +414,7 @@ impl LoadTally {
 
     fn complete(
         &mut self,
-        load: &FinishedLoad<'_>,
+        load: &FinishedLoad<'_, impl ClientPort>,
         index: usize,
         answer: &Answer,
         departed_ns: u64,

@@ -5,13 +5,12 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use headway_machine::Clock;
-
 use crate::client::{Gauge, Harvest, run_on_one_thread, run_on_two_threads};
 use crate::error::LoadError;
 use crate::ledger::Departures;
 use crate::load::{Load, Threads};
 use crate::plan::SendPlan;
+use crate::port::ClientPort;
 use crate::report::{FinishedLoad, LoadReport};
 use crate::sender::Sending;
 use crate::socket::ClientSocket;
@@ -62,11 +61,11 @@ impl Load {
         let plan = SendPlan::draw(self)?;
         let socket = ClientSocket::open(self.target, self.replies_of)?;
         let departures = Departures::new(plan.requests.len());
-        let clock = Clock::global();
+        let clock = self.clock;
         let run = Sending {
             plan: &plan.requests,
             departures: &departures,
-            socket: &socket,
+            port: &socket,
             clock,
             start_ns: clock.now_ns() + LEAD_NS,
         };
@@ -86,7 +85,15 @@ impl Load {
         Ok(FinishedLoad::new(self, &plan, run, harvest).report())
     }
 
-    fn send<'a>(&'a self, run: Sending<'a>, gauge: &Gauge, plan: &SendPlan) -> Harvest<'a> {
+    fn send<'a, P: ClientPort>(
+        &'a self,
+        run: Sending<'a, P>,
+        gauge: &'a Gauge,
+        plan: &SendPlan,
+    ) -> Harvest<'a, P>
+    where
+        P::In: Send,
+    {
         let two = match self.threads {
             Threads::Auto => plan.rate_rps() > ONE_THREAD_MAX_RPS,
             Threads::One => false,
@@ -104,8 +111,8 @@ impl Load {
 }
 
 /// Tells the caller of progress until the client is done.
-fn watch<T>(
-    run: Sending<'_>,
+fn watch<P: ClientPort, T>(
+    run: Sending<'_, P>,
     gauge: &Gauge,
     client: &ScopedJoinHandle<'_, T>,
     progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,

@@ -4,32 +4,28 @@ use std::io;
 
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header};
-use headway_net::slot::{PAYLOAD_BYTES, Peer};
-use headway_net::udp::batch::Outbox;
+use headway_net::slot::PAYLOAD_BYTES;
 
 use crate::ledger::Departures;
 use crate::load::Body;
 use crate::plan::Planned;
-use crate::socket::ClientSocket;
+use crate::port::{ClientPort, OutgoingRequests, SEND_BATCH};
 
 /// The most bytes a request may have after its wire header.
 pub const MAX_BODY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
 
-/// Requests sent in one system call when they are due together.
-const BATCH: usize = 32;
-
 /// The state that all parts of a running load share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sending<'a> {
+pub(crate) struct Sending<'a, P> {
     pub(crate) plan: &'a [Planned],
     pub(crate) departures: &'a Departures,
-    pub(crate) socket: &'a ClientSocket,
+    pub(crate) port: P,
     pub(crate) clock: Clock,
     /// The plan's time 0, on the run's clock.
     pub(crate) start_ns: u64,
 }
 
-impl Sending<'_> {
+impl<P> Sending<'_, P> {
     /// The intended send time of request `index`; `None` when it is beyond the plan or the run was stopped.
     #[inline]
     pub(crate) fn due_ns(&self, index: usize) -> Option<u64> {
@@ -38,10 +34,10 @@ impl Sending<'_> {
     }
 }
 
-pub(crate) struct LoadSender<'a> {
-    run: Sending<'a>,
+pub(crate) struct LoadSender<'a, P: ClientPort> {
+    run: Sending<'a, P>,
     body: &'a Body,
-    outbox: Outbox<BATCH, PAYLOAD_BYTES>,
+    requests: P::Out,
     next: usize,
     /// Sends that the system refused for another reason than a missing listener.
     pub(crate) failed: u64,
@@ -49,16 +45,12 @@ pub(crate) struct LoadSender<'a> {
     pub(crate) refused: u64,
 }
 
-impl<'a> LoadSender<'a> {
-    pub(crate) fn new(run: Sending<'a>, body: &'a Body) -> Self {
-        let mut outbox = Outbox::new();
-        if let Some(to) = run.socket.unconnected_to {
-            outbox.address_to(Peer::from(to), to.is_ipv4());
-        }
+impl<'a, P: ClientPort> LoadSender<'a, P> {
+    pub(crate) fn new(run: Sending<'a, P>, body: &'a Body) -> Self {
         Self {
             run,
             body,
-            outbox,
+            requests: run.port.outgoing(),
             next: 0,
             failed: 0,
             refused: 0,
@@ -75,7 +67,7 @@ impl<'a> LoadSender<'a> {
     pub(crate) fn send_due(&mut self, now_ns: u64) {
         let first = self.next;
         let mut count = 0;
-        while count < BATCH && (count == 0 || self.is_due(first + count, now_ns)) {
+        while count < SEND_BATCH && (count == 0 || self.is_due(first + count, now_ns)) {
             self.encode(count, first + count);
             count += 1;
         }
@@ -105,7 +97,7 @@ impl<'a> LoadSender<'a> {
             // A synthetic service reads its service time from here.
             time_ns: u32::try_from(request.service_ns).unwrap_or(u32::MAX),
         };
-        self.outbox.fill(i, |buffer| {
+        self.requests.fill(i, |buffer| {
             let (front, body) = buffer.split_at_mut(HEADER_BYTES);
             front.copy_from_slice(&header.encode());
             HEADER_BYTES + (self.body)(request.class, header.index, body)
@@ -117,7 +109,7 @@ impl<'a> LoadSender<'a> {
         let mut next = 0;
         let mut retried = false;
         while next < count {
-            match self.outbox.send(&self.run.socket.udp, next..count) {
+            match self.requests.send(next..count) {
                 Ok(taken) => (next, retried) = (next + taken, false),
                 // The error belongs to an earlier datagram; this one was not tried.
                 Err(error) if is_refused(&error) && !retried => {

@@ -5,6 +5,7 @@
 //! that four of them fit on two cores; packets, queues and the switch are real. It prints a table, and writes a page of tails over time to the
 //! file that its argument names.
 
+use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header};
 use headway_policy::rack::{RackShape, RackSystem, RackVisit, Switch, Turns, systems};
 use headway_policy::{ClassHint, ClassId, Rng};
@@ -300,8 +301,14 @@ fn live<S: Switch + Send + 'static>(
     });
     let listen = SocketAddr::new(place.ip(SWITCH), 0);
     let addresses = ServerAddresses::new(servers)?;
-    let mut switch = UdpSwitch::bind(listen, system.switch, addresses, SwitchLimits::new(2))?
-        .with_tables(Arc::clone(&tables));
+    let mut switch = UdpSwitch::bind(
+        listen,
+        system.switch,
+        addresses,
+        SwitchLimits::new(2),
+        Clock::global(),
+    )?
+    .with_tables(Arc::clone(&tables));
     let at = switch.local_addr();
     let stopped = Arc::new(AtomicBool::new(false));
     let stopper = switch.stopper(&stopped);
@@ -314,7 +321,7 @@ fn live<S: Switch + Send + 'static>(
             scope.spawn(|| {
                 let score =
                     |task: &ScoringTask| score_by_simulation(&[1; SERVERS], turns, None, task);
-                run_control(control, &stopped, score, |_| {});
+                run_control(control, Clock::global(), &stopped, score, |_| {});
             });
         }
         let measured = place.start(CLIENT, move || offer(at)).end();

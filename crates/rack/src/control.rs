@@ -1,18 +1,10 @@
-//! The control plane of a live switch: registers in, tables out, and the scoring of candidates beside it.
+//! The control plane of a live switch: registers in, tables out. Its loop is `control_loop.rs`.
 
 use crate::SwitchTables;
 use headway_plan::RackSlo;
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Turns};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// The pause between a control plane's panic and its successor's start.
-const RESTART: Duration = Duration::from_millis(200);
 
 /// Candidate layouts to be scored, with everything that a score depends on.
 pub struct ScoringTask {
@@ -150,85 +142,16 @@ impl RackControl {
         self.tables.publish(&self.control);
     }
 
+    /// The tables that it shares with the switch, and whether the groups follow the demand.
+    pub(crate) fn to_take_up(&self) -> (Arc<SwitchTables>, bool) {
+        (Arc::clone(&self.tables), self.adapting)
+    }
+
     /// The control plane itself: its demand, groups and layout.
     #[must_use]
     pub fn control(&self) -> &ControlPlane {
         &self.control
     }
-}
-
-/// Runs a control plane until `stopped`. After a panic the switch keeps forwarding by the last tables. `failed` is called, and 0.2 s later a
-/// new control plane resumes from those tables.
-pub fn keep_control(
-    first: RackControl,
-    stopped: &AtomicBool,
-    score: impl Fn(&ScoringTask) -> Vec<f64> + Sync,
-    mut after_look: impl FnMut(&ControlPlane),
-    mut failed: impl FnMut(),
-) {
-    let (tables, adapting) = (Arc::clone(&first.tables), first.adapting);
-    let mut next = Some(first);
-    while let Some(rack) = next {
-        // A panic leaves only the control plane's own state half changed, and that state is dropped.
-        let run = AssertUnwindSafe(|| run_control(rack, stopped, &score, &mut after_look));
-        if catch_unwind(run).is_ok() {
-            return;
-        }
-        failed();
-        let again = Instant::now() + RESTART;
-        while Instant::now() < again && !stopped.load(Ordering::Acquire) {
-            thread::sleep(RESTART / 20);
-        }
-        next = RackControl::take_up(Arc::clone(&tables)).map(|rack| rack.adapting(adapting));
-    }
-}
-
-/// Runs a control plane until `stopped`: it looks every interval. `score` runs in a thread of its own, so that looks continue meanwhile;
-/// `after_look` sees the control plane after each look.
-pub fn run_control(
-    mut rack: RackControl,
-    stopped: &AtomicBool,
-    score: impl Fn(&ScoringTask) -> Vec<f64> + Send,
-    mut after_look: impl FnMut(&ControlPlane),
-) {
-    let (tasks, to_score): (Sender<ScoringTask>, Receiver<ScoringTask>) = channel();
-    let (scores, scored) = channel();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            // The thread ends when either channel closes.
-            for task in to_score {
-                if scores.send(score(&task)).is_err() {
-                    break;
-                }
-            }
-        });
-        let interval = Duration::from_nanos(rack.control().interval_ns());
-        let mut last = Instant::now();
-        while !stopped.load(Ordering::Acquire) {
-            // Scores that arrive end the wait early.
-            match scored.recv_timeout(interval.saturating_sub(last.elapsed())) {
-                Ok(scores) => {
-                    let scores: Vec<f64> = scores;
-                    rack.scored(&scores);
-                }
-                // The scorer panicked; the scope repeats that panic when it ends.
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            let elapsed = last.elapsed();
-            if elapsed < interval {
-                continue;
-            }
-            last = Instant::now();
-            if let Some(task) = rack.look(elapsed.as_nanos() as u64)
-                && tasks.send(task).is_err()
-            {
-                break;
-            }
-            after_look(rack.control());
-        }
-        drop(tasks);
-    });
 }
 
 /// Scores candidates on this machine, by simulation, with an SLO by how far they use its tightest bound. A trial that cannot be simulated leaves all candidates alike, so that the fewest

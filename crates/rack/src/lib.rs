@@ -22,11 +22,13 @@
 //! | requests that took longer than an SLO allows | [`slo`] |
 //! | registers and tables between switch and control plane | [`SwitchTables`] |
 //! | when to change the tables, and into what | [`RackControl`] |
+//! | the loop of a control plane, and the scoring beside it | [`ControlCycle`], [`run_control`] |
 //! | what servers report, and what they are to do | [`agent`] |
 
 mod addresses;
 pub mod agent;
 mod control;
+mod control_loop;
 mod counts;
 mod held;
 mod nat;
@@ -41,7 +43,8 @@ mod watch;
 mod xsk;
 
 pub use addresses::{AddressError, ServerAddresses};
-pub use control::{RackControl, ScoringTask, keep_control, run_control, score_by_simulation};
+pub use control::{RackControl, ScoringTask, score_by_simulation};
+pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
 pub use counts::PacketCounts;
 pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
 pub use switch::{PacketSink, RackSwitch, SwitchLimits};

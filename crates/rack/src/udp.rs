@@ -58,20 +58,26 @@ impl<S: Switch> UdpSwitch<S> {
         policy: S,
         servers: ServerAddresses,
         limits: SwitchLimits,
+        clock: Clock,
     ) -> Result<Self, BindError> {
         let port = UdpPort::bind(listen)?;
-        Ok(Self::on(port, policy, servers, limits))
+        Ok(Self::on(port, policy, servers, limits, clock))
     }
 }
 
 impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
-    /// A switch on this port.
+    /// A switch on this port. It takes every time from `clock`.
     ///
     /// # Panics
     /// When a value of `limits` is out of its range.
     #[must_use]
-    pub fn on(port: P, policy: S, servers: ServerAddresses, limits: SwitchLimits) -> Self {
-        let clock = Clock::global();
+    pub fn on(
+        port: P,
+        policy: S,
+        servers: ServerAddresses,
+        limits: SwitchLimits,
+        clock: Clock,
+    ) -> Self {
         let own = Peer::from(port.local_addr());
         Self {
             switch: RackSwitch::new(policy, own, servers, limits),
@@ -155,7 +161,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
     }
 
     /// Handles one batch of waiting packets, and at intervals looks for unanswered requests. Returns the number of packets received.
-    pub fn turn(&mut self) -> usize {
+    pub fn step(&mut self) -> usize {
         let received = self.port.receive();
         let now_ns = self.clock.now_ns();
         let is_tick = now_ns >= self.next_tick_ns;
@@ -183,7 +189,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
     pub fn run(&mut self, stopped: &AtomicBool) {
         let mut idle_since_ns = self.clock.now_ns();
         while !stopped.load(Ordering::Acquire) {
-            if self.turn() > 0 {
+            if self.step() > 0 {
                 idle_since_ns = self.clock.now_ns();
             } else if self.clock.now_ns() - idle_since_ns > SPIN_NS {
                 self.port.wait(TICK_NS);

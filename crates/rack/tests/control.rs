@@ -3,6 +3,7 @@
 mod common;
 
 use common::{client, server};
+use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_plan::RackSlo;
@@ -174,7 +175,7 @@ fn a_control_plane_that_panics_is_followed_by_another() {
             let failed = || {
                 failures.fetch_add(1, Ordering::AcqRel);
             };
-            keep_control(rack, &stopped, score, |_| {}, failed);
+            keep_control(rack, Clock::global(), &stopped, score, |_| {}, failed);
         });
         let end = Instant::now() + Duration::from_secs(60);
         let (mut count, mut generation) = (0, 0);
@@ -299,6 +300,7 @@ fn a_live_rack_follows_its_workload_without_losing_a_request() {
         shaper,
         ServerAddresses::new(&addresses).unwrap(),
         SwitchLimits::new(2),
+        Clock::global(),
     )
     .unwrap()
     .with_tables(Arc::clone(&tables));
@@ -312,7 +314,7 @@ fn a_live_rack_follows_its_workload_without_losing_a_request() {
         });
         scope.spawn(|| {
             let score = |task: &ScoringTask| score_by_simulation(&CORES, Turns::Even, None, task);
-            run_control(rack, &stopped, score, |_| {});
+            run_control(rack, Clock::global(), &stopped, score, |_| {});
         });
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(at).unwrap();

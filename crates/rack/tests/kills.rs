@@ -5,6 +5,7 @@
 mod common;
 
 use common::{header, request, response};
+use headway_machine::Clock;
 use headway_net::header::Status;
 use headway_policy::ClassHint;
 use headway_policy::rack::{
@@ -124,7 +125,14 @@ fn agent(rack: SocketAddr, server: SocketAddr) -> Killable {
     };
     let thread = std::thread::spawn(move || {
         let socket = connect_agent(rack, server).unwrap();
-        run_agent(&socket, rack, key(), &AtomicBool::new(false), &mut events);
+        run_agent(
+            &socket,
+            rack,
+            key(),
+            Clock::global(),
+            &AtomicBool::new(false),
+            &mut events,
+        );
     });
     Killable {
         killed,
@@ -177,7 +185,9 @@ impl Control {
                 let score = |candidate| f64::from(u8::from(candidate != turn % candidates));
                 (0..candidates).map(score).collect()
             };
-            run_control(control, killed, score, |control| follows.follow(control));
+            run_control(control, Clock::global(), killed, score, |control| {
+                follows.follow(control);
+            });
         });
         Self {
             thread,
@@ -226,9 +236,10 @@ impl KillableRack {
             silent_ns: 40_000_000,
             ask_ns: 80_000_000,
         };
-        let mut switch = UdpSwitch::bind(free(), shaper, addresses.clone(), limits)
-            .unwrap()
-            .watching(Liveness::new(&[1; SERVERS], rules));
+        let mut switch =
+            UdpSwitch::bind(free(), shaper, addresses.clone(), limits, Clock::global())
+                .unwrap()
+                .watching(Liveness::new(&[1; SERVERS], rules));
         let control = Control::start(agents_at, &addresses, &tables);
         wait("there are tables", || tables.generation() > 0);
         switch = switch.with_tables(Arc::clone(&tables));

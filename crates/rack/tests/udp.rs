@@ -5,6 +5,7 @@ mod common;
 mod net;
 
 use common::{Dynamic, ROOM, header, policy, request};
+use headway_machine::Clock;
 use headway_net::header::{CloneRole, HEADER_BYTES, Status};
 use headway_rack::{
     PacketCounts, PacketPort, PortSwitch, ServerAddresses, SwitchLimits, SwitchStopper, UdpPort,
@@ -154,7 +155,7 @@ impl SwitchPlan {
 
     fn run_on(self, port: impl PacketPort, begun: &Sender<Begun>) -> Ended {
         let servers = ServerAddresses::new(&self.servers).unwrap();
-        let mut switch = PortSwitch::on(port, self.policy, servers, self.limits);
+        let mut switch = PortSwitch::on(port, self.policy, servers, self.limits, Clock::global());
         let has_begun = Begun {
             at: switch.local_addr(),
             stopper: switch.stopper(&self.stopped),
@@ -376,6 +377,7 @@ fn a_port_in_use_is_refused_with_what_to_do() {
         Dynamic(policy("random", 1)),
         servers,
         SwitchLimits::new(2),
+        Clock::global(),
     );
     let error = refused.err().expect("the port is taken").to_string();
     assert!(error.contains("another process has the port"), "{error}");

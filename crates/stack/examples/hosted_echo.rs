@@ -13,6 +13,7 @@ mod net;
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::daemon::{AppNetwork, AppRule, DaemonSettings, HostDaemon};
 use headway_kthread::CoreSource;
+use headway_machine::Clock;
 use headway_policy::host::AppKind;
 use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_stack::{NetStack, UdpSocket as StackSocket, Uthreads};
@@ -155,7 +156,7 @@ fn measure(path: EchoPath, name: &str) -> EchoResult {
     }
     let folder = tempfile::tempdir().expect("a place");
     let socket = folder.path().join("host.sock");
-    let daemon = HostDaemon::start(settings(&socket)).expect("a daemon");
+    let daemon = HostDaemon::start(settings(&socket), Clock::global()).expect("a daemon");
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.env(ROLE, format!("{name}:{}", socket.display()));
     let app = EchoProcess(command.spawn().expect("an application"));

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Decides which thread of a world runs, and when.
 pub trait Scheduler: Send + Sync {
@@ -46,6 +47,17 @@ pub fn current() -> Option<Arc<dyn Scheduler>> {
         .try_with(|scheduler| scheduler.borrow().clone())
         .ok()
         .flatten()
+}
+
+/// The calling thread sleeps: for as long as its world's scheduler says, or by the system outside of any world.
+pub fn sleep(duration: Duration) {
+    let Some(scheduler) = current() else {
+        return std::thread::sleep(duration);
+    };
+    // A value of this call's own: nobody notifies its place.
+    let place = std::ptr::from_ref(&duration).addr();
+    let timeout_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    scheduler.wait(place, Some(timeout_ns));
 }
 
 /// A thread of the calling thread's world, to be started.

@@ -8,6 +8,8 @@
 //! | what happens in the world of a seed | [`scenario`] |
 //! | a live server in it, and its owner | [`play`] |
 //! | what must hold | [`check`] |
+//! | a rack: switch, control plane, agents | [`rack`] |
+//! | a host's arbiter | [`host`] |
 //! | many worlds, and how to repeat one | [`search`] |
 //! | a given workload instead of a drawn one | [`served`] |
 //!
@@ -17,8 +19,10 @@
 
 mod check;
 mod handler;
+mod host;
 mod network;
 mod play;
+mod rack;
 mod random;
 mod scenario;
 mod scheduler;
@@ -32,7 +36,7 @@ pub use served::{ServedWorkload, TimedRequest};
 
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::scheduler::Progress;
+use crate::scheduler::{Progress, Watched};
 use crate::search::WorldReplay;
 
 /// What a world showed.
@@ -48,27 +52,88 @@ pub struct WorldVerdict {
     pub turns: u64,
 }
 
-/// Lives through the world of this seed. `policy` replaces the one that the seed chooses.
+/// What lives in a world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorldEngine {
+    /// A server of `headway-runtime`.
+    Server,
+    /// The switch, control plane and agents of `headway-rack`.
+    Rack,
+    /// The arbiter of `headway-host`.
+    Host,
+}
+
+impl WorldEngine {
+    const NAMED: [(&'static str, Self); 3] = [
+        ("server", Self::Server),
+        ("rack", Self::Rack),
+        ("host", Self::Host),
+    ];
+}
+
+impl std::fmt::Display for WorldEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let named = Self::NAMED.iter().find(|(_, engine)| engine == self);
+        f.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+impl std::str::FromStr for WorldEngine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::NAMED.iter().find(|(name, _)| *name == text);
+        named
+            .map(|(_, engine)| *engine)
+            .ok_or_else(|| format!("no engine '{text}': choose among server, rack, host"))
+    }
+}
+
+/// Lives through the world of this seed. `faults` and `policy` are a server's: `policy` replaces the one that the seed chooses.
 #[must_use]
-pub fn live(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> WorldVerdict {
-    live_watched(seed, faults, policy, &Progress::default())
+pub fn live(
+    engine: WorldEngine,
+    seed: u64,
+    faults: Faults,
+    policy: Option<&ServerSpec>,
+) -> WorldVerdict {
+    live_watched(engine, seed, faults, policy, &Progress::default())
 }
 
 /// The same, watched from outside.
 fn live_watched(
+    engine: WorldEngine,
     seed: u64,
     faults: Faults,
     policy: Option<&ServerSpec>,
     progress: &Progress,
 ) -> WorldVerdict {
-    let mut random = Random::new(seed);
-    let scenario = Scenario::draw(&mut random, faults, policy);
     let again = WorldReplay {
         seed,
+        engine,
         faults,
         policy: policy.cloned(),
     };
-    let outcome = play::play(&scenario, &again.to_string(), progress, random);
+    let watched = Watched {
+        label: format!("seed {seed}, again: {again}"),
+        progress: progress.clone(),
+    };
+    match engine {
+        WorldEngine::Server => live_server(seed, faults, policy, watched),
+        WorldEngine::Rack => rack::live(seed, watched),
+        WorldEngine::Host => host::live(seed, watched),
+    }
+}
+
+fn live_server(
+    seed: u64,
+    faults: Faults,
+    policy: Option<&ServerSpec>,
+    watched: Watched,
+) -> WorldVerdict {
+    let mut random = Random::new(seed);
+    let scenario = Scenario::draw(&mut random, faults, policy);
+    let outcome = play::play(&scenario, watched, random);
     WorldVerdict {
         faults: check::faults(&scenario, &outcome),
         fingerprint: fingerprint(&outcome),
@@ -79,8 +144,17 @@ fn live_watched(
 
 /// The scenario of a seed, in a line, without living through it.
 #[must_use]
-pub fn describe(seed: u64, faults: Faults, policy: Option<&ServerSpec>) -> String {
-    Scenario::draw(&mut Random::new(seed), faults, policy).to_string()
+pub fn describe(
+    engine: WorldEngine,
+    seed: u64,
+    faults: Faults,
+    policy: Option<&ServerSpec>,
+) -> String {
+    match engine {
+        WorldEngine::Server => Scenario::draw(&mut Random::new(seed), faults, policy).to_string(),
+        WorldEngine::Rack => rack::describe(seed),
+        WorldEngine::Host => host::describe(seed),
+    }
 }
 
 /// FNV-1a over the times of all that happened.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headway_policy::server::systems::ServerSpec;
-use headway_world::{Faults, WorldSearch, live, silence_expected_panics};
+use headway_world::{Faults, WorldEngine, WorldSearch, live, silence_expected_panics};
 
 /// Runs the live engines in deterministic worlds and checks what must always hold
 #[derive(Parser)]
@@ -23,6 +23,9 @@ struct Args {
     /// What goes wrong, joined by commas: cores, network, buffers, handlers, orders, all, none
     #[arg(long, default_value = "all")]
     faults: Faults,
+    /// What lives in the worlds: server, rack, host
+    #[arg(long, default_value = "server")]
+    engine: WorldEngine,
     /// The policy of every world, in place of one that the seed chooses
     #[arg(long)]
     policy: Option<ServerSpec>,
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     silence_expected_panics();
     if args.seeds == 1 {
-        let verdict = live(args.seed, args.faults, args.policy.as_ref());
+        let verdict = live(args.engine, args.seed, args.faults, args.policy.as_ref());
         println!(
             "{}: {} turns, fingerprint {:016x}",
             verdict.scenario, verdict.turns, verdict.fingerprint
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let search = WorldSearch {
         seeds: args.seed..args.seed.saturating_add(args.seeds),
+        engine: args.engine,
         faults: args.faults,
         policy: args.policy,
         twice: args.twice,

@@ -8,7 +8,7 @@ use crate::handler::Worker;
 use crate::network::{SharedLog, WorldLog, WorldNetwork};
 use crate::random::Random;
 use crate::scenario::{OwnerOrder, Scenario};
-use crate::scheduler::{Past, Progress, World, now_ns, read_clock_ns};
+use crate::scheduler::{Past, Watched, World, now_ns, read_clock_ns};
 
 /// What became of a scenario.
 pub(crate) struct WorldOutcome {
@@ -22,18 +22,11 @@ pub(crate) struct WorldOutcome {
 }
 
 /// Plays it in a world of its own.
-pub(crate) fn play(
-    scenario: &Scenario,
-    again: &str,
-    progress: &Progress,
-    random: Random,
-) -> WorldOutcome {
+pub(crate) fn play(scenario: &Scenario, watched: Watched, random: Random) -> WorldOutcome {
     let log = SharedLog::of(scenario.datagrams.len());
     let of_thread = log.clone();
-    let label = format!("{scenario}\n  again: {again}");
     let (ended, past) = World::run(
-        label,
-        progress.clone(),
+        watched,
         random,
         scenario.core_costs,
         scenario.core_faults,

@@ -63,6 +63,14 @@ impl Progress {
     }
 }
 
+/// What others know of a world.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched {
+    /// Which world it is, and how to repeat it.
+    pub(crate) label: String,
+    pub(crate) progress: Progress,
+}
+
 /// A world in virtual time.
 pub(crate) struct World {
     state: Mutex<State>,
@@ -70,9 +78,7 @@ pub(crate) struct World {
     running: AtomicUsize,
     costs: CoreCosts,
     faults: CoreFaults,
-    /// Which world it is, and how to repeat it.
-    label: String,
-    progress: Progress,
+    watched: Watched,
 }
 
 struct State {
@@ -173,8 +179,7 @@ pub(crate) fn draw(bound: u64) -> u64 {
 impl World {
     /// Runs `body` as the first thread of a new world. Threads that it starts belong to it as well; they have ended when `body` returns.
     pub(crate) fn run<T>(
-        label: String,
-        progress: Progress,
+        watched: Watched,
         random: Random,
         costs: CoreCosts,
         faults: CoreFaults,
@@ -192,8 +197,7 @@ impl World {
             running: AtomicUsize::new(0),
             costs,
             faults,
-            label,
-            progress,
+            watched,
         });
         HERE.set(Some((Arc::clone(&world), 0)));
         headway_sync::world::enter(Some(Arc::clone(&world) as Arc<dyn Scheduler>));
@@ -225,7 +229,7 @@ impl World {
     fn advance(&self, me: usize, ns: u64) -> u64 {
         let mut state = self.state();
         state.turns += 1;
-        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        self.watched.progress.0.fetch_add(1, Ordering::Relaxed);
         if state.turns > MOST_TURNS {
             self.fail("the threads keep each other busy and do not get on");
         }
@@ -255,7 +259,7 @@ impl World {
 
     /// The world cannot go on, and neither can the process: threads of the system wait for their turns.
     fn fail(&self, why: &str) -> ! {
-        println!("{}\n  {why}", self.label);
+        println!("{}\n  {why}", self.watched.label);
         std::process::exit(1);
     }
 

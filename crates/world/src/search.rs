@@ -14,7 +14,7 @@ use headway_policy::server::systems::ServerSpec;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::scheduler::Progress;
-use crate::{Faults, WorldVerdict, describe, live_watched};
+use crate::{Faults, WorldEngine, WorldVerdict, describe, live_watched};
 
 /// How often a world is looked at from outside.
 const LOOK: Duration = Duration::from_millis(500);
@@ -30,7 +30,9 @@ const SLEEPS: Duration = Duration::from_secs(300);
 pub struct WorldSearch {
     /// A world each.
     pub seeds: Range<u64>,
-    /// What goes wrong in them.
+    /// What lives in them.
+    pub engine: WorldEngine,
+    /// What goes wrong in them, where it is a server.
     pub faults: Faults,
     /// The policy of all worlds, in place of one that each seed chooses.
     pub policy: Option<ServerSpec>,
@@ -122,9 +124,10 @@ impl WorldSearch {
         let progress = Progress::default();
         let _watch = self.replay(seed).watch(self, progress.clone());
         let policy = self.policy.as_ref();
-        let mut verdict = live_watched(seed, self.faults, policy, &progress);
+        let live = || live_watched(self.engine, seed, self.faults, policy, &progress);
+        let mut verdict = live();
         if self.twice {
-            let again = live_watched(seed, self.faults, policy, &progress);
+            let again = live();
             if again.fingerprint != verdict.fingerprint {
                 let fault = "the same seed went another way the second time";
                 verdict.faults.push(fault.to_owned());
@@ -136,6 +139,7 @@ impl WorldSearch {
     fn replay(&self, seed: u64) -> WorldReplay {
         WorldReplay {
             seed,
+            engine: self.engine,
             faults: self.faults,
             policy: self.policy.clone(),
         }
@@ -146,13 +150,23 @@ impl WorldSearch {
 #[derive(Clone, Debug)]
 pub(crate) struct WorldReplay {
     pub(crate) seed: u64,
+    pub(crate) engine: WorldEngine,
     pub(crate) faults: Faults,
     pub(crate) policy: Option<ServerSpec>,
 }
 
 impl fmt::Display for WorldReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, faults, .. } = self;
+        let Self {
+            seed,
+            engine,
+            faults,
+            ..
+        } = self;
+        if *engine != WorldEngine::Server {
+            let command = "cargo run --release -p headway-world --";
+            return write!(f, "{command} --engine {engine} --seed {seed}");
+        }
         write!(
             f,
             "cargo run --release -p headway-world -- --seed {seed} --faults {faults}"
@@ -168,7 +182,12 @@ impl WorldReplay {
     /// Ends the process, and says in which world it was, unless the value is dropped in time.
     fn watch(self, search: &WorldSearch, progress: Progress) -> Sender<()> {
         let (ended, end) = channel();
-        let scenario = describe(self.seed, search.faults, search.policy.as_ref());
+        let scenario = describe(
+            self.engine,
+            self.seed,
+            search.faults,
+            search.policy.as_ref(),
+        );
         thread::spawn(move || {
             let mut seen = (progress.turns(), Instant::now(), process_cpu());
             let why = loop {

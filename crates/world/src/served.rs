@@ -10,7 +10,7 @@ use crate::network::Datagram;
 use crate::play::play;
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::scheduler::{CoreCosts, CoreFaults, Progress};
+use crate::scheduler::{CoreCosts, CoreFaults, Watched};
 
 /// A request that comes at a given time.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +45,7 @@ impl ServedWorkload {
     /// What did not hold, a line each.
     pub fn sojourns_ns(&self, seed: u64) -> Result<Vec<u64>, Vec<String>> {
         let scenario = self.scenario();
-        let outcome = play(
-            &scenario,
-            "the test that serves this",
-            &Progress::default(),
-            Random::new(seed),
-        );
+        let outcome = play(&scenario, Watched::default(), Random::new(seed));
         let faults = check::faults(&scenario, &outcome);
         if !faults.is_empty() {
             return Err(faults);

@@ -1,6 +1,6 @@
 //! The live engines in many worlds: `HEADWAY_WORLDS` says how many, `headway-world` repeats one.
 
-use headway_world::{Faults, WorldSearch, silence_expected_panics};
+use headway_world::{Faults, WorldEngine, WorldSearch, silence_expected_panics};
 
 /// Worlds in which something did not hold once, by their seeds of then.
 const ONCE_AMISS: [u64; 1] = [
@@ -24,6 +24,7 @@ fn nothing_amiss(search: &WorldSearch) {
 fn all_faults(seeds: std::ops::Range<u64>) -> WorldSearch {
     WorldSearch {
         seeds,
+        engine: WorldEngine::Server,
         faults: Faults::ALL,
         policy: None,
         twice: false,

@@ -5,7 +5,7 @@ use crate::load::{self, Load, Step};
 use headway_host::arbiter::{HostReport, TenancyChange};
 use headway_host::daemon::{AppRule, DaemonSettings, HostDaemon};
 use headway_host::program;
-use headway_machine::Topology;
+use headway_machine::{Clock, Topology};
 use headway_policy::host::AppKind;
 use std::error::Error;
 use std::fs;
@@ -115,7 +115,7 @@ impl Stage {
         steps: &[Step],
     ) -> Result<Outcome, Box<dyn Error>> {
         let socket = self.folder.path().join("host.sock");
-        let daemon = HostDaemon::start(self.settings(&socket, policy)?)?;
+        let daemon = HostDaemon::start(self.settings(&socket, policy)?, Clock::global())?;
         let (server, port) = spawn_kv(&socket)?;
         let counter = self.folder.path().join("priced");
         fs::write(&counter, [0; 8])?;

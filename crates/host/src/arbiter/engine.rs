@@ -10,6 +10,7 @@ use crate::futex;
 use crate::peer::HostPeer;
 use crate::topology::{HostCores, mask};
 use headway_kthread::Grant;
+use headway_machine::Clock;
 use headway_policy::host::{Allocator, AppId, CoreId, HeldCore, KthreadId, Move, Tenant, Usage};
 use nix::sched::CpuSet;
 use std::sync::atomic::{Ordering, fence};
@@ -34,6 +35,8 @@ pub struct Arbiter<A, P> {
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
     used_ns: u64,
+    /// The clock of the kthreads' timers: all processes share it.
+    pub(super) timers: Clock,
     /// The core on which the pass thread runs, plus 1; 0 if it has one of its own.
     pub(super) daemons_core: u32,
     pub(super) times: Durations,
@@ -53,10 +56,18 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             since_ns: vec![0; count],
             revoked_ns: vec![None; count],
             used_ns: 0,
+            timers: Clock::given(headway_kthread::now_ns),
             daemons_core: 0,
             times: Durations::default(),
             journal: TenancyJournal::default(),
         }
+    }
+
+    /// Reads the kthreads' timers by another clock than `CLOCK_MONOTONIC`.
+    #[must_use]
+    pub fn with_timers(mut self, timers: Clock) -> Self {
+        self.timers = timers;
+        self
     }
 
     /// Checks that an application of this shape would be admitted.
@@ -301,7 +312,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
                 MemberWork::Kthreads(book)
                     if cores.active(app).is_empty() && member.waiting() == 0 =>
                 {
-                    book.next_timer_ns().unwrap_or(IDLE_NS)
+                    book.next_timer_ns(self.timers).unwrap_or(IDLE_NS)
                 }
                 MemberWork::Kthreads(_) => tick_ns,
                 MemberWork::Program(_) if cores.idle().is_empty() => LOOK_NS,

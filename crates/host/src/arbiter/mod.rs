@@ -1,6 +1,7 @@
 //! One pass of the daemon: it reads the kthreads' lines, asks the allocator, and carries its decisions out through the kernel.
 
 mod admission;
+mod cycle;
 mod engine;
 mod journal;
 mod member;
@@ -8,6 +9,7 @@ mod packets;
 mod report;
 
 pub use admission::AdmissionError;
+pub use cycle::{CycleStep, PassCycle};
 pub use engine::Arbiter;
 pub use member::{Newcomer, NewcomerWork};
 pub use report::{AppReport, CoreReport, HostReport, NetworkReport, TenancyChange, TimesReport};

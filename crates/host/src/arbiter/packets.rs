@@ -4,7 +4,7 @@ use super::engine::Arbiter;
 use super::member::{KthreadsBook, Member, MemberWork};
 use crate::futex;
 use crate::peer::HostPeer;
-use headway_kthread::now_ns as monotonic_ns;
+use headway_machine::Clock;
 use headway_policy::host::{Allocator, AppId, BusyPolling, Counters, KthreadId};
 use std::sync::atomic::Ordering;
 
@@ -62,9 +62,10 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             if self.allocator.cores().held(app) > 0 {
                 continue;
             }
+            let timers = self.timers;
             let has_work = self
                 .kthreads_of(app)
-                .is_some_and(|book| book.next_timer_ns() == Some(0) || book.has_packets());
+                .is_some_and(|book| book.next_timer_ns(timers) == Some(0) || book.has_packets());
             if has_work {
                 self.allocator.arrived(now_ns, app);
             }
@@ -95,10 +96,10 @@ impl KthreadsBook {
         packets.any(|packets| packets.head != packets.tail)
     }
 
-    /// The time until its kthreads' first timer is due, ns, if any is set.
-    pub(super) fn next_timer_ns(&self) -> Option<u64> {
+    /// The time until its kthreads' first timer is due by this clock, ns, if any is set.
+    pub(super) fn next_timer_ns(&self, timers: Clock) -> Option<u64> {
         let kthreads = 0..self.kthreads.len();
         let set = kthreads.filter_map(|kthread| self.lines.line(kthread).wake_at_ns());
-        Some(set.min()?.saturating_sub(monotonic_ns()))
+        Some(set.min()?.saturating_sub(timers.now_ns()))
     }
 }

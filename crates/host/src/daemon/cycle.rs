@@ -3,10 +3,9 @@
 use super::doors::{Doors, PACKET_RINGS_MAX, RINGS_MAX};
 use super::inbox::{DaemonInbox, DaemonOrder};
 use super::network::HostNetwork;
-use crate::arbiter::{Arbiter, Newcomer};
+use crate::arbiter::{Arbiter, CycleStep, Newcomer, PassCycle};
 use crate::peer::PeerProcess;
 use crate::topology::{HostCores, mask};
-use headway_machine::Clock;
 use headway_machine::thread::{self, Responsiveness};
 use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{Allocator, BusyPolling, HostShape};
@@ -20,15 +19,23 @@ pub(super) const SLOTS: usize = 64;
 
 /// The inputs of the thread.
 pub(super) struct Cycle {
-    pub(super) cores: HostCores,
-    pub(super) tick_ns: u64,
-    pub(super) inbox: DaemonInbox,
-    pub(super) clock: Clock,
-    /// The thread grants no core before this moment, since applications of the last daemon return with the cores that they have.
-    pub(super) grace_ns: u64,
+    cores: HostCores,
+    inbox: DaemonInbox,
+    passes: PassCycle,
     network: Option<HostNetwork>,
-    polling: BusyPolling,
     doors: Doors,
+}
+
+/// The result of a step of the thread.
+enum PassStep {
+    /// The next step is due at once.
+    Again,
+    /// The next step is due when a door opens, or after this time.
+    Waits { patience_ns: u64 },
+    /// Another allocator takes over.
+    Policy(Spec),
+    /// The daemon stops.
+    Stopped,
 }
 
 /// Why passes under one allocator ended.
@@ -43,24 +50,19 @@ enum CycleEnd {
 impl Cycle {
     pub(super) fn new(
         cores: HostCores,
-        tick_ns: u64,
         inbox: DaemonInbox,
-        grace_ns: u64,
+        passes: PassCycle,
         network: Option<HostNetwork>,
     ) -> io::Result<Self> {
         let doors = Doors::new(inbox.wakes())?;
         for descriptor in network.iter().flat_map(HostNetwork::descriptors) {
             doors.watch(descriptor)?;
         }
-        let clock = Clock::global();
         Ok(Self {
             cores,
-            tick_ns,
             inbox,
-            clock,
-            grace_ns: clock.now_ns() + grace_ns,
+            passes,
             network,
-            polling: BusyPolling::new(true),
             doors,
         })
     }
@@ -77,7 +79,8 @@ impl Cycle {
                     sched_setaffinity(Pid::from_raw(0), &mask(self.cores.dealt.iter().copied()));
                 let responsiveness = thread::stay_responsive();
                 let is_real_time = matches!(responsiveness, Responsiveness::RealTime { .. });
-                self.polling = BusyPolling::new(is_real_time && !thread::may_spin_in_real_time());
+                let is_limited = is_real_time && !thread::may_spin_in_real_time();
+                self.passes.poll_by(BusyPolling::new(is_limited));
             }
         }
         let mut members = Vec::new();
@@ -112,13 +115,41 @@ impl HostVisit for Passes<'_> {
 
     fn visit<A: Allocator + Send + 'static>(self, system: HostSystem<A>) -> CycleEnd {
         let Self { cycle, members } = self;
-        let clock = cycle.clock;
-        let now = || clock.now_ns();
-        let shares = cycle.cores.own.is_none();
-        let mut arbiter = Arbiter::new(system.allocator, cycle.cores.clone(), shares);
+        let shares = cycle.passes.shares();
+        let arbiter = Arbiter::new(system.allocator, cycle.cores.clone(), shares);
+        let mut thread = PassThread { cycle, arbiter };
+        thread.admit(members);
+        loop {
+            match thread.step() {
+                PassStep::Again => std::hint::spin_loop(),
+                PassStep::Waits { patience_ns } => thread.wait(patience_ns),
+                PassStep::Policy(policy) => {
+                    let members = thread.arbiter.into_newcomers();
+                    return CycleEnd::Policy { policy, members };
+                }
+                PassStep::Stopped => return CycleEnd::Stopped,
+            }
+        }
+    }
+}
+
+/// The thread under one allocator.
+struct PassThread<'a, A> {
+    cycle: &'a mut Cycle,
+    arbiter: Arbiter<A, PeerProcess>,
+}
+
+impl<A: Allocator> PassThread<'_, A> {
+    /// Admits the applications of the last allocator.
+    fn admit(&mut self, members: Vec<Newcomer<PeerProcess>>) {
+        let Self { cycle, arbiter } = self;
+        let clock = cycle.passes.clock();
         for member in members {
             let id = member.id;
-            match (arbiter.admit(member, &now), &mut cycle.network) {
+            match (
+                arbiter.admit(member, &|| clock.now_ns()),
+                &mut cycle.network,
+            ) {
                 (Ok(app), Some(network)) => network.place(id, app),
                 (Ok(_), None) => {}
                 (Err(_), network) => {
@@ -127,43 +158,43 @@ impl HostVisit for Passes<'_> {
                 }
             }
         }
-        loop {
-            while let Some(order) = cycle.inbox.next() {
-                match order {
-                    DaemonOrder::Policy(policy) => {
-                        let members = arbiter.into_newcomers();
-                        return CycleEnd::Policy { policy, members };
-                    }
-                    DaemonOrder::Stop(done) => {
-                        arbiter.retire_all(&now);
-                        let _ = done.send(());
-                        return CycleEnd::Stopped;
-                    }
-                    order => heed(order, &mut arbiter, cycle, &now),
+    }
+
+    /// Carries out waiting orders, moves packets, and runs a pass.
+    fn step(&mut self) -> PassStep {
+        let Self { cycle, arbiter } = self;
+        let clock = cycle.passes.clock();
+        let now = || clock.now_ns();
+        while let Some(order) = cycle.inbox.next() {
+            match order {
+                DaemonOrder::Policy(policy) => return PassStep::Policy(policy),
+                DaemonOrder::Stop(done) => {
+                    arbiter.retire_all(&now);
+                    let _ = done.send(());
+                    return PassStep::Stopped;
                 }
-            }
-            let network = cycle.network.as_mut();
-            let has_moved = network.is_some_and(|network| network.turn(&mut arbiter));
-            if now() >= cycle.grace_ns {
-                arbiter.pass(&now);
-            }
-            if has_moved {
-                cycle.polling.packets_moved(now());
-                continue;
-            }
-            let has_idle_core = shares && sched_getcpu().is_ok_and(|core| arbiter.runs_on(core));
-            if shares && !cycle.polling.goes_on(now(), has_idle_core) {
-                let patience_ns = arbiter.patience_ns(cycle.tick_ns, now());
-                let grace_ns = cycle.grace_ns.saturating_sub(now());
-                let network = cycle.network.as_ref();
-                let by_device = network.is_some_and(|network| network.wakes(&arbiter));
-                let patience_ns = patience_ns.max(grace_ns);
-                cycle.doors.wait(&now, patience_ns, by_device);
-                cycle.network.iter_mut().for_each(HostNetwork::woke);
-            } else {
-                std::hint::spin_loop();
+                order => heed(order, arbiter, cycle, &now),
             }
         }
+        let network = cycle.network.as_mut();
+        let has_moved = network.is_some_and(|network| network.turn(arbiter));
+        match cycle
+            .passes
+            .step(arbiter, has_moved, || sched_getcpu().ok())
+        {
+            CycleStep::Again => PassStep::Again,
+            CycleStep::Waits { patience_ns } => PassStep::Waits { patience_ns },
+        }
+    }
+
+    /// Sleeps until a door opens, or so long.
+    fn wait(&mut self, patience_ns: u64) {
+        let Self { cycle, arbiter } = self;
+        let clock = cycle.passes.clock();
+        let network = cycle.network.as_ref();
+        let by_device = network.is_some_and(|network| network.wakes(arbiter));
+        cycle.doors.wait(&|| clock.now_ns(), patience_ns, by_device);
+        cycle.network.iter_mut().for_each(HostNetwork::woke);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::message::{
 use crate::packet::{self, HostPacket};
 use crate::peer::PeerProcess;
 use crate::topology::mask;
-use headway_machine::thread;
+use headway_machine::{Clock, thread};
 use headway_policy::host::{AppKind, AppShape};
 use nix::sched::CpuSet;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -23,13 +23,14 @@ use nix::sys::socket::{SockFlag, accept4, getsockopt, sockopt::PeerCredentials};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The time after which a connection without a registration is closed.
-const SILENT: Duration = Duration::from_secs(5);
+/// The time after which a connection without a registration is closed, ns.
+const SILENT_NS: u64 = 5_000_000_000;
 /// The most connections at once, registered or not.
 const CONNECTIONS_MAX: usize = 256;
 /// The timeout for an answer of the pass thread.
@@ -42,7 +43,7 @@ const FIRST: u64 = 2;
 
 struct Connection {
     socket: OwnedFd,
-    since: Instant,
+    since_ns: u64,
     registered: bool,
 }
 
@@ -68,6 +69,20 @@ pub(super) struct Registrar {
     /// The longest packet of the device, where the daemon has one.
     mtu: Option<usize>,
     state: PathBuf,
+    clock: Clock,
+    /// Programs of the last daemon, until they are resumed.
+    programs: Vec<KnownProgram>,
+    /// When they are resumed: after the applications that hold cores already, ns.
+    resume_ns: u64,
+}
+
+/// The result of a step of the thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RegistrarStep {
+    /// The next step is due when something is ready, or after a while.
+    Waits,
+    /// The daemon stops.
+    Ends,
 }
 
 /// The sender of a message.
@@ -102,9 +117,9 @@ impl Registrar {
         outbox: DaemonOutbox,
         settings: Arc<RwLock<DaemonSettings>>,
         cores: usize,
-        own_uid: u32,
         mtu: Option<usize>,
         wakes: Arc<EventFd>,
+        clock: Clock,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(
@@ -112,6 +127,7 @@ impl Registrar {
             EpollEvent::new(EpollFlags::EPOLLIN, LISTENER),
         )?;
         epoll.add(&*wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKES))?;
+        let own_uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
         let state = {
             let settings = settings.read().expect("nobody panics with it");
             state::path_for(&settings.socket)
@@ -128,39 +144,56 @@ impl Registrar {
             next: FIRST,
             own_uid,
             mtu,
+            programs: Vec::new(),
+            resume_ns: 0,
             state,
+            clock,
         })
     }
 
-    /// Serves until `stopped` is rung.
-    pub(super) fn run(mut self, grace: Duration) {
+    /// Serves until `wakes` is rung. Resumes programs of the last daemon after `grace_ns`.
+    pub(super) fn run(mut self, grace_ns: u64) {
         thread::name_current("hw-register");
-        self.listener.serve();
-        // Programs come after the applications that hold cores already.
-        let mut programs = state::read(&self.state);
-        let resume_at = Instant::now() + grace;
+        self.begin(grace_ns);
         loop {
             let mut events = [EpollEvent::empty(); 32];
-            let most = if programs.is_empty() { 1000 } else { 20 };
+            let most = if self.programs.is_empty() { 1000 } else { 20 };
             let ready = self
                 .epoll
                 .wait(&mut events, EpollTimeout::from(most as u16));
-            for event in &events[..ready.unwrap_or(0)] {
-                match event.data() {
-                    LISTENER => self.accept(),
-                    WAKES => return self.end(),
-                    token => self.happened(token),
-                }
+            let ready = &events[..ready.unwrap_or(0)];
+            if self.step(ready.iter().map(EpollEvent::data)) == RegistrarStep::Ends {
+                return self.end();
             }
-            if !programs.is_empty() && Instant::now() >= resume_at {
-                for program in std::mem::take(&mut programs) {
-                    self.resume_program(&program);
-                }
-                self.remember();
-            }
-            self.connections
-                .retain(|_, one| one.registered || one.since.elapsed() < SILENT);
         }
+    }
+
+    fn begin(&mut self, grace_ns: u64) {
+        self.listener.serve();
+        self.programs = state::read(&self.state);
+        self.resume_ns = self.clock.now_ns() + grace_ns;
+    }
+
+    /// Handles what is ready, by its tokens; then what is due.
+    fn step(&mut self, ready: impl Iterator<Item = u64>) -> RegistrarStep {
+        for token in ready {
+            match token {
+                LISTENER => self.accept(),
+                WAKES => return RegistrarStep::Ends,
+                token => self.happened(token),
+            }
+        }
+        let now_ns = self.clock.now_ns();
+        if !self.programs.is_empty() && now_ns >= self.resume_ns {
+            for program in std::mem::take(&mut self.programs) {
+                self.resume_program(&program);
+            }
+            self.remember();
+        }
+        let is_kept =
+            |one: &Connection| one.registered || now_ns.saturating_sub(one.since_ns) < SILENT_NS;
+        self.connections.retain(|_, one| is_kept(one));
+        RegistrarStep::Waits
     }
 
     fn end(self) {
@@ -199,10 +232,10 @@ impl Registrar {
                 .add(&socket, EpollEvent::new(interest, id))
                 .is_ok()
             {
-                let since = Instant::now();
+                let since_ns = self.clock.now_ns();
                 let connection = Connection {
                     socket,
-                    since,
+                    since_ns,
                     registered: false,
                 };
                 self.connections.insert(id, connection);

@@ -6,10 +6,10 @@ use super::listener::HostListener;
 use super::network::HostNetwork;
 use super::registrar::Registrar;
 use super::settings::DaemonSettings;
-use crate::arbiter::HostReport;
+use crate::arbiter::{HostReport, PassCycle};
 use crate::topology::{CoresError, HostCores};
-use headway_machine::Topology;
 use headway_machine::topology::TopologyError;
+use headway_machine::{Clock, Topology};
 use headway_policy::host::systems;
 use headway_policy::spec::SpecError;
 use headway_xsk::XskError;
@@ -17,7 +17,6 @@ use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, RwLock};
 use std::thread::{self, JoinHandle};
@@ -131,11 +130,11 @@ impl HostDaemon {
         Ok(cores)
     }
 
-    /// Starts a daemon.
+    /// Starts a daemon, whose threads take every time from `clock`.
     ///
     /// # Errors
     /// [`DaemonError`].
-    pub fn start(settings: DaemonSettings) -> Result<Self, DaemonError> {
+    pub fn start(settings: DaemonSettings, clock: Clock) -> Result<Self, DaemonError> {
         let cores = Self::check(&settings)?;
         let own = Pid::from_raw(0);
         let may_pin = sched_getaffinity(own).and_then(|mask| sched_setaffinity(own, &mask));
@@ -151,29 +150,24 @@ impl HostDaemon {
         let network = settings.device.as_deref().map(HostNetwork::open);
         let network = network.transpose()?;
         let mtu = network.as_ref().map(HostNetwork::mtu);
-        let cycle = Cycle::new(
-            cores.clone(),
-            settings.tick_ns,
-            inbox,
-            grace.as_nanos() as u64,
-            network,
-        )
-        .map_err(system("make an epoll"))?;
+        let grace_ns = grace.as_nanos() as u64;
+        let passes = PassCycle::new(clock, settings.tick_ns, grace_ns, cores.own.is_none());
+        let cycle =
+            Cycle::new(cores.clone(), inbox, passes, network).map_err(system("make an epoll"))?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wakes = EventFd::from_value_and_flags(0, flags)
             .map_err(|errno| system("make an eventfd")(errno.into()))?;
         let wakes = Arc::new(wakes);
         let policy = settings.policy.clone();
         let settings = Arc::new(RwLock::new(settings));
-        let own_uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
         let registrar = Registrar::new(
             listener,
             outbox.clone(),
             Arc::clone(&settings),
             cores.count(),
-            own_uid,
             mtu,
             Arc::clone(&wakes),
+            clock,
         )
         .map_err(system("make an epoll"))?;
         let threads = vec![
@@ -181,7 +175,7 @@ impl HostDaemon {
                 .spawn(move || cycle.run(policy))
                 .map_err(system("start a thread"))?,
             thread::Builder::new()
-                .spawn(move || registrar.run(grace))
+                .spawn(move || registrar.run(grace_ns))
                 .map_err(system("start a thread"))?,
         ];
         Ok(Self {

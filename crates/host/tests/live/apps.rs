@@ -4,6 +4,7 @@ use crate::stage::{ROLE, settings};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::daemon::HostDaemon;
 use headway_kthread::{CoreSource, Grant};
+use headway_machine::Clock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,7 @@ fn role() {
 }
 
 fn daemon(socket: &Path) {
-    let _daemon = HostDaemon::start(settings(socket, "shenango")).unwrap();
+    let _daemon = HostDaemon::start(settings(socket, "shenango"), Clock::global()).unwrap();
     loop {
         thread::park();
     }

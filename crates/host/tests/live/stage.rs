@@ -3,6 +3,7 @@
 use crate::processes::{TestProcess, marked};
 use headway_host::arbiter::HostReport;
 use headway_host::daemon::{AppRule, DaemonError, DaemonSettings, HostDaemon};
+use headway_machine::Clock;
 use headway_policy::host::AppKind;
 use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -94,11 +95,11 @@ impl Stage {
     }
 
     pub(crate) fn daemon_of(&self, policy: &str) -> HostDaemon {
-        HostDaemon::start(settings(&self.socket(), policy)).unwrap()
+        HostDaemon::start(settings(&self.socket(), policy), Clock::global()).unwrap()
     }
 
     pub(crate) fn try_daemon(&self) -> Result<HostDaemon, DaemonError> {
-        HostDaemon::start(settings(&self.socket(), "shenango"))
+        HostDaemon::start(settings(&self.socket(), "shenango"), Clock::global())
     }
 
     /// This test program again, in a role.

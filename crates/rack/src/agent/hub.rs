@@ -6,6 +6,7 @@ use super::orders::DutyOrders;
 use super::registry::{AgentCounts, AgentRegistry, AgentState};
 use crate::{ServerAddresses, SwitchTables};
 use headway_policy::rack::{Bouncing, ControlPlane, ServerId};
+use headway_sync::world;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The rack's end to which agents report, and from which they get their orders.
 pub struct AgentHub {
     socket: UdpSocket,
+    agents: RackAgents,
+}
+
+/// The rack's end without its socket.
+pub struct RackAgents {
     state: Mutex<HubState>,
     tables: Arc<SwitchTables>,
 }
@@ -39,52 +45,26 @@ struct HubState {
     orders: DutyOrders,
 }
 
-impl AgentHub {
-    /// Listens at `at` for the agents of a rack's servers.
-    ///
-    /// # Errors
-    /// When the port cannot be bound.
-    pub fn bind(at: SocketAddr, key: AgentKey, rack: HubRack) -> io::Result<Self> {
+impl RackAgents {
+    /// The agents of a rack's servers. `draw` returns unpredictable random numbers.
+    #[must_use]
+    pub fn new(key: AgentKey, rack: HubRack, draw: fn() -> u64) -> Self {
         let HubRack {
             servers,
             switch_port,
             bouncing,
             tables,
         } = rack;
-        let socket = UdpSocket::bind(at)?;
-        socket.set_read_timeout(Some(LOOK))?;
-        let orders = DutyOrders::new(servers.count(), bouncing, random() >> 1);
-        let registry = AgentRegistry::new(key, servers, switch_port, random);
-        Ok(Self {
-            socket,
+        let orders = DutyOrders::new(servers.count(), bouncing, draw() >> 1);
+        let registry = AgentRegistry::new(key, servers, switch_port, draw);
+        Self {
             state: Mutex::new(HubState { registry, orders }),
             tables,
-        })
-    }
-
-    /// The bound address.
-    ///
-    /// # Errors
-    /// When the system call fails.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    /// Answers agents until `stopped`, which it notices within 50 ms.
-    pub fn run(&self, stopped: &AtomicBool) {
-        let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
-        while !stopped.load(Ordering::Acquire) {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((length, from)) => self.take(from, &buffer[..length]),
-                Err(error) if is_timeout(&error) => {}
-                // An earlier answer reached a closed port.
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                Err(_) => std::thread::sleep(LOOK),
-            }
         }
     }
 
-    fn take(&self, from: SocketAddr, packet: &[u8]) {
+    /// Takes a packet and returns the answer, if any. The switch hears of an accepted report by its tables.
+    pub fn step(&self, from: SocketAddr, packet: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.lock();
         let HubState { registry, orders } = &mut *state;
         let order = |server, in_force| orders.unless(server, in_force);
@@ -98,10 +78,7 @@ impl AgentHub {
             };
             self.tables.agent_said(news.server, cores);
         }
-        if let Some(answer) = answer {
-            // The agent's next report makes up for a lost answer.
-            let _ = self.socket.send_to(&answer, from);
-        }
+        answer
     }
 
     /// Takes the duties of the control plane after a look. Servers whose duty changed get the new one with the answer to their next report.
@@ -127,6 +104,66 @@ impl AgentHub {
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AgentHub {
+    /// Listens at `at` for the agents of a rack's servers.
+    ///
+    /// # Errors
+    /// When the port cannot be bound.
+    pub fn bind(at: SocketAddr, key: AgentKey, rack: HubRack) -> io::Result<Self> {
+        let socket = UdpSocket::bind(at)?;
+        socket.set_read_timeout(Some(LOOK))?;
+        let agents = RackAgents::new(key, rack, random);
+        Ok(Self { socket, agents })
+    }
+
+    /// The bound address.
+    ///
+    /// # Errors
+    /// When the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Answers agents until `stopped`, which it notices within 50 ms.
+    pub fn run(&self, stopped: &AtomicBool) {
+        let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
+        while !stopped.load(Ordering::Acquire) {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, from)) => {
+                    if let Some(answer) = self.agents.step(from, &buffer[..length]) {
+                        // The agent's next report makes up for a lost answer.
+                        let _ = self.socket.send_to(&answer, from);
+                    }
+                }
+                Err(error) if is_timeout(&error) => {}
+                // An earlier answer reached a closed port.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(_) => world::sleep(LOOK),
+            }
+        }
+    }
+
+    /// Takes the duties of the control plane after a look. Servers whose duty changed get the new one with the answer to their next report.
+    pub fn follow(&self, control: &ControlPlane) {
+        self.agents.follow(control);
+    }
+
+    /// Counts of agents' packets so far.
+    #[must_use]
+    pub fn counts(&self) -> AgentCounts {
+        self.agents.counts()
+    }
+
+    /// The last report of a server's agent.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[must_use]
+    pub fn agent(&self, server: ServerId) -> Option<AgentState> {
+        self.agents.agent(server)
     }
 }
 

@@ -8,8 +8,8 @@
 //! |---|---|
 //! | the key, and what makes a packet authentic | [`AgentKey`] |
 //! | bytes of reports and answers | `message.rs` |
-//! | the server's end | [`AgentSession`], [`run_agent`] |
-//! | the rack's end | [`AgentRegistry`], [`AgentHub`] |
+//! | the server's end | [`AgentSession`], [`RackAgent`], [`run_agent`] |
+//! | the rack's end | [`AgentRegistry`], [`RackAgents`], [`AgentHub`] |
 
 mod hub;
 mod key;
@@ -19,7 +19,7 @@ mod registry;
 mod server;
 mod session;
 
-pub use hub::{AgentHub, HubRack};
+pub use hub::{AgentHub, HubRack, RackAgents};
 pub use key::{AgentKey, KeyError};
 pub use message::{
     AGENT_PACKET_BYTES_MAX, AgentReport, MessageError, OrderedDuty, OrderedPart, RackAnswer,
@@ -27,5 +27,5 @@ pub use message::{
 };
 pub use orders::DutyOrders;
 pub use registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
-pub use server::{AgentError, AgentEvents, connect_agent, run_agent};
+pub use server::{AgentError, AgentEvents, AgentStep, RackAgent, connect_agent, run_agent};
 pub use session::{AgentSession, ServerStatus};

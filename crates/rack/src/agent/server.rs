@@ -1,22 +1,24 @@
-//! The server's end on a UDP port: the loop of an agent's thread.
+//! The server's end with its clock, and the loop of an agent's thread around it, on a UDP port.
 
 use super::hub::random;
 use super::key::AgentKey;
 use super::message::{AGENT_PACKET_BYTES_MAX, OrderedDuty};
 use super::session::{AgentSession, ServerStatus};
+use headway_machine::Clock;
+use headway_sync::world;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The interval between reports: a fifth of the silence after which the switch takes a server out of service.
-const BEAT: Duration = Duration::from_millis(10);
-/// The time without an accepted report after which an agent announces that the rack does not answer.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The time that a leaving agent waits for the rack's confirmation.
-const LEAVE: Duration = Duration::from_millis(200);
-/// The switch checks every millisecond for servers that left. Requests that it sent before the check arrive during this time.
-const SETTLE: Duration = Duration::from_millis(20);
+/// The interval between reports, ns: a fifth of the silence after which the switch takes a server out of service.
+const BEAT_NS: u64 = 10_000_000;
+/// The time without an accepted report after which an agent announces that the rack does not answer, ns.
+const PATIENCE_NS: u64 = 1_000_000_000;
+/// The time that a leaving agent waits for the rack's confirmation, ns.
+const LEAVE_NS: u64 = 200_000_000;
+/// The switch checks every millisecond for servers that left. Requests that it sent before the check arrive during this time, ns.
+const SETTLE_NS: u64 = 20_000_000;
 
 /// Why an agent did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -52,28 +54,48 @@ pub fn run_agent(
     socket: &UdpSocket,
     rack: SocketAddr,
     key: AgentKey,
+    clock: Clock,
     stopped: &AtomicBool,
     events: &mut impl AgentEvents,
 ) {
-    let mut agent = RunningAgent {
-        session: AgentSession::new(key, random()),
-        socket,
-        rack,
-        joined: false,
-        accepted_at: Some(Instant::now()),
-    };
-    while !stopped.load(Ordering::Acquire) {
-        let next = Instant::now() + BEAT;
-        let status = events.status();
-        agent.report(&status);
-        agent.listen_until(next, events);
-        if agent.accepted_at.is_some_and(|at| at.elapsed() > PATIENCE) {
-            agent.accepted_at = None;
-            agent.joined = false;
-            events.unanswered();
+    let mut agent = RackAgent::new(key, random(), rack, clock);
+    let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
+    let mut received = None;
+    loop {
+        if stopped.load(Ordering::Acquire) {
+            agent.leave();
+        }
+        let packet = received.take().map(|length: usize| &buffer[..length]);
+        // The next report makes up for a lost one.
+        let send = |packet: &[u8]| drop(socket.send(packet));
+        match agent.step(packet, events, send) {
+            AgentStep::Listens { until_ns } => {
+                let left_ns = until_ns.saturating_sub(clock.now_ns());
+                received = listen(socket, Duration::from_nanos(left_ns), &mut buffer);
+            }
+            AgentStep::Left => return,
         }
     }
-    agent.leave(events);
+}
+
+/// Waits for a packet for so long; returns its length.
+fn listen(socket: &UdpSocket, most: Duration, buffer: &mut [u8]) -> Option<usize> {
+    // A timeout of zero would block for ever.
+    if most.is_zero() {
+        return None;
+    }
+    let received = socket
+        .set_read_timeout(Some(most))
+        .and_then(|()| socket.recv(buffer));
+    match received {
+        Ok(length) => Some(length),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        // The rack's port is closed: it has not started, or it ended.
+        Err(_) => {
+            world::sleep(most);
+            None
+        }
+    }
 }
 
 /// A socket that reaches the rack from the server's own address, by which the rack knows the server. For a server on all addresses the system
@@ -90,44 +112,140 @@ pub fn connect_agent(rack: SocketAddr, own: SocketAddr) -> Result<UdpSocket, Age
     connected().map_err(|source| AgentError::Socket { rack, source })
 }
 
-struct RunningAgent<'a> {
+/// The server's end with its clock: the time and packets of the rack in, reports out.
+pub struct RackAgent {
     session: AgentSession,
-    socket: &'a UdpSocket,
     rack: SocketAddr,
+    clock: Clock,
     joined: bool,
-    /// When the rack last accepted a report, or the agent began. `None` once the agent has announced that the rack does not answer.
-    accepted_at: Option<Instant>,
+    /// When the rack last accepted a report, or the agent began, ns. `None` once the agent has announced that the rack does not answer.
+    accepted_ns: Option<u64>,
+    /// When the next report is due, ns.
+    next_ns: u64,
+    leaving: Leaving,
 }
 
-impl RunningAgent<'_> {
-    /// Sends a report. The next report makes up for a lost one.
-    fn report(&mut self, status: &ServerStatus) {
-        let packet = self.session.report(status);
-        let _ = self.socket.send(&packet);
-    }
+/// How far the agent's departure is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leaving {
+    /// It stays.
+    No,
+    /// It reports that the server leaves, from its report `first` on, until the rack confirms that or `end_ns` has come.
+    Reports { first: u64, end_ns: u64 },
+    /// The switch's last requests arrive until then.
+    Settles { until_ns: u64 },
+}
 
-    /// Takes answers until `until`.
-    fn listen_until(&mut self, until: Instant, events: &mut impl AgentEvents) {
-        let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            // A timeout of zero would block for ever.
-            if left.is_zero() || self.socket.set_read_timeout(Some(left)).is_err() {
-                return;
-            }
-            match self.socket.recv(&mut buffer) {
-                Ok(length) => self.take(&buffer[..length], events),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The rack's port is closed: it has not started, or it ended.
-                Err(_) => {
-                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
-                    return;
-                }
-            }
+/// The result of a step of a [`RackAgent`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AgentStep {
+    /// The next step is due when a packet of the rack arrives, or at this time of the agent's clock.
+    Listens {
+        /// That time, ns.
+        until_ns: u64,
+    },
+    /// The agent has left: the switch sends the server nothing more, or the rack did not confirm in time.
+    Left,
+}
+
+impl RackAgent {
+    /// The agent with this number, which it drew at random. Its first step reports.
+    #[must_use]
+    pub fn new(key: AgentKey, agent: u64, rack: SocketAddr, clock: Clock) -> Self {
+        let now_ns = clock.now_ns();
+        Self {
+            session: AgentSession::new(key, agent),
+            rack,
+            clock,
+            joined: false,
+            accepted_ns: Some(now_ns),
+            next_ns: now_ns,
+            leaving: Leaving::No,
         }
     }
 
-    fn take(&mut self, packet: &[u8], events: &mut impl AgentEvents) {
+    /// Announces from the next step on that the server leaves. Later calls change nothing.
+    pub fn leave(&mut self) {
+        if self.leaving != Leaving::No {
+            return;
+        }
+        let now_ns = self.clock.now_ns();
+        self.next_ns = now_ns;
+        self.leaving = if self.joined {
+            Leaving::Reports {
+                first: self.session.sent() + 1,
+                end_ns: now_ns + LEAVE_NS,
+            }
+        } else {
+            Leaving::Settles { until_ns: now_ns }
+        };
+    }
+
+    /// Takes a packet that arrived, then reports if a report is due. `send` sends a packet to the rack.
+    pub fn step(
+        &mut self,
+        packet: Option<&[u8]>,
+        events: &mut impl AgentEvents,
+        mut send: impl FnMut(&[u8]),
+    ) -> AgentStep {
+        if let Some(packet) = packet {
+            self.take(packet, events, &mut send);
+        }
+        let now_ns = self.clock.now_ns();
+        if let Leaving::Reports { first, end_ns } = self.leaving
+            && (now_ns >= end_ns || self.is_confirmed(first))
+        {
+            self.leaving = Leaving::Settles {
+                until_ns: now_ns + SETTLE_NS,
+            };
+        }
+        let until_ns = match self.leaving {
+            Leaving::Settles { until_ns } if now_ns >= until_ns => return AgentStep::Left,
+            Leaving::Settles { until_ns } => until_ns,
+            Leaving::Reports { end_ns, .. } => {
+                self.report_if_due(now_ns, events, &mut send);
+                self.next_ns.min(end_ns)
+            }
+            Leaving::No => {
+                self.report_if_due(now_ns, events, &mut send);
+                self.next_ns
+            }
+        };
+        AgentStep::Listens { until_ns }
+    }
+
+    /// Whether the rack accepted the report of this number, or a later one. An answer that names another session accepts none.
+    fn is_confirmed(&self, first: u64) -> bool {
+        self.session.is_joined() && self.session.answered() >= first
+    }
+
+    fn report_if_due(
+        &mut self,
+        now_ns: u64,
+        events: &mut impl AgentEvents,
+        send: &mut impl FnMut(&[u8]),
+    ) {
+        if now_ns < self.next_ns {
+            return;
+        }
+        let waited_ns = self.accepted_ns.map(|at_ns| now_ns.saturating_sub(at_ns));
+        if self.leaving == Leaving::No && waited_ns.is_some_and(|ns| ns > PATIENCE_NS) {
+            self.accepted_ns = None;
+            self.joined = false;
+            events.unanswered();
+        }
+        self.next_ns = now_ns + BEAT_NS;
+        self.report(events, send);
+    }
+
+    /// Sends a report: of a server that is about to stop, from the moment at which the agent leaves.
+    fn report(&mut self, events: &mut impl AgentEvents, send: &mut impl FnMut(&[u8])) {
+        let mut status = events.status();
+        status.draining |= self.leaving != Leaving::No;
+        send(&self.session.report(&status));
+    }
+
+    fn take(&mut self, packet: &[u8], events: &mut impl AgentEvents, send: &mut impl FnMut(&[u8])) {
         // Strangers may send packets of another key; they are ignored.
         let Ok(Some(answer)) = self.session.answer(packet) else {
             return;
@@ -135,10 +253,10 @@ impl RunningAgent<'_> {
         if !self.session.is_joined() {
             self.joined = false;
             // Reports at once, since waiting for the next beat would delay the session.
-            let status = events.status();
-            return self.report(&status);
+            self.report(events, send);
+            return;
         }
-        self.accepted_at = Some(Instant::now());
+        self.accepted_ns = Some(self.clock.now_ns());
         if !self.joined {
             self.joined = true;
             events.joined();
@@ -148,23 +266,117 @@ impl RunningAgent<'_> {
             events.ordered(order, switch);
         }
     }
+}
 
-    /// Reports that the server leaves, until the rack has confirmed it.
-    fn leave(&mut self, events: &mut impl AgentEvents) {
-        if !self.joined {
-            return;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentRegistry;
+    use crate::{ServerAddresses, agent::AgentNews};
+    use std::cell::Cell;
+
+    thread_local! {
+        static NOW_NS: Cell<u64> = const { Cell::new(1) };
+    }
+
+    struct Busy;
+
+    impl AgentEvents for Busy {
+        fn status(&mut self) -> ServerStatus {
+            ServerStatus {
+                port: 7001,
+                workers: 4,
+                ..ServerStatus::default()
+            }
         }
-        let end = Instant::now() + LEAVE;
-        let first = self.session.sent() + 1;
-        while Instant::now() < end && self.session.answered() < first {
-            let status = ServerStatus {
-                draining: true,
-                ..events.status()
-            };
-            self.report(&status);
-            let until = (Instant::now() + BEAT).min(end);
-            self.listen_until(until, events);
+
+        fn ordered(&mut self, _order: &OrderedDuty, _switch: SocketAddr) {}
+
+        fn joined(&mut self) {}
+
+        fn unanswered(&mut self) {}
+    }
+
+    fn key() -> AgentKey {
+        AgentKey::new(b"a key of this rack").unwrap()
+    }
+
+    fn hub() -> AgentRegistry {
+        let servers = ServerAddresses::new(&["10.0.0.1:7001".parse().unwrap()]);
+        AgentRegistry::new(key(), servers.unwrap(), 7100, || 1 + (NOW_NS.get() << 8))
+    }
+
+    /// A step of the agent, with each report answered at once. Returns the step, and the reports that the rack accepted.
+    fn step(agent: &mut RackAgent, rack: &mut AgentRegistry) -> (AgentStep, Vec<AgentNews>) {
+        let (mut news, mut answer) = (Vec::new(), None);
+        loop {
+            let mut reports = Vec::new();
+            let packet: Option<Vec<u8>> = answer.take();
+            let step = agent.step(packet.as_deref(), &mut Busy, |packet| {
+                reports.push(packet.to_vec());
+            });
+            for report in &reports {
+                let from = "10.0.0.1:5555".parse().unwrap();
+                let (answered, accepted) = rack.handle(from, report, |_, _| None);
+                news.extend(accepted);
+                answer = answered;
+            }
+            if answer.is_none() {
+                return (step, news);
+            }
         }
-        std::thread::sleep(SETTLE);
+    }
+
+    /// Steps at the times that the agent asks for, until it left; the reports that the rack accepted.
+    fn leave(agent: &mut RackAgent, rack: &mut AgentRegistry) -> Vec<AgentNews> {
+        agent.leave();
+        let mut news = Vec::new();
+        loop {
+            let (step, accepted) = step(agent, rack);
+            news.extend(accepted);
+            match step {
+                AgentStep::Listens { until_ns } => NOW_NS.set(until_ns),
+                AgentStep::Left => return news,
+            }
+        }
+    }
+
+    fn joined() -> (RackAgent, AgentRegistry) {
+        let clock = Clock::given(|| NOW_NS.get());
+        let rack = "10.0.0.9:7100".parse().unwrap();
+        let (mut agent, mut hub) = (RackAgent::new(key(), 77, rack, clock), hub());
+        let (_, news) = step(&mut agent, &mut hub);
+        assert!(news.iter().all(|news| !news.report.draining) && news.len() == 1);
+        (agent, hub)
+    }
+
+    #[test]
+    fn an_agent_leaves_once_the_rack_has_confirmed_it_and_settles() {
+        let (mut agent, mut hub) = joined();
+        let begin_ns = NOW_NS.get();
+        let news = leave(&mut agent, &mut hub);
+        assert!(news.iter().all(|news| news.report.draining) && !news.is_empty());
+        assert_eq!(NOW_NS.get() - begin_ns, SETTLE_NS);
+    }
+
+    /// The rack's new registry answers with a session: that is no confirmation, and the report that begins the session says that the server leaves.
+    #[test]
+    fn a_rack_that_was_started_anew_hears_that_the_server_leaves() {
+        let (mut agent, _) = joined();
+        NOW_NS.set(NOW_NS.get() + 1);
+        let news = leave(&mut agent, &mut hub());
+        assert!(!news.is_empty(), "the rack heard nothing of it");
+        assert!(news.iter().all(|news| news.report.draining), "{news:?}");
+    }
+
+    #[test]
+    fn a_rack_that_does_not_answer_holds_nobody_for_longer_than_stated() {
+        let (mut agent, _) = joined();
+        let begin_ns = NOW_NS.get();
+        agent.leave();
+        while let AgentStep::Listens { until_ns } = agent.step(None, &mut Busy, |_| {}) {
+            NOW_NS.set(until_ns);
+        }
+        assert_eq!(NOW_NS.get() - begin_ns, LEAVE_NS + SETTLE_NS);
     }
 }

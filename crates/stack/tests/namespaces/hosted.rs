@@ -6,6 +6,7 @@ use crate::{in_namespaces, pattern};
 use headway_host::arbiter::{AppReport, HostReport, NetworkReport};
 use headway_host::client::{ClientError, ClientOptions, HostClient};
 use headway_host::daemon::{AppNetwork, AppRule, DaemonError, DaemonSettings, HostDaemon};
+use headway_machine::Clock;
 use headway_policy::host::AppKind;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
@@ -91,7 +92,7 @@ impl HostedStage {
 
     pub(crate) fn start_daemon(&mut self, device: &str) {
         let settings = settings(&self.socket(), Some(device));
-        self.daemon = Some(HostDaemon::start(settings).expect("a daemon"));
+        self.daemon = Some(HostDaemon::start(settings, Clock::global()).expect("a daemon"));
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -319,7 +320,7 @@ fn packets_that_nobody_can_have_are_refused_in_a_sentence() {
         let why = refusal(&stage.socket(), "mute");
         assert!(why.contains("has no address: give it `ip`"), "{why}");
         let elsewhere = stage.folder.path().join("other.sock");
-        let start = |settings| match HostDaemon::start(settings) {
+        let start = |settings| match HostDaemon::start(settings, Clock::global()) {
             Err(error @ (DaemonError::Device(_) | DaemonError::Apps(_))) => error.to_string(),
             other => panic!("{other:?}"),
         };
@@ -335,7 +336,8 @@ fn packets_that_nobody_can_have_are_refused_in_a_sentence() {
         twice.apps[1] = rule("web", Some(KV));
         let why = start(twice);
         assert!(why.contains("of another: give each its own"), "{why}");
-        let plain = HostDaemon::start(settings(&elsewhere, None)).expect("it needs no device");
+        let plain = HostDaemon::start(settings(&elsewhere, None), Clock::global())
+            .expect("it needs no device");
         let why = refusal(&elsewhere, "kv");
         assert!(why.contains("start it with --device DEV"), "{why}");
         plain.stop();

@@ -9,6 +9,7 @@ use crate::{example, services};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_host::daemon::HostDaemon;
 use headway_kthread::CoreSource;
+use headway_machine::Clock;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
 use headway_stack::{NetStack, TcpListener, UdpSocket, Uthreads};
@@ -78,7 +79,8 @@ pub(crate) fn report_place(socket: &Path, process: u32) -> PathBuf {
 
 /// A daemon, and a file that says what it reports.
 fn keep_daemon(socket: &Path) {
-    let daemon = HostDaemon::start(settings(socket, Some(DEVICE))).expect("a daemon");
+    let daemon =
+        HostDaemon::start(settings(socket, Some(DEVICE)), Clock::global()).expect("a daemon");
     let place = report_place(socket, std::process::id());
     let next = place.with_extension("next");
     loop {

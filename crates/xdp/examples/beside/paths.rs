@@ -1,6 +1,7 @@
 //! The paths from the client to the servers.
 
 use crate::net::{Host, enter_namespace, host_mac, ifindex, shell, switch_mac};
+use headway_machine::Clock;
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
@@ -293,8 +294,14 @@ fn run(
 
 fn user_space() -> Running {
     let servers = ServerAddresses::new(&SERVERS.map(|number| at(number, PORT))).expect("servers");
-    let mut switch =
-        UdpSwitch::bind(at(1, 7779), shaper(), servers, SwitchLimits::new(1)).expect("the port");
+    let mut switch = UdpSwitch::bind(
+        at(1, 7779),
+        shaper(),
+        servers,
+        SwitchLimits::new(1),
+        Clock::global(),
+    )
+    .expect("the port");
     let stopped = Arc::default();
     let stopper = switch.stopper(&stopped);
     run(&stopped, Some(stopper), move |stopped| switch.run(stopped))
@@ -337,7 +344,13 @@ fn af_xdp() -> Running {
         mac: MacAddress(host_mac(BEHIND_DEVICE)),
     }]);
     let servers = ServerAddresses::new(&servers).expect("servers");
-    let mut switch = PortSwitch::on(port, shaper(), servers, SwitchLimits::new(1));
+    let mut switch = PortSwitch::on(
+        port,
+        shaper(),
+        servers,
+        SwitchLimits::new(1),
+        Clock::global(),
+    );
     let stopped = Arc::default();
     let stopper = switch.stopper(&stopped);
     run(&stopped, Some(stopper), move |stopped| switch.run(stopped))

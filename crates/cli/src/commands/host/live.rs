@@ -9,6 +9,7 @@ use crate::ctl::place::SocketKind;
 use anyhow::{Context, Result};
 use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
 use headway_host::topology::HostCores;
+use headway_machine::Clock;
 use headway_workload::duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     // Registered before any other thread starts, so that every thread leaves the signals to this one.
     let mut signals =
         Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot watch for signals")?;
-    let daemon = HostDaemon::start(settings.clone()).map_err(explain)?;
+    let daemon = HostDaemon::start(settings.clone(), Clock::global()).map_err(explain)?;
     let cores = daemon.cores();
     let subject = Arc::new(HostSubject::new(
         daemon.observer(),

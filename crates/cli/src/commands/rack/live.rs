@@ -12,6 +12,7 @@ use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use crate::error::explain;
 use anyhow::{Context, Result};
+use headway_machine::Clock;
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
@@ -84,7 +85,14 @@ fn serve<S: Switch + Send + 'static>(
     let shaper = system.switch.shaper();
     let turns = shaper.map_or(Turns::Even, |shaper| shaper.turns());
     let (name, params) = (system.name, system.params);
-    let mut switch = PortSwitch::on(port, system.switch, settings.addresses.clone(), limits);
+    let clock = Clock::global();
+    let mut switch = PortSwitch::on(
+        port,
+        system.switch,
+        settings.addresses.clone(),
+        limits,
+        clock,
+    );
     let at = switch.local_addr();
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
@@ -145,7 +153,7 @@ fn serve<S: Switch + Send + 'static>(
                 }
             };
             let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
-            keep_control(control, &stopped, score, observe, control_failed);
+            keep_control(control, clock, &stopped, score, observe, control_failed);
         }
         forwarding.map(|thread| thread.join())
     });

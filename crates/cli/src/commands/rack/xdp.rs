@@ -141,7 +141,14 @@ pub(super) fn serve<S: Switch>(
             run_agents(scope, agents, &stopped);
         }
         let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
-        keep_control(control, &stopped, score, observe, control_failed);
+        keep_control(
+            control,
+            Clock::global(),
+            &stopped,
+            score,
+            observe,
+            control_failed,
+        );
         relaying.map(|thread| thread.join())
     });
     let relayed = relayed.context("cannot start the thread between program and control plane")?;

@@ -3,6 +3,7 @@
 use crate::args::host_port;
 use crate::error::usage;
 use anyhow::{Context, Result};
+use headway_machine::Clock;
 use headway_net::classify::{AnyClassifier, WireType};
 use headway_rack::agent::{
     AgentEvents, AgentKey, OrderedDuty, ServerStatus, connect_agent, run_agent,
@@ -112,7 +113,7 @@ pub(super) fn begin(
     std::thread::Builder::new()
         .name("hw-agent".into())
         .spawn(move || {
-            run_agent(&socket, rack, key, &ends, &mut events);
+            run_agent(&socket, rack, key, Clock::global(), &ends, &mut events);
             stopper.request_stop();
         })
         .context("cannot start the agent's thread")?;
