@@ -4,6 +4,7 @@
     reason = "pidfd, tgkill and clocks of other processes have no wrappers"
 )]
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -101,6 +102,13 @@ impl PeerProcess {
     /// As the system.
     pub fn end(&self) -> io::Result<OwnedFd> {
         self.leader.fd.as_fd().try_clone_to_owned()
+    }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut ends = [PollFd::new(self.leader.fd.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
     /// The cores on which its first thread may run.

@@ -65,7 +65,7 @@ pub(crate) enum ClientStep {
 /// the thread wakes up for each reply.
 pub(crate) struct LoneClient<'a, P: ClientPort> {
     sender: LoadSender<'a, P>,
-    receiving: Receiving<'a, P>,
+    receiving: ReceivingHalf<'a, P>,
     has_slept: bool,
 }
 
@@ -78,7 +78,7 @@ impl<'a, P: ClientPort> LoneClient<'a, P> {
     ) -> Self {
         Self {
             sender: LoadSender::new(run, body),
-            receiving: Receiving::new(run, gauge, timeout_ns),
+            receiving: ReceivingHalf::new(run, gauge, timeout_ns),
             has_slept: false,
         }
     }
@@ -144,7 +144,7 @@ where
     std::thread::scope(|scope| {
         let receiving = scope.spawn(move || {
             name_current("headway-recv");
-            let mut receiving = Receiving::new(run, gauge, timeout_ns);
+            let mut receiving = ReceivingHalf::new(run, gauge, timeout_ns);
             while wait_for(run, receiving.step()) {}
             receiving
         });
@@ -170,7 +170,7 @@ impl Drop for StopAtEnd<'_> {
 }
 
 /// The receiving half of a client.
-pub(crate) struct Receiving<'a, P: ClientPort> {
+pub(crate) struct ReceivingHalf<'a, P: ClientPort> {
     run: Sending<'a, P>,
     receiver: ReplyReceiver<'a, P>,
     gauge: &'a Gauge,
@@ -179,7 +179,7 @@ pub(crate) struct Receiving<'a, P: ClientPort> {
     end_ns: Option<u64>,
 }
 
-impl<'a, P: ClientPort> Receiving<'a, P> {
+impl<'a, P: ClientPort> ReceivingHalf<'a, P> {
     pub(crate) fn new(run: Sending<'a, P>, gauge: &'a Gauge, timeout_ns: u64) -> Self {
         Self {
             receiver: ReplyReceiver::new(run),
@@ -220,7 +220,7 @@ impl<'a, P: ClientPort> Receiving<'a, P> {
 /// What both halves of a client brought.
 pub(crate) fn harvest_of<'a, P: ClientPort>(
     sender: &LoadSender<'_, P>,
-    receiving: Receiving<'a, P>,
+    receiving: ReceivingHalf<'a, P>,
     responsiveness: Option<Responsiveness>,
 ) -> Harvest<'a, P> {
     let receiver = receiving.receiver;

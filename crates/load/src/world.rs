@@ -10,7 +10,9 @@ use headway_net::header::{Header, Status};
 use headway_net::slot::PAYLOAD_BYTES;
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
-use crate::client::{ClientStep, Gauge, LoneClient, Receiving, harvest_of, spin_until, wait_for};
+use crate::client::{
+    ClientStep, Gauge, LoneClient, ReceivingHalf, harvest_of, spin_until, wait_for,
+};
 use crate::ledger::Departures;
 use crate::load::{Extent, Load};
 use crate::plan::SendPlan;
@@ -332,7 +334,7 @@ fn live(seed: u64) -> (Vec<String>, LoadReport) {
     let harvest = if spins {
         // Both threads' steps in turn: the sender's until it has nothing to send, and some of the receiver's between them.
         let mut sender = LoadSender::new(run, &load.body);
-        let mut receiving = Receiving::new(run, &gauge, TIMEOUT_NS);
+        let mut receiving = ReceivingHalf::new(run, &gauge, TIMEOUT_NS);
         while let Some(due_ns) = sender.next_due_ns() {
             if draw.once_in(3) {
                 let step = receiving.step();

@@ -103,7 +103,7 @@ pub fn run_control(
     mut after_look: impl FnMut(&ControlPlane),
 ) {
     let mut cycle = ControlCycle::new(rack, clock);
-    let scoring = Scoring::default();
+    let scoring = ScoringExchange::default();
     thread::scope(|scope| {
         let scorer = &scoring;
         scope.spawn(move || scorer.serve(score));
@@ -125,7 +125,7 @@ pub fn run_control(
 
 /// The exchange between a control plane's loop and the thread that scores.
 #[derive(Default)]
-struct Scoring(Guarded<ScoringState>);
+struct ScoringExchange(Guarded<ScoringState>);
 
 #[derive(Default)]
 struct ScoringState {
@@ -136,7 +136,7 @@ struct ScoringState {
 }
 
 /// Ends the exchange when either thread leaves it, by a panic too.
-struct ScoringEnd<'a>(&'a Scoring);
+struct ScoringEnd<'a>(&'a ScoringExchange);
 
 impl Drop for ScoringEnd<'_> {
     fn drop(&mut self) {
@@ -145,7 +145,7 @@ impl Drop for ScoringEnd<'_> {
     }
 }
 
-impl Scoring {
+impl ScoringExchange {
     /// The scorer's side: scores each task until the exchange ends.
     fn serve(&self, score: impl Fn(&ScoringTask) -> Vec<f64>) {
         let _end = ScoringEnd(self);

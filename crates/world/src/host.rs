@@ -16,9 +16,9 @@ use headway_policy::host::systems::{self, HostSystem, HostVisit, NAMES};
 use headway_policy::host::{Allocator, AppKind, AppShape, HostShape, HostTopology};
 use nix::sched::CpuSet;
 
-use crate::WorldVerdict;
 use crate::random::Random;
 use crate::scheduler::{CoreCosts, CoreFaults, Watched, World, draw, now_ns, read_clock_ns, spend};
+use crate::verdict::WorldVerdict;
 
 /// The core of those that were moved away: it is not dealt out.
 const SHARED: usize = 900;

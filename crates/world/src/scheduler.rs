@@ -55,9 +55,9 @@ pub(crate) struct CoreFaults {
 
 /// Grows with every turn of a world, for a watch outside of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress(Arc<AtomicU64>);
+pub(crate) struct WorldProgress(Arc<AtomicU64>);
 
-impl Progress {
+impl WorldProgress {
     pub(crate) fn turns(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -68,7 +68,7 @@ impl Progress {
 pub(crate) struct Watched {
     /// Which world it is, and how to repeat it.
     pub(crate) label: String,
-    pub(crate) progress: Progress,
+    pub(crate) progress: WorldProgress,
 }
 
 /// A world in virtual time.

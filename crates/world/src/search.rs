@@ -13,8 +13,10 @@ use headway_machine::thread::pin_current;
 use headway_policy::server::systems::ServerSpec;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::scheduler::Progress;
-use crate::{Faults, WorldEngine, WorldVerdict, describe, live_watched};
+use crate::engine::{WorldEngine, WorldReplay, describe, live_watched};
+use crate::scenario::Faults;
+use crate::scheduler::WorldProgress;
+use crate::verdict::WorldVerdict;
 
 /// How often a world is looked at from outside.
 const LOOK: Duration = Duration::from_millis(500);
@@ -121,8 +123,8 @@ impl WorldSearch {
     }
 
     fn live(&self, seed: u64) -> WorldVerdict {
-        let progress = Progress::default();
-        let _watch = self.replay(seed).watch(self, progress.clone());
+        let progress = WorldProgress::default();
+        let _watch = watch(self.replay(seed), progress.clone());
         let policy = self.policy.as_ref();
         let live = || live_watched(self.engine, seed, self.faults, policy, &progress);
         let mut verdict = live();
@@ -146,68 +148,37 @@ impl WorldSearch {
     }
 }
 
-/// How to live through a world again.
-#[derive(Clone, Debug)]
-pub(crate) struct WorldReplay {
-    pub(crate) seed: u64,
-    pub(crate) engine: WorldEngine,
-    pub(crate) faults: Faults,
-    pub(crate) policy: Option<ServerSpec>,
-}
-
-impl fmt::Display for WorldReplay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            seed,
-            engine,
-            faults,
-            ..
-        } = self;
-        if *engine != WorldEngine::Server {
-            let command = "cargo run --release -p headway-world --";
-            return write!(f, "{command} --engine {engine} --seed {seed}");
-        }
-        write!(
-            f,
-            "cargo run --release -p headway-world -- --seed {seed} --faults {faults}"
-        )?;
-        match &self.policy {
-            Some(policy) => write!(f, " --policy '{policy}'"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl WorldReplay {
-    /// Ends the process, and says in which world it was, unless the value is dropped in time.
-    fn watch(self, search: &WorldSearch, progress: Progress) -> Sender<()> {
-        let (ended, end) = channel();
-        let scenario = describe(
-            self.engine,
-            self.seed,
-            search.faults,
-            search.policy.as_ref(),
+/// Ends the process, and says in which world it was, unless the value is dropped in time.
+fn watch(replay: WorldReplay, progress: WorldProgress) -> Sender<()> {
+    let (ended, end) = channel();
+    let scenario = describe(
+        replay.engine,
+        replay.seed,
+        replay.faults,
+        replay.policy.as_ref(),
+    );
+    thread::spawn(move || {
+        let mut seen = (progress.turns(), Instant::now(), process_cpu());
+        let why = loop {
+            if end.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let (turns, since, used) = seen;
+            if progress.turns() != turns {
+                seen = (progress.turns(), Instant::now(), process_cpu());
+            } else if since.elapsed() > SPINS && process_cpu() - used > SPINS {
+                break "a thread spins without looking at the clock";
+            } else if since.elapsed() > SLEEPS {
+                break "a thread sleeps where no world sees it";
+            }
+        };
+        println!(
+            "seed {}: {scenario}\n  {why}\n  again: {replay}",
+            replay.seed
         );
-        thread::spawn(move || {
-            let mut seen = (progress.turns(), Instant::now(), process_cpu());
-            let why = loop {
-                if end.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
-                    return;
-                }
-                let (turns, since, used) = seen;
-                if progress.turns() != turns {
-                    seen = (progress.turns(), Instant::now(), process_cpu());
-                } else if since.elapsed() > SPINS && process_cpu() - used > SPINS {
-                    break "a thread spins without looking at the clock";
-                } else if since.elapsed() > SLEEPS {
-                    break "a thread sleeps where no world sees it";
-                }
-            };
-            println!("seed {}: {scenario}\n  {why}\n  again: {self}", self.seed);
-            std::process::exit(1);
-        });
-        ended
-    }
+        std::process::exit(1);
+    });
+    ended
 }
 
 /// How long the process has used a processor.

@@ -576,26 +576,3 @@ fn cores_of(cores: &HostCores, book: &ProgramBook) -> CpuSet {
     }
     mask(book.cores.iter().map(|core| cores.dealt[core]))
 }
-
-impl<P: HostPeer> Member<P> {
-    fn go_home(&mut self) {
-        match &mut self.work {
-            MemberWork::Kthreads(book) => go_home(book, &self.peer, &self.home),
-            MemberWork::Program(_) => {
-                self.peer.pin_all(&self.home);
-            }
-        }
-    }
-}
-
-/// Returns the remaining threads to the cores that they ran on before.
-fn go_home(book: &mut KthreadsBook, peer: &impl HostPeer, home: &CpuSet) {
-    for kthread in 0..book.kthreads.len() {
-        if let Some(tid) = book.kthreads[kthread].tid {
-            peer.pin(tid, home);
-            if book.kthreads[kthread].demoted {
-                peer.demote(tid, false);
-            }
-        }
-    }
-}

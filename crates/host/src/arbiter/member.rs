@@ -55,6 +55,30 @@ pub(super) struct Member<P> {
     pub(super) counts: MemberCounts,
 }
 
+impl<P: HostPeer> Member<P> {
+    /// Returns its remaining threads to the cores that they ran on before.
+    pub(super) fn go_home(&mut self) {
+        match &mut self.work {
+            MemberWork::Kthreads(book) => go_home(book, &self.peer, &self.home),
+            MemberWork::Program(_) => {
+                self.peer.pin_all(&self.home);
+            }
+        }
+    }
+}
+
+/// Returns the remaining threads to the cores that they ran on before.
+fn go_home(book: &mut KthreadsBook, peer: &impl HostPeer, home: &CpuSet) {
+    for kthread in 0..book.kthreads.len() {
+        if let Some(tid) = book.kthreads[kthread].tid {
+            peer.pin(tid, home);
+            if book.kthreads[kthread].demoted {
+                peer.demote(tid, false);
+            }
+        }
+    }
+}
+
 /// An application's counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemberCounts {

@@ -5,6 +5,7 @@
 
 mod cycle;
 mod doors;
+mod given;
 mod inbox;
 mod listener;
 mod network;

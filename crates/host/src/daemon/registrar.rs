@@ -1,5 +1,6 @@
 //! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
+use super::given::{BroughtMemory, Given, GivenNetwork, Speaker};
 use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::NewNetwork;
@@ -83,32 +84,6 @@ enum RegistrarStep {
     Waits,
     /// The daemon stops.
     Ends,
-}
-
-/// The sender of a message.
-struct Speaker {
-    id: u64,
-    peer: PeerProcess,
-    home: CpuSet,
-}
-
-/// The descriptors and answer for a registered application.
-struct Given {
-    kthreads: usize,
-    memory: Option<OwnedFd>,
-    doorbell: OwnedFd,
-    network: Option<GivenNetwork>,
-}
-
-struct GivenNetwork {
-    place: NetworkPlace,
-    memory: OwnedFd,
-}
-
-/// The memory that an application of an earlier daemon brings.
-struct BroughtMemory {
-    lines: OwnedFd,
-    lanes: Option<OwnedFd>,
 }
 
 impl Registrar {
@@ -376,7 +351,7 @@ impl Registrar {
             return Ok(());
         };
         let is_there = std::path::Path::new(&format!("/proc/{}", one.pid)).exists()
-            && PeerProcess::open(one.pid).is_ok_and(|peer| !has_ended(&peer));
+            && PeerProcess::open(one.pid).is_ok_and(|peer| !peer.has_ended());
         if is_there {
             return Err(format!(
                 "'{name}' is registered already, by process {}: end it, or give this one a name of its own in the daemon's settings",
@@ -591,13 +566,6 @@ impl Registrar {
         self.registered.insert(id, registered);
         Ok(doorbell)
     }
-}
-
-fn has_ended(peer: &PeerProcess) -> bool {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    let Ok(end) = peer.end() else { return false };
-    let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 fn refuse(socket: &OwnedFd, why: &str) {

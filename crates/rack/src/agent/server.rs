@@ -122,12 +122,12 @@ pub struct RackAgent {
     accepted_ns: Option<u64>,
     /// When the next report is due, ns.
     next_ns: u64,
-    leaving: Leaving,
+    leaving: AgentLeaving,
 }
 
 /// How far the agent's departure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leaving {
+enum AgentLeaving {
     /// It stays.
     No,
     /// It reports that the server leaves, from its report `first` on, until the rack confirms that or `end_ns` has come.
@@ -160,24 +160,24 @@ impl RackAgent {
             joined: false,
             accepted_ns: Some(now_ns),
             next_ns: now_ns,
-            leaving: Leaving::No,
+            leaving: AgentLeaving::No,
         }
     }
 
     /// Announces from the next step on that the server leaves. Later calls change nothing.
     pub fn leave(&mut self) {
-        if self.leaving != Leaving::No {
+        if self.leaving != AgentLeaving::No {
             return;
         }
         let now_ns = self.clock.now_ns();
         self.next_ns = now_ns;
         self.leaving = if self.joined {
-            Leaving::Reports {
+            AgentLeaving::Reports {
                 first: self.session.sent() + 1,
                 end_ns: now_ns + LEAVE_NS,
             }
         } else {
-            Leaving::Settles { until_ns: now_ns }
+            AgentLeaving::Settles { until_ns: now_ns }
         };
     }
 
@@ -192,21 +192,21 @@ impl RackAgent {
             self.take(packet, events, &mut send);
         }
         let now_ns = self.clock.now_ns();
-        if let Leaving::Reports { first, end_ns } = self.leaving
+        if let AgentLeaving::Reports { first, end_ns } = self.leaving
             && (now_ns >= end_ns || self.is_confirmed(first))
         {
-            self.leaving = Leaving::Settles {
+            self.leaving = AgentLeaving::Settles {
                 until_ns: now_ns + SETTLE_NS,
             };
         }
         let until_ns = match self.leaving {
-            Leaving::Settles { until_ns } if now_ns >= until_ns => return AgentStep::Left,
-            Leaving::Settles { until_ns } => until_ns,
-            Leaving::Reports { end_ns, .. } => {
+            AgentLeaving::Settles { until_ns } if now_ns >= until_ns => return AgentStep::Left,
+            AgentLeaving::Settles { until_ns } => until_ns,
+            AgentLeaving::Reports { end_ns, .. } => {
                 self.report_if_due(now_ns, events, &mut send);
                 self.next_ns.min(end_ns)
             }
-            Leaving::No => {
+            AgentLeaving::No => {
                 self.report_if_due(now_ns, events, &mut send);
                 self.next_ns
             }
@@ -229,7 +229,7 @@ impl RackAgent {
             return;
         }
         let waited_ns = self.accepted_ns.map(|at_ns| now_ns.saturating_sub(at_ns));
-        if self.leaving == Leaving::No && waited_ns.is_some_and(|ns| ns > PATIENCE_NS) {
+        if self.leaving == AgentLeaving::No && waited_ns.is_some_and(|ns| ns > PATIENCE_NS) {
             self.accepted_ns = None;
             self.joined = false;
             events.unanswered();
@@ -241,7 +241,7 @@ impl RackAgent {
     /// Sends a report: of a server that is about to stop, from the moment at which the agent leaves.
     fn report(&mut self, events: &mut impl AgentEvents, send: &mut impl FnMut(&[u8])) {
         let mut status = events.status();
-        status.draining |= self.leaving != Leaving::No;
+        status.draining |= self.leaving != AgentLeaving::No;
         send(&self.session.report(&status));
     }
 

@@ -19,9 +19,9 @@ pub(super) struct PortQueues {
 
 /// Both ends of the port.
 #[derive(Clone, Default)]
-pub(super) struct SharedQueues(Arc<Mutex<PortQueues>>);
+pub(super) struct PortHandle(Arc<Mutex<PortQueues>>);
 
-impl SharedQueues {
+impl PortHandle {
     pub(super) fn lock(&self) -> MutexGuard<'_, PortQueues> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,7 +34,7 @@ pub(super) struct WorldPort {
     sink: WorldSink,
 }
 
-pub(super) struct WorldSink(SharedQueues);
+pub(super) struct WorldSink(PortHandle);
 
 struct NoWaker;
 
@@ -43,7 +43,7 @@ impl PortWaker for NoWaker {
 }
 
 impl WorldPort {
-    pub(super) fn new(at: SocketAddr, queues: &SharedQueues) -> Self {
+    pub(super) fn new(at: SocketAddr, queues: &PortHandle) -> Self {
         Self {
             at,
             batch: Vec::new(),

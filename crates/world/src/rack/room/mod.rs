@@ -1,12 +1,13 @@
 //! What happens in the rack, event by event.
 
+mod checks;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
-use headway_policy::ClassId;
 use headway_policy::rack::{Bouncing, Liveness, LivenessRules, RackSystem, ServerId, Switch};
 use headway_rack::agent::{
     AgentEvents, AgentKey, AgentStep, HubRack, OrderedDuty, RackAgent, RackAgents, ServerStatus,
@@ -15,10 +16,9 @@ use headway_rack::{
     ControlCycle, ControlStep, PortSwitch, RackControl, ServerAddresses, SwitchLimits, SwitchTables,
 };
 
-use super::port::{SharedQueues, WorldPort};
-use super::{
-    Absence, DELAY_MAX_NS, KNOWN_DEAD_NS, ROOM, RackScenario, RequestBook, SILENT_NS, identity,
-};
+use crate::rack::book::{RequestBook, identity};
+use crate::rack::port::{PortHandle, WorldPort};
+use crate::rack::scenario::{Absence, DELAY_MAX_NS, ROOM, RackScenario, SILENT_NS};
 use crate::scheduler::{draw, now_ns, read_clock_ns, spend};
 
 /// The switch's interval between two looks, ns.
@@ -77,7 +77,7 @@ pub(super) struct RackRoom<'a, S> {
     events: BTreeMap<(u64, u64), RackEvent>,
     numbered: u64,
     start_ns: u64,
-    queues: SharedQueues,
+    queues: PortHandle,
     switch: PortSwitch<S, WorldPort>,
     has_control: bool,
     control: Option<ControlCycle>,
@@ -114,7 +114,7 @@ fn key() -> AgentKey {
 impl<'a, S: Switch> RackRoom<'a, S> {
     pub(super) fn new(scenario: &'a RackScenario, mut system: RackSystem<S>) -> Self {
         let clock = Clock::given(read_clock_ns);
-        let queues = SharedQueues::default();
+        let queues = PortHandle::default();
         let own: SocketAddr = "10.0.0.99:7777".parse().expect("an address");
         let at: Vec<_> = (0..scenario.cores.len()).map(server_at).collect();
         let addresses = ServerAddresses::new(&at).expect("servers");
@@ -380,53 +380,6 @@ impl<'a, S: Switch> RackRoom<'a, S> {
         self.check_servers();
     }
 
-    /// No request goes to a server that left, beyond the stated time.
-    fn check_living(&mut self, server: usize) {
-        let allowed_ns = if self.has_control { KNOWN_DEAD_NS } else { 0 };
-        // One that came back in this step is asked at once.
-        let is_dead = self.switch.switch().cores(ServerId(server as u16)) == Some(0);
-        let Some(dead_ns) = self.servers[server].dead_ns.filter(|_| is_dead) else {
-            return;
-        };
-        let since_ns = now_ns().saturating_sub(dead_ns.max(self.jumped_ns));
-        if since_ns > allowed_ns {
-            self.faults.push(format!(
-                "a request went to server {server}, which left {since_ns} ns ago"
-            ));
-        }
-    }
-
-    /// Notes who left. A server that says nothing for so long has left, unless it is the last.
-    fn check_servers(&mut self) {
-        let now_ns = now_ns();
-        let cores = |number| self.switch.switch().cores(ServerId(number as u16));
-        let present = (0..self.servers.len()).filter(|&number| cores(number) > Some(0));
-        if present.count() < 2 {
-            self.alone_ns = now_ns;
-        }
-        // An agent's report that waits while the clock jumps counts as of after the jump.
-        let excused_ns = self.jumped_ns.max(self.alone_ns);
-        for number in 0..self.servers.len() {
-            let is_dead = cores(number) == Some(0);
-            let server = &mut self.servers[number];
-            if is_dead {
-                server.dead_ns.get_or_insert(now_ns);
-                continue;
-            }
-            server.dead_ns = None;
-            let silent_ns = server
-                .awaited_ns
-                .map(|at_ns| now_ns.saturating_sub(at_ns.max(excused_ns)));
-            let allowed_ns = SILENT_NS + DELAY_MAX_NS + 3 * TICK_NS;
-            if silent_ns.is_some_and(|ns| ns > allowed_ns) {
-                self.faults.push(format!(
-                    "server {number} is in service after {silent_ns:?} ns of silence"
-                ));
-                server.awaited_ns = None;
-            }
-        }
-    }
-
     fn server_takes(&mut self, server: usize, bytes: Vec<u8>) {
         let model = &mut self.servers[server];
         match model.absence {
@@ -495,37 +448,6 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             }
         }
         self.check_plan();
-    }
-
-    /// Every type has a core, and no server more in use than it has.
-    fn check_plan(&mut self) {
-        let generation = self.tables.generation();
-        let Some(control) = self.control.as_ref().map(ControlCycle::control) else {
-            return;
-        };
-        if generation == self.generation {
-            return;
-        }
-        self.generation = generation;
-        let (layout, grouping) = (control.layout(), control.grouping());
-        for class in 0..3 {
-            let group = grouping.of(ClassId(class).index());
-            if layout.total() > 0 && layout.of_group(group) == 0 {
-                self.faults.push(format!(
-                    "type {class} has no core in plan {generation}: {layout:?}"
-                ));
-            }
-        }
-        for server in 0..layout.servers() {
-            let used: usize = (0..grouping.groups())
-                .map(|group| layout.cores(server, group))
-                .sum();
-            if used > layout.capacity(server) {
-                self.faults.push(format!(
-                    "server {server} has {used} cores in plan {generation}: {layout:?}"
-                ));
-            }
-        }
     }
 
     fn agent_step(&mut self, server: usize, packet: Option<&[u8]>) {
