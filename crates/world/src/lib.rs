@@ -2,17 +2,17 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | which thread runs, and each thread's virtual clock | [`scheduler`] |
-//! | datagrams that are lost, repeated, reordered, delayed | [`network`] |
-//! | handlers that take virtual time and meet probes | [`handler`] |
-//! | what happens in the world of a seed | [`scenario`] |
-//! | a live server in it, and its owner | [`play`] |
-//! | what must hold | [`check`] |
-//! | which engine lives in a world, and how to repeat it | [`engine`] |
-//! | a rack: switch, control plane, agents | [`rack`] |
-//! | a host's arbiter | [`host`] |
-//! | many worlds, and how to repeat one | [`search`] |
-//! | a given workload instead of a drawn one | [`served`] |
+//! | which thread runs, and each thread's virtual clock | `scheduler.rs` |
+//! | datagrams that are lost, repeated, reordered, delayed | `network.rs` |
+//! | handlers that take virtual time and meet probes | `handler.rs` |
+//! | what happens in the world of a seed | `scenario.rs` |
+//! | a live server in it, and its owner | `play.rs` |
+//! | what must hold | `check.rs` |
+//! | which engine lives in a world, and how to repeat it | `engine.rs` |
+//! | a rack: switch, control plane, agents | `rack/` |
+//! | a host's arbiter | `host.rs` |
+//! | many worlds, and how to repeat one | `search.rs` |
+//! | a given workload instead of a drawn one | `served.rs` |
 //!
 //! The engines are those of `headway-runtime`, as they are: they read the [clock that they are given](headway_runtime::Builder::clock), and where
 //! they would sleep they ask the [world's scheduler](headway_sync::world). One thread of the system runs at a time, so nothing but the seed decides what

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
 use headway_net::datapath::{DatapathEnds, Rx, Tx};
 use headway_policy::server::change;
 use headway_policy::server::role::{Ingress, Local, Monitor};
@@ -15,6 +14,7 @@ use super::parts::{EngineParts, LiveEngine, ReadDepths, ServerConfig, SetRules};
 use crate::engine::layout::Layout;
 use crate::error::StartError;
 use crate::queue::look::usual_look_ns;
+use crate::request::classifier::ServerClassifier;
 use crate::request::executor::{Executor, ThreadSetup};
 use crate::request::fibers::FiberContext;
 use crate::request::intake::{Buffers, Intake};
@@ -44,7 +44,7 @@ pub(crate) struct EngineDemands {
 
 /// What every engine is launched with, and its threads as they start.
 pub(crate) struct EngineBase {
-    pub(crate) classifier: Arc<dyn Classifier>,
+    pub(crate) classifier: ServerClassifier,
     pub(crate) shape: Shape,
     pub(crate) config: ServerConfig,
     pub(crate) control: Arc<ServerControl>,
@@ -167,7 +167,7 @@ impl EngineBase {
     pub(crate) fn intake(&self, queue: usize, buffers: Buffers, tally: &Arc<Tally>) -> Intake {
         Intake::new(
             &*self.rxs[queue],
-            Arc::clone(&self.classifier),
+            self.classifier.clone(),
             self.shape.unknown().0,
             buffers,
             Arc::clone(tally),

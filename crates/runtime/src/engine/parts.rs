@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use headway_fiber::Mechanism;
 use headway_machine::Clock;
-use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_policy::Shape;
 use headway_policy::server::systems::ServerSpec;
@@ -13,6 +12,7 @@ use headway_policy::spec::SpecError;
 
 use crate::engine::layout::{Layout, ResolvedLayout};
 use crate::error::StartError;
+use crate::request::classifier::ServerClassifier;
 use crate::request::service::Service;
 use crate::stats::tally::{Tally, WaitQueueStats};
 use crate::threads::control::{ServerControl, ServerPhase};
@@ -58,7 +58,7 @@ pub(crate) struct ServerConfig {
 /// What an engine is made of, the policy apart.
 pub(crate) struct EngineParts {
     pub(crate) datapath: Box<dyn Datapath>,
-    pub(crate) classifier: Arc<dyn Classifier>,
+    pub(crate) classifier: ServerClassifier,
     pub(crate) service: Arc<dyn Service>,
     pub(crate) shape: Shape,
     pub(crate) config: ServerConfig,

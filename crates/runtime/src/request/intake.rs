@@ -8,6 +8,7 @@ use headway_net::header::{Flag, HEADER_BYTES, Status};
 use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
 use headway_net::slot::Slot;
 
+use crate::request::classifier::ServerClassifier;
 use crate::request::refusal::Refusals;
 use crate::stats::tally::Tally;
 
@@ -56,7 +57,7 @@ impl Buffers {
 /// One thread's way from a receive queue to classified requests.
 pub(crate) struct Intake {
     scratch: Scratch,
-    classifier: Arc<dyn Classifier>,
+    classifier: ServerClassifier,
     /// Declared classes; also the number of UNKNOWN.
     unknown: u16,
     pub(crate) pool: Arc<Pool>,
@@ -71,7 +72,7 @@ pub(crate) struct Intake {
 impl Intake {
     pub(crate) fn new(
         rx: &dyn Rx,
-        classifier: Arc<dyn Classifier>,
+        classifier: ServerClassifier,
         unknown: u16,
         buffers: Buffers,
         tally: Arc<Tally>,

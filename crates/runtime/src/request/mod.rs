@@ -15,6 +15,7 @@
 //! | `place` | `Option<Suspended>` | where the fiber of a request lies that has begun, whether it runs or is suspended |
 
 pub(crate) mod assignment;
+pub(crate) mod classifier;
 pub(crate) mod executor;
 pub(crate) mod fibers;
 pub(crate) mod intake;

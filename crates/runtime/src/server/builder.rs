@@ -1,6 +1,5 @@
 //! Choosing what a server is.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use headway_fiber::Mechanism;
 use headway_kthread::CoreSource;
 use headway_machine::Clock;
-use headway_net::classify::{Classifier, WireType};
+use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::udp::Steering;
 use headway_policy::Resume;
@@ -21,6 +20,7 @@ use crate::engine::admission::QUEUE_LIMIT;
 use crate::engine::class::DeclaredClass;
 use crate::engine::layout::Layout;
 use crate::pull::{Pull, PullService};
+use crate::request::classifier::ServerClassifier;
 use crate::request::service::{Call, Service};
 use crate::threads::hosted::ServerCores;
 use crate::threads::park::Idle;
@@ -65,7 +65,7 @@ pub struct NoService;
 pub struct Builder<S = NoService, D = NoSource> {
     pub(super) service: S,
     pub(super) datapath: D,
-    pub(super) classifier: ChosenClassifier,
+    pub(super) classifier: ServerClassifier,
     pub(super) policy: Result<ServerSpec, SpecError>,
     pub(super) workers: usize,
     pub(super) classes: Vec<DeclaredClass>,
@@ -99,22 +99,12 @@ pub(super) struct BuilderParts<S, D> {
     pub(super) datapath: D,
 }
 
-/// How the server tells its requests apart.
-#[derive(Clone)]
-pub(super) struct ChosenClassifier(pub(super) Arc<dyn Classifier>);
-
-impl fmt::Debug for ChosenClassifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChosenClassifier").finish_non_exhaustive()
-    }
-}
-
 impl Default for Builder {
     fn default() -> Self {
         Self {
             service: NoService,
             datapath: NoSource,
-            classifier: ChosenClassifier(Arc::new(WireType::identity())),
+            classifier: ServerClassifier::default(),
             policy: "darc".parse(),
             workers: 1,
             classes: Vec::new(),
@@ -344,7 +334,7 @@ impl<S, D> Builder<S, D> {
 
     /// How requests are told apart; by the wire header's type unless chosen.
     pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
-        self.classifier = ChosenClassifier(Arc::new(classifier));
+        self.classifier = ServerClassifier::of(classifier);
         self
     }
 

@@ -155,7 +155,7 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let OpenDatapath { datapath, addr } = self.datapath.open()?;
         let parts = EngineParts {
             datapath,
-            classifier: self.classifier.0,
+            classifier: self.classifier,
             service: self.service,
             shape: shape.clone(),
             config,
