@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use headway_sync::Guarded;
+use headway_sync::{Guarded, MutexGuard};
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
@@ -222,7 +222,7 @@ impl Drop for YieldFlag {
 struct FlagCount(Guarded<usize>);
 
 impl FlagCount {
-    fn outstanding(&self) -> std::sync::MutexGuard<'_, usize> {
+    fn outstanding(&self) -> MutexGuard<'_, usize> {
         self.0.lock()
     }
 

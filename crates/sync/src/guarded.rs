@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::{Condvar, Mutex};
 
 #[cfg(loom)]
-use loom::sync::MutexGuard;
+pub use loom::sync::MutexGuard;
 #[cfg(shuttle)]
-use shuttle::sync::MutexGuard;
+pub use shuttle::sync::MutexGuard;
 #[cfg(not(any(loom, shuttle)))]
-use std::sync::MutexGuard;
+pub use std::sync::MutexGuard;
 
 /// A value under a lock, with a condition variable. A thread of a [world](crate::world) waits by its world's scheduler.
 ///

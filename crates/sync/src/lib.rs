@@ -27,7 +27,7 @@ pub mod run_queue;
 pub mod trylock;
 pub mod world;
 
-pub use guarded::Guarded;
+pub use guarded::{Guarded, MutexGuard};
 pub use padded::Padded;
 
 #[cfg(loom)]
