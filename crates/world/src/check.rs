@@ -145,18 +145,25 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
     }
 }
 
-/// While a request that was taken in waits, no worker that may take it idles for longer than the policy's engine allows. Times around which a
+/// While a request waits, at the receive queue or behind it, no worker that may take it idles for longer than the policy's engine allows. Times around which a
 /// core stood still are left out.
 fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
     let Some(most_idle_ns) = scenario.most_idle_ns() else {
         return;
     };
-    for (delivery, fate) in outcome.log.fates.iter().enumerate() {
+    let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
+    for (delivery, (fate, datagram)) in fates.enumerate() {
         let (Some(taken_ns), Some(begun_ns)) = (fate.taken_ns, fate.begun_ns.first()) else {
             continue;
         };
+        // With few buffers a request may have to wait outside for one.
+        let since_ns = if scenario.slots.is_none() {
+            outcome.start_ns + datagram.at_ns
+        } else {
+            taken_ns
+        };
         for worker in &outcome.past.workers {
-            let idle = longest_idle(outcome, *worker, &(taken_ns..*begun_ns));
+            let idle = longest_idle(outcome, *worker, &(since_ns..*begun_ns));
             let idle_ns = idle.end.saturating_sub(idle.start);
             let around = idle.start.saturating_sub(idle_ns)..idle.end;
             let mut stalls = outcome.past.stalls.iter();
