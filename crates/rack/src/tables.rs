@@ -21,6 +21,10 @@ struct PublishedAgent {
     beats: AtomicU64,
     /// Workers in use; 0 while the server leaves.
     cores: AtomicUsize,
+    /// The last report with workers.
+    served: AtomicU64,
+    /// The last report since which the switch sends the server nothing.
+    left: AtomicU64,
 }
 
 /// A switch's last report: its packets, and its servers' unanswered requests.
@@ -79,8 +83,12 @@ impl SwitchTables {
     /// The agents' side: reports that a server lives, with its cores; 0 when it is about to leave.
     pub fn agent_said(&self, server: ServerId, cores: usize) {
         if let Some(agent) = self.agents.get(server.index()) {
+            let beat = agent.beats.load(Ordering::Relaxed) + 1;
+            if cores > 0 {
+                agent.served.store(beat, Ordering::Relaxed);
+            }
             agent.cores.store(cores, Ordering::Relaxed);
-            agent.beats.fetch_add(1, Ordering::Release);
+            agent.beats.store(beat, Ordering::Release);
         }
     }
 
@@ -93,6 +101,27 @@ impl SwitchTables {
                 said(ServerId(number as u16), agent.cores.load(Ordering::Relaxed));
             }
         }
+    }
+
+    /// The switch's side: asks `may_send` of each server that leaves, after a flush of what it sent so far.
+    pub fn note_left(&self, may_send: impl Fn(ServerId) -> bool) {
+        for (number, agent) in self.agents.iter().enumerate() {
+            let beat = agent.beats.load(Ordering::Acquire);
+            let leaves = beat > 0 && agent.cores.load(Ordering::Relaxed) == 0;
+            if leaves && !may_send(ServerId(number as u16)) {
+                agent.left.store(beat, Ordering::Release);
+            }
+        }
+    }
+
+    /// The agents' side: whether the switch sends nothing more to a server that leaves.
+    #[must_use]
+    pub fn has_left(&self, server: ServerId) -> bool {
+        let agent = self.agents.get(server.index());
+        // The switch may have looked at an earlier departure of the server.
+        agent.is_some_and(|agent| {
+            agent.left.load(Ordering::Acquire) > agent.served.load(Ordering::Relaxed)
+        })
     }
 
     /// The control plane's side: publishes the current tables of `control`.

@@ -182,6 +182,10 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
             self.switch.tick(now_ns, slots, self.port.sink());
         }
         self.port.flush();
+        if is_tick && let Some(tables) = &self.tables {
+            let policy = self.switch.policy();
+            tables.note_left(|server| policy.may_send(server));
+        }
         received
     }
 

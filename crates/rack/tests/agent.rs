@@ -2,12 +2,14 @@
 
 use headway_policy::rack::{Bouncing, ServerId};
 use headway_rack::ServerAddresses;
+use headway_rack::SwitchTables;
 use headway_rack::agent::{
-    AGENT_PACKET_BYTES_MAX, AgentKey, AgentNews, AgentRegistry, AgentReport, AgentSession,
-    MessageError, OrderedDuty, OrderedPart, RackAnswer, ServerStatus,
+    AGENT_PACKET_BYTES_MAX, AgentKey, AgentNews, AgentRegistry, AgentReport, AgentSession, HubRack,
+    MessageError, OrderedDuty, OrderedPart, RackAgents, RackAnswer, ServerStatus,
 };
 use proptest::prelude::*;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn key() -> AgentKey {
@@ -67,6 +69,41 @@ fn round(registry: &mut AgentRegistry, agent: &mut AgentSession) -> Option<Agent
     let (answer, news) = registry.handle(from(), &agent.report(&status()), no_order);
     agent.answer(&answer.expect("an answer")).unwrap().unwrap();
     news
+}
+
+/// An answer while the switch still sends would let the server stop with requests on their way to it.
+#[test]
+fn a_departure_is_confirmed_when_the_switch_sends_nothing_more() {
+    let servers = ServerAddresses::new(&[addr("10.0.0.1:7001"), addr("10.0.0.1:7002")]).unwrap();
+    let tables = Arc::new(SwitchTables::new(1).with_agents(servers.count()));
+    let rack = HubRack {
+        servers,
+        switch_port: 7100,
+        bouncing: Bouncing::Off,
+        tables: Arc::clone(&tables),
+    };
+    let (rack, mut agent) = (
+        RackAgents::new(key(), rack, draw),
+        AgentSession::new(key(), 77),
+    );
+    let mut report = |draining| {
+        let status = ServerStatus {
+            draining,
+            ..status()
+        };
+        let answer = rack.step(from(), &agent.report(&status));
+        answer.map(|answer| agent.answer(&answer).unwrap().unwrap())
+    };
+    assert!(report(false).is_some() && report(false).is_some());
+    for departure in 0..2 {
+        assert_eq!(report(true), None, "departure {departure}");
+        tables.note_left(|_| true);
+        assert_eq!(report(true), None, "departure {departure}");
+        tables.note_left(|server| server != ServerId(1));
+        assert!(report(true).is_some(), "departure {departure}");
+        // It comes back: the next departure needs a confirmation of its own.
+        assert!(report(false).is_some());
+    }
 }
 
 #[test]

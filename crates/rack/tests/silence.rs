@@ -4,7 +4,7 @@ use crate::common::{self, Dynamic, client, own, pass, policy, request, response,
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{
-    Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Turns,
+    Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Switch, Turns,
 };
 use headway_rack::{
     LostPackets, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
@@ -70,12 +70,17 @@ fn a_silent_server_leaves_within_50_ms_under_every_policy_and_comes_back_when_it
         }
         let mut switch = watched(spec);
         let (before, _) = serve(&mut switch, 0..300, None);
+        let may_send = |switch: &mut RackSwitch<Dynamic>| {
+            [0, 1].map(|number| switch.policy().may_send(ServerId(number)))
+        };
+        assert_eq!(may_send(&mut switch), [true, true], "{spec}");
         assert!(before.iter().all(|&got| got > 30), "{spec}: {before:?}");
         // A server that gets its first request after 300 ms is silent after 350 ms at the earliest.
         serve(&mut switch, 300..500, Some(1));
         assert_eq!(switch.counts().left, 1, "{spec}");
         let (without, questions) = serve(&mut switch, 500..900, Some(1));
         assert_eq!(without[1], 0, "{spec}: it left the turns");
+        assert_eq!(may_send(&mut switch), [true, false], "{spec}");
         assert!(!questions.is_empty(), "{spec}: it is asked");
         assert_eq!(switch.counts().returned, 0);
         let question = questions.last().unwrap();
@@ -93,6 +98,7 @@ fn a_silent_server_leaves_within_50_ms_under_every_policy_and_comes_back_when_it
         );
         let (after, _) = serve(&mut switch, 901..1200, None);
         assert!(after[1] > 30, "{spec}: {after:?}");
+        assert_eq!(may_send(&mut switch), [true, true], "{spec}");
         assert_eq!(switch.counts().returned, 1, "{spec}");
         let counts = *switch.counts();
         assert_eq!(
@@ -197,6 +203,8 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     assert_eq!(rack.control().grouping().groups(), 2);
     generation = tables.install(generation, switch.policy());
     assert_eq!(generation, 2);
+    let may_send = [0, 1, 2].map(|number| switch.policy().may_send(ServerId(number)));
+    assert_eq!(may_send, [0, 1, 2].map(|number| first != server(number)));
     for index in 0..12 {
         let datagram = request((index % 2) as u8, index, b"");
         switch.step(61 * MS, client(0).into(), &datagram, false, &mut sent);

@@ -109,6 +109,10 @@ impl Switch for BoundedSwitch {
         };
     }
 
+    fn may_send(&self, server: ServerId) -> bool {
+        self.bounds[server.index()] > 0
+    }
+
     fn grow(&mut self, held: usize) {
         self.room = self.room.max(held);
         self.held.reserve(self.room.saturating_sub(self.held.len()));

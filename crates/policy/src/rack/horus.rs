@@ -105,6 +105,10 @@ impl Switch for Horus {
         self.note(server.index());
     }
 
+    fn may_send(&self, server: ServerId) -> bool {
+        self.present.has(server)
+    }
+
     fn grow(&mut self, _held: usize) {}
 
     fn held(&self) -> usize {

@@ -69,6 +69,10 @@ impl Switch for NetClone {
         self.present.capacity(server, cores);
     }
 
+    fn may_send(&self, server: ServerId) -> bool {
+        self.present.has(server)
+    }
+
     fn grow(&mut self, _held: usize) {}
 
     fn held(&self) -> usize {

@@ -29,6 +29,11 @@ impl PresentServers {
         }
     }
 
+    /// Whether the server takes requests.
+    pub(super) fn has(&self, server: ServerId) -> bool {
+        self.servers.binary_search(&server.0).is_ok()
+    }
+
     /// Servers that take requests.
     #[inline]
     pub(super) fn count(&self) -> usize {

@@ -45,6 +45,10 @@ impl Switch for RandomSwitch {
         self.present.capacity(server, cores);
     }
 
+    fn may_send(&self, server: ServerId) -> bool {
+        self.present.has(server)
+    }
+
     fn grow(&mut self, _held: usize) {}
 
     fn held(&self) -> usize {
@@ -103,6 +107,10 @@ impl Switch for RoundRobinSwitch {
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
         self.present.capacity(server, cores);
+    }
+
+    fn may_send(&self, server: ServerId) -> bool {
+        self.present.has(server)
     }
 
     fn grow(&mut self, _held: usize) {}

@@ -18,6 +18,9 @@ pub trait Switch {
     /// A server reported how many cores it has.
     fn capacity(&mut self, server: ServerId, cores: usize);
 
+    /// Whether a request may go to the server by what the switch knows now. A server that leaves may stop once this is false.
+    fn may_send(&self, server: ServerId) -> bool;
+
     /// Makes room for `held` requests to be held; for engines in virtual time.
     fn grow(&mut self, held: usize);
 
@@ -63,6 +66,10 @@ impl Switch for Shaper {
     }
 
     fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn may_send(&self, server: ServerId) -> bool {
+        (0..self.groups()).any(|group| self.round_of(group).contains(&server.0))
+    }
 
     fn grow(&mut self, _held: usize) {}
 

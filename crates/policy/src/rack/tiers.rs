@@ -124,6 +124,11 @@ impl<C: Switch, T: Switch> Switch for Tiers<C, T> {
         self.answered = rack;
     }
 
+    fn may_send(&self, server: ServerId) -> bool {
+        let (rack, own) = self.place(server);
+        self.core.may_send(ServerId(rack as u16)) && self.racks[rack].may_send(own)
+    }
+
     fn grow(&mut self, held: usize) {
         self.racks.iter_mut().for_each(|rack| rack.grow(held));
     }

@@ -3,7 +3,7 @@
 use super::key::AgentKey;
 use super::message::AGENT_PACKET_BYTES_MAX;
 use super::orders::DutyOrders;
-use super::registry::{AgentCounts, AgentRegistry, AgentState};
+use super::registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
 use crate::{ServerAddresses, SwitchTables};
 use headway_policy::rack::{Bouncing, ControlPlane, ServerId};
 use headway_sync::world;
@@ -70,15 +70,17 @@ impl RackAgents {
         let order = |server, in_force| orders.unless(server, in_force);
         let (answer, news) = registry.handle(from, packet, order);
         drop(state);
-        if let Some(news) = news {
-            let cores = if news.report.draining {
-                0
-            } else {
-                usize::from(news.report.workers)
-            };
-            self.tables.agent_said(news.server, cores);
-        }
-        answer
+        let Some(AgentNews { server, report }) = news else {
+            return answer;
+        };
+        let cores = if report.draining {
+            0
+        } else {
+            usize::from(report.workers)
+        };
+        self.tables.agent_said(server, cores);
+        // The answer confirms to a server that leaves that the switch sends it nothing more: until then there is none.
+        answer.filter(|_| !report.draining || self.tables.has_left(server))
     }
 
     /// Takes the duties of the control plane after a look. Servers whose duty changed get the new one with the answer to their next report.

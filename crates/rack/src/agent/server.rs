@@ -15,10 +15,11 @@ use std::time::Duration;
 const BEAT_NS: u64 = 10_000_000;
 /// The time without an accepted report after which an agent announces that the rack does not answer, ns.
 const PATIENCE_NS: u64 = 1_000_000_000;
-/// The time that a leaving agent waits for the rack's confirmation, ns.
-const LEAVE_NS: u64 = 200_000_000;
-/// The switch checks every millisecond for servers that left. Requests that it sent before the check arrive during this time, ns.
-const SETTLE_NS: u64 = 20_000_000;
+/// The time that a leaving agent waits for the rack's confirmation, ns. The rack confirms when its switch sends the server nothing more, which may
+/// take a look of the control plane; the switch never leaves the last server, and does not confirm that.
+const LEAVE_NS: u64 = 1_000_000_000;
+/// Requests that the switch sent before it confirmed arrive during this time, ns.
+const SETTLE_NS: u64 = 50_000_000;
 
 /// Why an agent did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,7 @@ pub trait AgentEvents {
 }
 
 /// Reports to the rack through a socket of [`connect_agent`] until `stopped`, then says that the server leaves, and returns when the switch
-/// sends nothing more or after 200 ms.
+/// sends nothing more or after a second.
 pub fn run_agent(
     socket: &UdpSocket,
     rack: SocketAddr,

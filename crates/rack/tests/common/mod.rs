@@ -82,6 +82,9 @@ mod forwarding {
         fn capacity(&mut self, server: ServerId, cores: usize) {
             self.0.capacity(server, cores);
         }
+        fn may_send(&self, server: ServerId) -> bool {
+            self.0.may_send(server)
+        }
         fn grow(&mut self, held: usize) {
             self.0.grow(held);
         }

@@ -315,6 +315,7 @@ impl Relay {
             self.generation = newest;
             self.publish()?;
         }
+        self.tables.note_left(|server| self.shaper.may_send(server));
         Ok(())
     }
 
