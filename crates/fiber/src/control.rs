@@ -28,6 +28,18 @@ pub(crate) enum Ended {
     Panicked = rest::SPENT,
 }
 
+/// What a job has said of itself by [`say_long`](crate::say_long).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Said {
+    /// Nothing.
+    Nothing,
+    /// That it is long.
+    Long,
+    /// That it is long, and it left its stack to say so.
+    Leaves,
+}
+
 /// The part of a fiber that probes use. A switch touches only the first cache line.
 #[repr(C)]
 pub(crate) struct FiberControl {
@@ -50,6 +62,8 @@ pub(crate) struct FiberControl {
     pub(crate) in_handler: Cell<bool>,
     /// Whether a request to yield met a no-preempt section in this turn.
     pub(crate) is_held: Cell<bool>,
+    /// What the current job has said of itself.
+    pub(crate) said: Cell<Said>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
     /// The sanitizer's record of it.

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
-use crate::control::{Ended, FiberControl, rest};
+use crate::control::{Ended, FiberControl, Said, rest};
 use crate::held::{Held, HeldNote};
 use crate::local;
 use crate::sanitizer::Shadow;
@@ -147,6 +147,7 @@ impl<J> Fiber<J> {
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
+            said: Cell::new(Said::Nothing),
             kind: std::ptr::null(),
             held: HeldNote::default(),
             shadow: Shadow::new(stack.limit()..stack.top()),
@@ -180,6 +181,7 @@ impl<J> Fiber<J> {
             "the fiber is free for a job"
         );
         control.label.set(label);
+        control.said.set(Said::Nothing);
         // SAFETY: an idle fiber has no job there, and no frames.
         let entry = unsafe {
             (&raw mut (*self.core.as_ptr()).job).write(MaybeUninit::new(job));
@@ -207,6 +209,23 @@ impl<J> Fiber<J> {
     pub fn take_held(&mut self) -> Option<Held> {
         let control = self.control();
         control.is_held.take().then(|| control.held.get())
+    }
+
+    /// Whether the job has said that it is [long](crate::say_long).
+    #[inline]
+    pub fn said_long(&self) -> bool {
+        self.control().said.get() != Said::Nothing
+    }
+
+    /// Whether the last turn ended only so that the job could say that it is [long](crate::say_long): nobody asked it to yield. True once.
+    #[inline]
+    pub fn take_saying(&mut self) -> bool {
+        let said = &self.control().said;
+        let leaves = said.get() == Said::Leaves;
+        if leaves {
+            said.set(Said::Long);
+        }
+        leaves
     }
 
     /// Names the job anew in the report of a stack overflow; see [`run`](Self::run).
@@ -430,5 +449,17 @@ impl<J> SendFiber<J> {
     #[inline]
     pub fn take_held(&mut self) -> Option<Held> {
         self.0.take_held()
+    }
+
+    /// As [`Fiber::said_long`].
+    #[inline]
+    pub fn said_long(&self) -> bool {
+        self.0.said_long()
+    }
+
+    /// As [`Fiber::take_saying`].
+    #[inline]
+    pub fn take_saying(&mut self) -> bool {
+        self.0.take_saying()
     }
 }

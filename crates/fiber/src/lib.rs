@@ -53,7 +53,7 @@ pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};
 pub use signal::BySignal;
 pub use signal_handler::suspend_interrupted;
-pub use slow::{may_stop_here, may_suspend_here};
+pub use slow::{may_stop_here, may_suspend_here, say_long};
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
 pub use switch::{in_fiber, note_held, suspensions, yield_now};

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::attached::RenewSlice;
-use crate::control::FiberControl;
+use crate::control::{FiberControl, Said};
 use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
@@ -235,6 +235,28 @@ pub extern "C-unwind" fn __headway_deferred_at_end_of(section: u32) {
             local::set_deferred(0);
             local::ask_again();
         }
+    }
+}
+
+/// Says that the running job is long (SYNERGY, section 5.1). It leaves its stack for that: the turn ends, [`Fiber::take_saying`](crate::Fiber::take_saying)
+/// tells why, and whoever resumes it has heard. In a no-preempt section it stays, and is heard when it next leaves. A job says so once; later calls
+/// change nothing, as do calls outside of fibers.
+#[cold]
+pub fn say_long() {
+    let Some(control) = NonNull::new(local::fiber()) else {
+        return;
+    };
+    // SAFETY: this thread's current fiber.
+    let said = unsafe { &(*control.as_ptr()).said };
+    if said.get() != Said::Nothing {
+        return;
+    }
+    said.set(Said::Long);
+    // SAFETY: as above.
+    if local::no_preempt() == 0 && unsafe { may_leave(control) } {
+        said.set(Said::Leaves);
+        // SAFETY: it may leave.
+        unsafe { suspend(control) };
     }
 }
 

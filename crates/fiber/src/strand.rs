@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::context;
-use crate::control::{Ended, FiberControl, rest};
+use crate::control::{Ended, FiberControl, Said, rest};
 use crate::held::HeldNote;
 use crate::kept::keeping_exceptions;
 use crate::local;
@@ -132,6 +132,7 @@ impl<H> Strand<H> {
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
+            said: Cell::new(Said::Nothing),
             kind: (&raw const *kind).cast(),
             held: HeldNote::default(),
             shadow: Shadow::new(stack.limit()..stack.top()),

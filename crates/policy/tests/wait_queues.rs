@@ -5,7 +5,7 @@ mod toy;
 use headway_policy::server::locals::SynergyWorker;
 use headway_policy::server::monitors::TimerCore;
 use headway_policy::server::role::{
-    Backlog, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
+    Backlog, Heeding, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
 };
 use headway_policy::server::systems::{self, Steered, System};
 use headway_policy::spec::Spec;
@@ -55,6 +55,42 @@ fn each_kind_has_its_queue_and_the_last_takes_the_rest() {
         systems::synergy(&equal, &spec).unwrap().shared_queues.count,
         1
     );
+}
+
+/// What a request says of itself counts for it alone, beside what its class says (§ 5.1): it is timed from then on, goes to the wait queue, and does not
+/// count among the shorts.
+#[test]
+fn a_request_that_says_it_is_long_is_a_long() {
+    const SHORT: ClassId = ClassId(3);
+    for longs in ["auto", "hints", "learned"] {
+        let mut system = synergy(&format!("longs={longs},factor=4"));
+        let mut toy = Toy::with_shared(WORKERS, system.shared_queues.count, MOST);
+        let (me, quiet) = (WorkerId(0), Job::new(JobId(0), SHORT, 0));
+        let said = Job {
+            said_long: true,
+            ..Job::new(JobId(1), SHORT, 0)
+        };
+        let local = &mut system.locals[0];
+        local.finished(1, &quiet, 1_000, &mut toy);
+        for _ in 0..100 {
+            local.finished(1, &said, 1_000_000, &mut toy);
+        }
+        assert_eq!(toy.short_ns(me), 1_000, "{longs}: its time is no short's");
+        assert!(!toy.is_long(me, SHORT), "{longs}: its class is not long");
+        let monitor = &mut system.monitor;
+        assert_eq!(monitor.started(5, me, &quiet, 1, &toy), None);
+        assert_eq!(monitor.said_long(9, me, &said, 1, &toy), Some(4_000));
+        assert_eq!(monitor.started(20, me, &said, 2, &toy), Some(4_000));
+        let by_class = Job {
+            said_long: true,
+            ..Job::new(JobId(2), ClassId(0), 0)
+        };
+        let again = monitor.said_long(30, me, &by_class, 2, &toy);
+        assert_eq!(again, (longs == "learned").then_some(4_000), "{longs}");
+        let (_, before) = toy.shared_counters(0);
+        assert!(system.locals[0].yielded(40, &said, &mut toy));
+        assert_eq!(toy.shared_counters(0).1, before + 1, "{longs}");
+    }
 }
 
 /// A server: what each worker runs, and what is where.

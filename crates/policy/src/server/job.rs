@@ -42,6 +42,8 @@ pub struct Job {
     pub size_ns: u64,
     /// Service it received before its last interruption, ns.
     pub attained_ns: u64,
+    /// Whether its handler has said that it is long (SYNERGY § 5.1), whatever its class says.
+    pub said_long: bool,
 }
 
 impl Job {
@@ -55,6 +57,7 @@ impl Job {
             arrived_ns,
             size_ns: 0,
             attained_ns: 0,
+            said_long: false,
         }
     }
 

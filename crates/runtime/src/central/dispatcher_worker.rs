@@ -13,6 +13,7 @@ use super::waiting::Waiting;
 use crate::request::executor::Executor;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::slice::SliceLimits;
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
 pub(super) struct DispatcherWorkerParts {
@@ -62,12 +63,19 @@ impl<'a> DispatcherWorker<'a> {
 }
 
 /// A dispatcher, while it runs a request: nobody renews its slice.
-impl<I: Ingress, M: Monitor> SliceOwner for Dispatcher<I, M> {
-    const ASKED_SINCE: bool = false;
-
+impl<I: Ingress, M: Monitor> SliceLimits for Dispatcher<I, M> {
     fn renew(&mut self, _now_ns: u64, _asked: bool) -> Option<u64> {
         None
     }
+
+    /// No policy of this layout goes by it.
+    fn said_long(&mut self, _now_ns: u64, _job: &Job) -> Option<u64> {
+        None
+    }
+}
+
+impl<I: Ingress, M: Monitor> SliceOwner for Dispatcher<I, M> {
+    const ASKED_SINCE: bool = false;
 
     fn stopped(&mut self, _now_ns: u64) {}
 

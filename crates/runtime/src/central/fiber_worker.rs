@@ -17,6 +17,7 @@ use crate::request::executor::Executor;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::request::slice::ClockReading;
+use crate::request::slice::SliceLimits;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::park::Backoff;
 use crate::threads::rules::RulesReceiver;
@@ -252,9 +253,7 @@ struct CentralOwner<'a, L, P> {
     is_watched: bool,
 }
 
-impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
-    const ASKED_SINCE: bool = false;
-
+impl<L: Local, P: Slices<L>> SliceLimits for CentralOwner<'_, L, P> {
     #[inline(always)]
     fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64> {
         let expiry = Expiry {
@@ -264,6 +263,15 @@ impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
         };
         self.slices.renew(expiry, self.local, self.view)
     }
+
+    /// No policy of this layout goes by it.
+    fn said_long(&mut self, _now_ns: u64, _job: &Job) -> Option<u64> {
+        None
+    }
+}
+
+impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
+    const ASKED_SINCE: bool = false;
 
     #[inline(always)]
     fn stopped(&mut self, _now_ns: u64) {}

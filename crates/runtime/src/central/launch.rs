@@ -35,6 +35,7 @@ where
         refusers: dispatchers,
         spare: dispatchers,
         interrupts: M::PREEMPTS || L::SLICES,
+        heeds_length: false,
         watched: systems.iter().map(|system| system.locals.len()).collect(),
     };
     let (mut base, mut ends) = EngineBase::new(parts, control, &demands)?;

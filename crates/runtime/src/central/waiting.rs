@@ -21,5 +21,6 @@ pub(super) fn describe(id: JobId, slot: &Slot) -> Job {
         arrived_ns: slot.arrived_ns,
         size_ns: 0,
         attained_ns: 0,
+        said_long: false,
     }
 }

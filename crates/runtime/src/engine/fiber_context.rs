@@ -14,7 +14,7 @@ use crate::stats::overruns::Overruns;
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
 const READY_STACKS: usize = 256;
 
-/// For the requests in the buffers of this pool.
+/// For the requests in the buffers of this pool; `heeds_length` says whether the engine goes by their saying that they are long.
 ///
 /// # Errors
 /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
@@ -22,6 +22,7 @@ pub(crate) fn fiber_context(
     parts: &EngineParts,
     pool: &Arc<Pool>,
     overruns: &Arc<Overruns>,
+    heeds_length: bool,
 ) -> Result<FiberContext, StartError> {
     let clock = parts.config.clock;
     if !clock.is_cheap() {
@@ -43,6 +44,7 @@ pub(crate) fn fiber_context(
         resume: parts.shape.resume,
         mechanism: parts.config.mechanism,
         feedback: parts.config.feedback,
+        heeds_length,
         overruns: Arc::clone(overruns),
         clock,
     })

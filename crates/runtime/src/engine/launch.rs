@@ -38,6 +38,8 @@ pub(crate) struct EngineDemands {
     pub(crate) spare: usize,
     /// Whether requests are interrupted.
     pub(crate) interrupts: bool,
+    /// Whether the policy goes by requests that say that they are long.
+    pub(crate) heeds_length: bool,
     /// One for each tally after the workers': the workers that its thread watches.
     pub(crate) watched: Vec<usize>,
 }
@@ -107,7 +109,7 @@ impl EngineBase {
         let buffers = Buffers::with_spare(config.slots, demands.spare)?;
         let fiber_context = demands
             .interrupts
-            .then(|| fiber_context(&parts, &buffers.pool, &overruns))
+            .then(|| fiber_context(&parts, &buffers.pool, &overruns, demands.heeds_length))
             .transpose()?;
         let (queues, senders) = (demands.queues, demands.runners + demands.refusers);
         let DatapathEnds { rxs, mut txs } = parts

@@ -22,7 +22,7 @@ use crate::queue::token::job_of;
 use crate::request::assignment::next_epoch;
 use crate::request::executor::handle;
 use crate::request::service::{CallMode, Response, Service};
-use crate::request::slice::{ClockReading, Renewal, SliceLength, renewal_on};
+use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
 use crate::stats::overruns::Overruns;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
@@ -53,6 +53,7 @@ impl Suspended {
     fn job(&self, id: JobId) -> Job {
         Job {
             attained_ns: self.attained_ns,
+            said_long: self.fiber.said_long(),
             ..Job::new(id, ClassId(self.class), self.arrived_ns)
         }
     }
@@ -144,6 +145,7 @@ impl RanSlice {
 
 /// A request that a worker runs: its token, and its place.
 struct RunningRequest<'p> {
+    id: JobId,
     slot: SlotId,
     place: &'p mut Option<Suspended>,
 }
@@ -155,6 +157,22 @@ impl RunningRequest<'_> {
         let fiber = &mut request_in(self.place.as_mut()).fiber;
         fiber.take_held();
         fiber.resume()
+    }
+
+    /// Whether this turn ended only so that the request could say that it is long.
+    #[inline(always)]
+    fn says_long(&mut self, turn: &Turn<FiberWork>) -> bool {
+        matches!(turn, Turn::Yielded) && request_in(self.place.as_mut()).fiber.take_saying()
+    }
+
+    /// It has been heard.
+    fn resume(&mut self) -> Turn<FiberWork> {
+        request_in(self.place.as_mut()).fiber.resume()
+    }
+
+    /// The request as policies see it.
+    fn job(&mut self) -> Job {
+        request_in(self.place.as_mut()).job(self.id)
     }
 }
 
@@ -169,6 +187,8 @@ pub(crate) struct FiberContext {
     pub(crate) mechanism: Mechanism,
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
+    /// Whether who limits a request's slices goes by its saying that it is long.
+    pub(crate) heeds_length: bool,
     /// What becomes of requests that do not yield.
     pub(crate) overruns: Arc<Overruns>,
     pub(crate) clock: Clock,
@@ -184,6 +204,7 @@ impl Clone for FiberContext {
             resume: self.resume,
             mechanism: self.mechanism,
             feedback: self.feedback,
+            heeds_length: self.heeds_length,
             overruns: Arc::clone(&self.overruns),
             clock: self.clock,
         }
@@ -279,35 +300,84 @@ impl<'a> Fibers<'a> {
         self.attached.set_next_read(address);
     }
 
-    /// Begins the request, or resumes it where it is `suspended`, until it ends or yields. When its slice is over, `renew` may give it
-    /// another; it hears the time, ns, and whether another thread ended the slice. It runs from `now` on.
+    /// Whether this request, which was interrupted, has said that it is long.
+    #[inline]
+    pub(crate) fn said_long(&self, id: JobId, _token: &SlotId) -> bool {
+        // SAFETY: the caller has the request's token for as long as this.
+        let place = unsafe { self.context.suspended.place(id) };
+        place
+            .as_ref()
+            .is_some_and(|request| request.fiber.said_long())
+    }
+
+    /// Begins the request, or resumes it where it is `suspended`, until it ends or yields. It runs from `now` on, for `slice_ns` where it has a
+    /// slice, and as much longer as its limits say.
     #[inline(always)]
-    pub(crate) fn run(
+    pub(crate) fn run<L: SliceLimits>(
         &mut self,
         slot: SlotId,
         suspended: bool,
         now: ClockReading,
         slice_ns: Option<u64>,
-        mut renew: impl FnMut(u64, bool) -> Option<u64>,
+        limits: &mut L,
     ) -> RanSlice {
         turned_to_request(now.ns);
         let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let place = unsafe { self.context.suspended.place(id) };
-        let mut running = RunningRequest { slot, place };
-        let Some(slice_ns) = slice_ns else {
-            // The last request may have ended before its slice did.
-            self.attached.set_deadline(u64::MAX);
-            let Some(turn) = self.first_turn(&mut running, suspended) else {
-                return RanSlice::no_stack(running.slot, now);
+        let mut running = RunningRequest { id, slot, place };
+        if let Some(slice_ns) = slice_ns {
+            let first = |fibers: &mut Self, running: &mut RunningRequest<'_>| {
+                fibers.first_turn(running, suspended)
             };
-            let over = self.now().max(now);
-            return self.ended(id, running, turn, now..over, None);
+            return self.run_slices(running, now, now, slice_ns, limits, first);
+        }
+        // The last request may have ended before its slice did.
+        self.attached.set_deadline(u64::MAX);
+        let Some(turn) = self.first_turn(&mut running, suspended) else {
+            return RanSlice::no_stack(running.slot, now);
         };
+        if running.says_long(&turn) {
+            return self.run_as_long(running, now, limits);
+        }
+        let over = self.now().max(now);
+        self.ended(running, turn, now..over, None)
+    }
+
+    /// A request without a slice left its stack to say that it is long. It goes on, in slices if its limits say so.
+    #[cold]
+    fn run_as_long<L: SliceLimits>(
+        &mut self,
+        mut running: RunningRequest<'_>,
+        since: ClockReading,
+        limits: &mut L,
+    ) -> RanSlice {
+        let now = self.now().max(since);
+        if let Some(slice_ns) = limits.said_long(now.ns, &running.job()) {
+            let resume = |_: &mut Self, running: &mut RunningRequest<'_>| Some(running.resume());
+            return self.run_slices(running, since, now, slice_ns, limits, resume);
+        }
+        // It says so once.
+        let turn = running.resume();
+        let over = self.now().max(now);
+        self.ended(running, turn, since..over, None)
+    }
+
+    /// Runs a request, which the worker took up at `since`, in slices: the first turn, which begins `now`, and all that its limits add.
+    #[inline(always)]
+    fn run_slices<L: SliceLimits>(
+        &mut self,
+        mut running: RunningRequest<'_>,
+        since: ClockReading,
+        now: ClockReading,
+        slice_ns: u64,
+        limits: &mut L,
+        first: impl FnOnce(&mut Self, &mut RunningRequest<'_>) -> Option<Turn<FiberWork>>,
+    ) -> RanSlice {
         self.slice.begin(self.clock, self.attached, now, slice_ns);
         let mut renewal = Renewal {
             due_ns: now.ns.saturating_add(slice_ns),
-            renew: &mut renew,
+            limits,
             start: now,
             slice: self.slice,
             clock: self.clock,
@@ -319,13 +389,18 @@ impl<'a> Fibers<'a> {
             // SAFETY: `renewal` lives until this is taken back below, and only this and the function use it, one at a time.
             unsafe { renewal_on(self.attached, renewal) };
         }
-        let first = self.first_turn(&mut running, suspended);
+        let first = first(self, &mut running);
         let over = first.map(|mut turn| {
             loop {
-                // SAFETY: the fiber does not run, so nobody else uses it.
-                let renewal = unsafe { &mut *renewal };
                 if matches!(turn, Turn::Finished(_)) {
                     break (turn, self.now().max(now));
+                }
+                // SAFETY: the fiber does not run, so nobody else uses it.
+                let renewal = unsafe { &mut *renewal };
+                if running.says_long(&turn) {
+                    renewal.said_long(&running.job());
+                    turn = running.resume();
+                    continue;
                 }
                 let asked = self.attached.granted_message() != 0;
                 let refused_at = renewal.refused_at;
@@ -344,7 +419,7 @@ impl<'a> Fibers<'a> {
         let Renewal { due_ns, slice, .. } = unsafe { &*renewal };
         self.slice = *slice;
         match over {
-            Some((turn, over)) => self.ended(id, running, turn, now..over, Some(*due_ns)),
+            Some((turn, over)) => self.ended(running, turn, since..over, Some(*due_ns)),
             None => RanSlice::no_stack(running.slot, now),
         }
     }
@@ -367,7 +442,6 @@ impl<'a> Fibers<'a> {
     #[inline(always)]
     fn ended(
         &mut self,
-        id: JobId,
         running: RunningRequest<'_>,
         turn: Turn<FiberWork>,
         span: Range<ClockReading>,
@@ -379,7 +453,7 @@ impl<'a> Fibers<'a> {
         let held = held.map(|held| self.held_turn(held, span.end));
         let end = match turn {
             Turn::Yielded => SliceEnd::Yielded {
-                job: request.job(id),
+                job: request.job(running.id),
                 sliced: due_ns.is_some(),
             },
             Turn::Finished(work) => {
@@ -510,6 +584,7 @@ impl<'a> Fibers<'a> {
         let stays = context.resume == Resume::OwnWorker && context.mechanism != Mechanism::Signal;
         let mode = CallMode {
             heard: context.feedback,
+            says_long: context.heeds_length,
             may_be_held: stays && !context.feedback,
         };
         Some(Fiber::new(stack, move |work: &mut FiberWork| {

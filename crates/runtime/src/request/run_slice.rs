@@ -7,15 +7,12 @@ use headway_policy::Job;
 
 use crate::request::executor::{Executor, Ran};
 use crate::request::fibers::{Fibers, RanSlice, SliceEnd};
-use crate::request::slice::ClockReading;
+use crate::request::slice::{ClockReading, SliceLimits};
 
 /// The worker to which a request belongs before and after a slice.
-pub(crate) trait SliceOwner {
+pub(crate) trait SliceOwner: SliceLimits {
     /// Whether the message of a thread that asks for a yield says since when, ns.
     const ASKED_SINCE: bool;
-
-    /// The slice is over, by another thread's wish where it is `asked`. `Some`: the request goes on for so much longer, ns, above 0.
-    fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64>;
 
     /// The request stopped running, for good or not.
     fn stopped(&mut self, now_ns: u64);
@@ -71,13 +68,12 @@ pub(crate) fn run_slice<O: SliceOwner>(
     slice_ns: Option<u64>,
 ) -> SliceOutcome {
     let TakenRequest { slot, suspended } = request;
-    let renew = |now_ns, asked| owner.renew(now_ns, asked);
     let RanSlice {
         mut slot,
         end,
         span,
         held,
-    } = fibers.run(slot, suspended, now, slice_ns, renew);
+    } = fibers.run(slot, suspended, now, slice_ns, owner);
     let span_ns = span.start.ns..span.end.ns;
     let now_ns = span_ns.end;
     let asked_ns = if O::ASKED_SINCE {
@@ -95,7 +91,8 @@ pub(crate) fn run_slice<O: SliceOwner>(
         } => {
             executor.respond(&mut slot, response, cpu_ns, now_ns);
             let (job, slot) = executor.job(slot);
-            owner.finished(now_ns, &job, cpu_ns, slot);
+            let said_long = response.feedback.said_long;
+            owner.finished(now_ns, &Job { said_long, ..job }, cpu_ns, slot);
             executor.count(&Ran {
                 class: job.class.0,
                 span_ns,

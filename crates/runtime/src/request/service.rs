@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headway_fiber::{checkpoint, shield, suspensions, unshield};
+use headway_fiber::{checkpoint, say_long, shield, suspensions, unshield};
 use headway_machine::Clock;
 use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
@@ -87,6 +87,8 @@ pub struct Call<'a> {
 pub(crate) struct CallMode {
     /// Only while it says that it is long.
     pub(crate) heard: bool,
+    /// Whoever limits its slices is told once it says that it is long.
+    pub(crate) says_long: bool,
     /// Wherever its code calls for it, and it goes on at the same worker: a loop may hold it and take others.
     pub(crate) may_be_held: bool,
 }
@@ -121,9 +123,14 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn feedback_start(&mut self) {
         self.long_parts += 1;
-        self.said_long = true;
         if self.mode.heard && self.long_parts == 1 {
             unshield();
+        }
+        if !self.said_long {
+            self.said_long = true;
+            if self.mode.says_long {
+                say_long();
+            }
         }
     }
 

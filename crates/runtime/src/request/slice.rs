@@ -6,6 +6,16 @@
 
 use headway_fiber::Attached;
 use headway_machine::Clock;
+use headway_policy::Job;
+
+/// What says for how long a request runs.
+pub(crate) trait SliceLimits {
+    /// The slice is over, by another thread's wish where it is `asked`. `Some`: the request goes on for so much longer, ns, above 0.
+    fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64>;
+
+    /// The request said that it is long, and goes on: for so much longer, ns, above 0; `None`: as before.
+    fn said_long(&mut self, now_ns: u64, job: &Job) -> Option<u64>;
+}
 
 /// A slice's length in both units.
 #[derive(Clone, Copy, Default)]
@@ -22,8 +32,8 @@ pub(crate) struct ClockReading {
 }
 
 /// Renews the slices of one request while a worker runs it.
-pub(crate) struct Renewal<'r, F> {
-    pub(crate) renew: &'r mut F,
+pub(crate) struct Renewal<'r, L> {
+    pub(crate) limits: &'r mut L,
     /// When the request began or went on.
     pub(crate) start: ClockReading,
     pub(crate) slice: SliceLength,
@@ -35,7 +45,7 @@ pub(crate) struct Renewal<'r, F> {
     pub(crate) refused_at: Option<ClockReading>,
 }
 
-impl<F: FnMut(u64, bool) -> Option<u64>> Renewal<'_, F> {
+impl<L: SliceLimits> Renewal<'_, L> {
     /// A slice was over at `ticks`, by another thread's wish if `asked`. When it was, if the request does not go on.
     #[inline(always)]
     pub(crate) fn refuses(&mut self, ticks: u64, asked: bool) -> Option<ClockReading> {
@@ -44,13 +54,33 @@ impl<F: FnMut(u64, bool) -> Option<u64>> Renewal<'_, F> {
             ns: self.clock.to_ns(ticks),
         };
         let now = now.max(self.start);
-        let Some(slice_ns) = (self.renew)(now.ns, asked) else {
+        let Some(slice_ns) = self.limits.renew(now.ns, asked) else {
             return Some(now);
         };
+        self.end_after(now, slice_ns);
+        None
+    }
+
+    /// The request says that it is long, and goes on.
+    #[cold]
+    pub(crate) fn said_long(&mut self, job: &Job) {
+        let ticks = self.clock.ticks();
+        let now = ClockReading {
+            ticks,
+            ns: self.clock.to_ns(ticks),
+        };
+        let now = now.max(self.start);
+        if let Some(slice_ns) = self.limits.said_long(now.ns, job) {
+            self.end_after(now, slice_ns);
+        }
+    }
+
+    /// The present slice ends so much after `now`.
+    #[inline(always)]
+    pub(crate) fn end_after(&mut self, now: ClockReading, slice_ns: u64) {
         self.due_ns = now.ns.saturating_add(slice_ns);
         let ticks = self.slice.ticks_of(self.clock, slice_ns);
         self.attached.move_deadline(now.ticks.saturating_add(ticks));
-        None
     }
 }
 
@@ -59,22 +89,16 @@ impl<F: FnMut(u64, bool) -> Option<u64>> Renewal<'_, F> {
 /// # Safety
 /// `renewal` lives until another function is set, and nobody uses it while a fiber of this thread runs.
 #[inline(always)]
-pub(crate) unsafe fn renewal_on<F>(attached: &Attached, renewal: *mut Renewal<'_, F>)
-where
-    F: FnMut(u64, bool) -> Option<u64>,
-{
+pub(crate) unsafe fn renewal_on<L: SliceLimits>(attached: &Attached, renewal: *mut Renewal<'_, L>) {
     // SAFETY: the function wants a renewal of this type; it takes as little stack as `renew` (see `Fibers::renewing_in_place`).
-    unsafe { attached.set_renewal(Some(renew_in_place::<F>), renewal.cast()) };
+    unsafe { attached.set_renewal(Some(renew_in_place::<L>), renewal.cast()) };
 }
 
 /// # Safety
-/// `renewal` is a `Renewal` of this `F` that nobody else uses now.
-unsafe extern "C" fn renew_in_place<F>(renewal: *mut (), tsc: u64) -> bool
-where
-    F: FnMut(u64, bool) -> Option<u64>,
-{
+/// `renewal` is a `Renewal` of this `L` that nobody else uses now.
+unsafe extern "C" fn renew_in_place<L: SliceLimits>(renewal: *mut (), tsc: u64) -> bool {
     // SAFETY: the caller's promise.
-    let renewal = unsafe { &mut *renewal.cast::<Renewal<'_, F>>() };
+    let renewal = unsafe { &mut *renewal.cast::<Renewal<'_, L>>() };
     renewal.refused_at = renewal.refuses(tsc, false);
     renewal.refused_at.is_none()
 }

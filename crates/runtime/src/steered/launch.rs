@@ -47,6 +47,7 @@ where
         refusers: 0,
         spare: 0,
         interrupts: M::PREEMPTS || L::SLICES,
+        heeds_length: M::HEEDS,
         watched: has_thread.then_some(count).into_iter().collect(),
     };
     let (mut base, ends) = EngineBase::new(parts, control, &demands)?;

@@ -197,6 +197,9 @@ impl<M: Monitor> SteeredWatch<M> {
         if epoch != watched.running.map(|running| running.epoch) {
             self.changed(now_ns, worker, watched, running);
         }
+        if M::HEEDS {
+            self.hear(now_ns, worker, watched, running);
+        }
         match running {
             Some(running) => {
                 let is_first_ask = abandons && watched.asked_ns == u64::MAX;
@@ -234,6 +237,30 @@ impl<M: Monitor> SteeredWatch<M> {
             let since_ns = since_ns.min(now_ns);
             let after_ns = self.monitor.started(since_ns, worker, &job, epoch, peers);
             watched.due_ns = since_ns.saturating_add(after_ns.unwrap_or(u64::MAX));
+        }
+    }
+
+    /// The request that runs may have said that it is long.
+    #[inline]
+    fn hear(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        watched: &mut WatchedWorker,
+        running: Option<Running>,
+    ) {
+        let (Some(running), Some(before)) = (running, watched.running) else {
+            return;
+        };
+        if running.job.said_long && !before.job.said_long {
+            watched.running = Some(running);
+            let since_ns = running.since_ns.min(now_ns);
+            let Running { epoch, job, .. } = running;
+            let peers = &*self.peers;
+            let after_ns = self.monitor.said_long(since_ns, worker, &job, epoch, peers);
+            if let Some(after_ns) = after_ns {
+                watched.due_ns = since_ns.saturating_add(after_ns);
+            }
         }
     }
 

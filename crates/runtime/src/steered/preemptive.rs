@@ -18,6 +18,7 @@ use super::worker::{RequestRunner, SteeredWorker};
 use super::worker_slot::SteeredWorkerSlot;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::slice::SliceLimits;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::threads::rules::RulesReceiver;
@@ -123,6 +124,27 @@ impl<M: Monitor> Timekeeper<M> {
             Self::Thread(worker_slot) => {
                 worker_slot.begin(epoch, job, now_ns);
                 u64::MAX
+            }
+        }
+    }
+
+    /// The request said that it is long. When to ask about it, ns; `None`: as before.
+    fn said_long(
+        &mut self,
+        now_ns: u64,
+        me: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &impl Backlog,
+    ) -> Option<u64> {
+        match self {
+            Self::Worker { monitor, .. } => {
+                let after_ns = monitor.said_long(now_ns, me, job, epoch, queues)?;
+                Some(now_ns.saturating_add(after_ns))
+            }
+            Self::Thread(worker_slot) => {
+                worker_slot.begin(epoch, job, now_ns);
+                None
             }
         }
     }
@@ -285,7 +307,10 @@ where
         let epoch = fibers.next_epoch();
         let now = fibers.now();
         let (class, arrived_ns) = executor.describe(&slot);
-        let job = Job::new(id, ClassId(class), arrived_ns);
+        let job = Job {
+            said_long: suspended && fibers.said_long(id, &slot),
+            ..Job::new(id, ClassId(class), arrived_ns)
+        };
         let deadlines = SliceDeadlines {
             monitor_ns: timekeeper.started(now.ns, me, &job, epoch, view),
             local_ns: now.ns.saturating_add(slice_ns.unwrap_or(u64::MAX)),
@@ -325,9 +350,7 @@ struct SteeredOwner<'a, L, M> {
     renewals: u64,
 }
 
-impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
-    const ASKED_SINCE: bool = true;
-
+impl<L: Local, M: Monitor> SliceLimits for SteeredOwner<'_, L, M> {
     #[inline]
     fn renew(&mut self, now_ns: u64, asked: bool) -> Option<u64> {
         let leaves = self.core.is_some_and(WorkerCore::is_revoked);
@@ -341,6 +364,20 @@ impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
         self.renewals += 1;
         Some(for_ns)
     }
+
+    #[inline]
+    fn said_long(&mut self, now_ns: u64, job: &Job) -> Option<u64> {
+        let Self {
+            timekeeper, view, ..
+        } = self;
+        let monitor_ns = timekeeper.said_long(now_ns, self.me, job, self.epoch, *view)?;
+        self.deadlines.monitor_ns = monitor_ns;
+        self.deadlines.after(now_ns)
+    }
+}
+
+impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
+    const ASKED_SINCE: bool = true;
 
     #[inline]
     fn stopped(&mut self, now_ns: u64) {

@@ -8,6 +8,9 @@ use headway_policy::{ClassId, Job, JobId};
 use crate::request::assignment::EpochCell;
 use headway_sync::atomic::{AtomicBool, Ordering};
 
+/// Of the word with a request's identity and its class: whether it has said that it is long.
+const SAID_LONG_BIT: u32 = 48;
+
 /// A worker's side of its watching. The worker writes, the monitor's thread reads.
 #[derive(Default)]
 pub(super) struct SteeredWorkerSlot {
@@ -24,7 +27,7 @@ pub(super) struct Running {
     pub(super) epoch: u64,
     /// The request as monitors see it.
     pub(super) job: Job,
-    /// Since when, ns.
+    /// Since when, ns; of one that has said that it is long, since then.
     pub(super) since_ns: u64,
 }
 
@@ -40,10 +43,11 @@ impl SteeredWorkerSlot {
         asker.take()
     }
 
-    /// The worker begins or resumes a request.
+    /// The worker begins or resumes a request, or the request says that it is long.
     #[inline]
     pub(super) fn begin(&self, epoch: u64, job: &Job, since_ns: u64) {
-        let id_and_class = u64::from(job.id.0) | u64::from(job.class.0) << 32;
+        let said_long = u64::from(job.said_long) << SAID_LONG_BIT;
+        let id_and_class = u64::from(job.id.0) | u64::from(job.class.0) << 32 | said_long;
         self.running
             .publish(epoch, [id_and_class, job.arrived_ns, since_ns]);
     }
@@ -64,7 +68,10 @@ impl SteeredWorkerSlot {
         );
         Some(Running {
             epoch,
-            job: Job::new(id, class, arrived_ns),
+            job: Job {
+                said_long: id_and_class >> SAID_LONG_BIT & 1 == 1,
+                ..Job::new(id, class, arrived_ns)
+            },
             since_ns,
         })
     }
@@ -96,6 +103,12 @@ mod tests {
             since_ns: 13,
         };
         assert_eq!(slot.running(), Some(running));
+        let job = Job {
+            said_long: true,
+            ..job
+        };
+        slot.begin(1, &job, 17);
+        assert_eq!(slot.running().unwrap().job, job);
         slot.end();
         assert_eq!(slot.running(), None);
     }

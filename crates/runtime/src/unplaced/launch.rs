@@ -48,6 +48,7 @@ where
         refusers: 1,
         spare: 1,
         interrupts: true,
+        heeds_length: false,
         // Whoever receives counts in the last tally.
         watched: vec![0],
     };

@@ -14,6 +14,7 @@ use crate::queue::rx_waker::RxWaker;
 use crate::request::executor::Executor;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::slice::SliceLimits;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::threads::park::Backoff;
@@ -289,9 +290,7 @@ struct UnplacedOwner<'a, L> {
     renewals: u64,
 }
 
-impl<L: Local> SliceOwner for UnplacedOwner<'_, L> {
-    const ASKED_SINCE: bool = false;
-
+impl<L: Local> SliceLimits for UnplacedOwner<'_, L> {
     #[inline]
     fn renew(&mut self, now_ns: u64, _asked: bool) -> Option<u64> {
         let leaves = self.core.is_some_and(WorkerCore::is_revoked);
@@ -308,6 +307,15 @@ impl<L: Local> SliceOwner for UnplacedOwner<'_, L> {
         }
         Some((self.slice_end_ns - now_ns).min(self.look_ns))
     }
+
+    /// No policy of this layout goes by it.
+    fn said_long(&mut self, _now_ns: u64, _job: &Job) -> Option<u64> {
+        None
+    }
+}
+
+impl<L: Local> SliceOwner for UnplacedOwner<'_, L> {
+    const ASKED_SINCE: bool = false;
 
     #[inline]
     fn stopped(&mut self, _now_ns: u64) {}

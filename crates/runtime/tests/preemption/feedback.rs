@@ -1,9 +1,10 @@
 //! Handlers that say where they are long, as they should and as they should not.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use headway_runtime::{Call, FeedbackStats, Layout, checkpoint, suspensions};
+use headway_runtime::{Call, DeclaredClass, FeedbackStats, Layout, checkpoint, suspensions};
 
 use super::common::{FOREVER, play, replay};
 use super::{alone, builder, in_both_layouts, roam, until_interrupted};
@@ -78,6 +79,55 @@ fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
             ([0; 3], 0),
             "{policy}: says nothing"
         );
+    }
+}
+
+/// What a handler finds out is heard though the request's class says nothing: one worker, and a long that waits for a short behind it. (S2: under
+/// `synergy` such a long was never timed.)
+#[test]
+fn a_request_that_says_it_is_long_gives_way_whatever_its_class() {
+    let _alone = alone();
+    let policies = [
+        "synergy",
+        "synergy,longs=learned",
+        "synergy,longs=hints",
+        "synergy,parts=ws+wq+cp",
+        "concord,q=20us",
+        "concord,q=20us,dispatcher=dedicated",
+        "shinjuku-sq,q=20us",
+        "tiny-quanta,q=20us",
+    ];
+    for (policy, layout) in in_both_layouts(policies) {
+        for heard in [false, true] {
+            let shorts_done = Arc::new(AtomicU64::new(0));
+            let (datapath, control) = replay(1, 4, 1_000_000, [1, 2]);
+            let done = Arc::clone(&shorts_done);
+            let same = |name| DeclaredClass::new(name, Duration::ZERO);
+            let server = roam(builder(policy, 1, layout), true)
+                .classes(vec![same("any"), same("other")])
+                .by_feedback(heard)
+                .service(move |call: &mut Call<'_>| {
+                    if call.service_hint_ns() == 2 {
+                        call.long(|_| {
+                            let end = Instant::now() + FOREVER;
+                            while done.load(Ordering::Relaxed) < 2 && Instant::now() < end {
+                                checkpoint();
+                            }
+                        });
+                        assert!(done.load(Ordering::Relaxed) >= 2, "the short waited for it");
+                    } else {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    call.reply_in_place();
+                })
+                .datapath(datapath)
+                .start()
+                .unwrap();
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            let context = format!("{policy}, {layout:?}, by feedback {heard}: {stats:?}");
+            assert_eq!((stats.answered, stats.panics), (4, 0), "{context}");
+        }
     }
 }
 

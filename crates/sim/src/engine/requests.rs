@@ -40,6 +40,7 @@ impl InFlight {
             arrived_ns: self.request.arrived_ns,
             size_ns: self.needs_ns,
             attained_ns: self.attained_ns,
+            said_long: false,
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use headway_policy::server::role::GroupShares;
 use headway_policy::server::role::{
-    Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Monitor,
-    Owner, Polling, Preempt, PreemptionDecision, Shed, Ticking,
+    Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Heeding, Ingress, Inspect,
+    Monitor, Owner, Polling, Preempt, PreemptionDecision, Shed, Ticking,
 };
 use headway_policy::server::systems::System;
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
@@ -281,6 +281,21 @@ impl<M: Monitor> Monitor for Audited<M> {
 
     fn adopt(&mut self, fresh: &Self) {
         self.0.adopt(&fresh.0);
+    }
+}
+
+impl<M: Monitor> Heeding for Audited<M> {
+    const HEEDS: bool = M::HEEDS;
+
+    fn said_long<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
+        self.0.said_long(now_ns, worker, job, epoch, queues)
     }
 }
 

@@ -114,6 +114,10 @@ impl Local for SynergyWorker {
     /// The first sample starts the average.
     #[inline]
     fn finished<Q: Queues>(&mut self, _now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q) {
+        // What a request says is said of itself alone: its class is not long by it.
+        if job.said_long {
+            return;
+        }
         if let Some(longs) = self.lengths.record(job.class, cpu_ns) {
             queues.set_longs(longs);
         }

@@ -2,7 +2,7 @@
 
 use super::{Overtake, Quantum, Ticks};
 use crate::server::role::{
-    Backlog, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
+    Backlog, Heeding, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
 };
 use crate::server::{Job, WorkerId};
 
@@ -72,6 +72,22 @@ impl Monitor for AnyMonitor {
             // Which monitor it is does not change while it watches.
             _ => {}
         }
+    }
+}
+
+impl Heeding for AnyMonitor {
+    const HEEDS: bool = Quantum::HEEDS || Overtake::HEEDS || Ticks::HEEDS;
+
+    #[inline]
+    fn said_long<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
+        each!(self, monitor => monitor.said_long(now_ns, worker, job, epoch, queues))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::BitSet;
 use crate::server::disciplines::{Deadlines, Key};
 use crate::server::role::{
-    Backlog, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
+    Backlog, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking, WithoutFeedback,
 };
 use crate::server::{Job, JobId, WorkerId};
 use alloc::collections::VecDeque;
@@ -231,6 +231,8 @@ impl Monitor for Overtake {
         }
     }
 }
+
+impl WithoutFeedback for Overtake {}
 
 impl Polling for Overtake {
     const POLLS: bool = true;

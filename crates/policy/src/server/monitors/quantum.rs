@@ -3,7 +3,7 @@
 use super::Lateness;
 use crate::Rng;
 use crate::server::role::{
-    Backlog, Ingress, Monitor, PreemptionDecision, WithoutPolls, WithoutTicks,
+    Backlog, Ingress, Monitor, PreemptionDecision, WithoutFeedback, WithoutPolls, WithoutTicks,
 };
 use crate::server::{Job, WorkerId};
 
@@ -76,5 +76,6 @@ impl Monitor for Quantum {
     }
 }
 
+impl WithoutFeedback for Quantum {}
 impl WithoutPolls for Quantum {}
 impl WithoutTicks for Quantum {}

@@ -2,7 +2,7 @@
 
 use crate::server::disciplines::Levels;
 use crate::server::role::{
-    Backlog, Ingress, Monitor, PreemptionDecision, WithoutPolls, WithoutTicks,
+    Backlog, Ingress, Monitor, PreemptionDecision, WithoutFeedback, WithoutPolls, WithoutTicks,
 };
 use crate::server::{Job, WorkerId};
 use alloc::vec;
@@ -95,5 +95,6 @@ impl Monitor for Ticks {
     }
 }
 
+impl WithoutFeedback for Ticks {}
 impl WithoutPolls for Ticks {}
 impl WithoutTicks for Ticks {}

@@ -2,7 +2,9 @@
 //! and watches the wait queues.
 
 use crate::BitSet;
-use crate::server::role::{Backlog, Ingress, Monitor, PreemptionDecision, Ticking, WithoutPolls};
+use crate::server::role::{
+    Backlog, Heeding, Ingress, Monitor, PreemptionDecision, Ticking, WithoutPolls,
+};
 use crate::server::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -99,7 +101,7 @@ impl Monitor for TimerCore {
         true
     }
 
-    /// Shorts run to completion: only what is long is timed (§ 4.3), be it by hints or as workers found.
+    /// Shorts run to completion: only what is long is timed (§ 4.3), be it as it said itself, by hints or as workers found.
     #[inline]
     fn started<Q: Backlog>(
         &mut self,
@@ -110,6 +112,7 @@ impl Monitor for TimerCore {
         queues: &Q,
     ) -> Option<u64> {
         let timed = !self.rules.dynamic
+            || job.said_long
             || self.longs.contains(job.class.index())
             || self.learns && queues.is_long(worker, job.class);
         timed.then(|| self.quantum_ns(worker, queues))
@@ -148,6 +151,30 @@ impl Monitor for TimerCore {
 }
 
 impl WithoutPolls for TimerCore {}
+
+impl Heeding for TimerCore {
+    const HEEDS: bool = true;
+
+    /// From that moment on it is timed as a long (§ 5.1). What was timed before by its class goes on by its class' time.
+    #[inline]
+    fn said_long<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
+        let as_short = Job {
+            said_long: false,
+            ..*job
+        };
+        match self.started(now_ns, worker, &as_short, epoch, queues) {
+            Some(_) => None,
+            None => Some(self.quantum_ns(worker, queues)),
+        }
+    }
+}
 
 impl Ticking for TimerCore {
     fn next_deadline_ns(&self) -> Option<u64> {

@@ -23,6 +23,7 @@
 //! | [`Local`] | [`Slicing`] | [`WithoutSlices`] |
 //! | [`Monitor`] | [`Polling`] | [`WithoutPolls`] |
 //! | [`Monitor`] | [`Ticking`] | [`WithoutTicks`] |
+//! | [`Monitor`] | [`Heeding`] | [`WithoutFeedback`] |
 //!
 //! No method has a default. A wrapper that says neither does not compile, so it cannot hide what it wraps:
 //!
@@ -58,6 +59,7 @@ pub use ingress::{Dispatch, Ingress, Owner, Shed, Unplaced};
 pub use inspect::{Inspect, WithoutInspection};
 pub use local::{Local, Next, Slicing, WithoutSlices};
 pub use monitor::{
-    Monitor, Never, Polling, Preempt, PreemptionDecision, Ticking, WithoutPolls, WithoutTicks,
+    Heeding, Monitor, Never, Polling, Preempt, PreemptionDecision, Ticking, WithoutFeedback,
+    WithoutPolls, WithoutTicks,
 };
 pub use queues::{Backlog, Queues, Steal};

@@ -30,11 +30,11 @@ pub enum PreemptionDecision {
 /// Decides which running request to interrupt. The timers it asks for are the engine's: a
 /// dispatcher that loops looks at its workers' deadlines on each turn, a simulator knows the next.
 ///
-/// One that also interrupts because of events is [`Polling`], one that also looks at the queues now and then is [`Ticking`]; any other says that
-/// it is [`WithoutPolls`] and [`WithoutTicks`].
+/// One that also interrupts because of events is [`Polling`], one that also looks at the queues now and then is [`Ticking`], and one that goes by
+/// what requests say of themselves is [`Heeding`]; any other says that it is [`WithoutPolls`], [`WithoutTicks`] and [`WithoutFeedback`].
 ///
 /// Where no thread has the time to watch, each worker has a clone, which hears of that worker alone.
-pub trait Monitor: Polling + Ticking + Clone {
+pub trait Monitor: Polling + Ticking + Heeding + Clone {
     /// Whether it may ever interrupt: an engine that cannot must refuse one that does.
     const PREEMPTS: bool;
     /// Whether the dispatcher carries it out (else a core of its own): one that is busy with a
@@ -128,6 +128,42 @@ impl<M: WithoutTicks> Ticking for M {
     }
 }
 
+/// A monitor that goes by what a request says of itself while it runs (SYNERGY's feedback, § 5.1).
+pub trait Heeding {
+    /// Whether [`said_long`](Self::said_long) may ever change a time: an engine need not call otherwise.
+    const HEEDS: bool;
+
+    /// The request that runs on this worker said that it is long. When to look at it, in ns of service from now on, above 0; `None`: when it was
+    /// to be looked at before. A request that said so earlier begins its next assignment as a [`Job`] with that mark.
+    fn said_long<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64>;
+}
+
+/// What requests say of themselves changes no time.
+pub trait WithoutFeedback {}
+
+impl<M: WithoutFeedback> Heeding for M {
+    const HEEDS: bool = false;
+
+    #[inline]
+    fn said_long<Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _worker: WorkerId,
+        _job: &Job,
+        _epoch: u64,
+        _queues: &Q,
+    ) -> Option<u64> {
+        None
+    }
+}
+
 /// Nobody is ever interrupted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Never;
@@ -168,3 +204,4 @@ impl Monitor for Never {
 
 impl WithoutPolls for Never {}
 impl WithoutTicks for Never {}
+impl WithoutFeedback for Never {}
