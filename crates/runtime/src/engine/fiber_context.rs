@@ -7,8 +7,9 @@ use headway_net::pool::Pool;
 
 use super::parts::EngineParts;
 use crate::error::StartError;
-use crate::request::fibers::{FiberContext, MOST_IDLE, SuspendedRequests};
+use crate::request::fibers::{FiberContext, MOST_IDLE};
 use crate::request::overflow;
+use crate::request::suspended::SuspendedRequests;
 use crate::stats::overruns::Overruns;
 
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.

@@ -7,15 +7,13 @@
     reason = "an interrupted handler keeps its borrow of the buffer while the token travels"
 )]
 
-use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, Held, Mechanism, SendFiber, Stack, StackCache, Stacks, Turn};
+use headway_fiber::{Attached, Fiber, Held, Mechanism, Stack, StackCache, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
-use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
@@ -23,81 +21,10 @@ use crate::request::assignment::next_epoch;
 use crate::request::executor::handle;
 use crate::request::service::{CallMode, Response, Service};
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
+use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, request_in};
 use crate::stats::overruns::Overruns;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
-
-/// What a fiber is handed: the buffer, and the place for the handler's response.
-struct FiberWork {
-    buffer: NonNull<Slot>,
-    worker: WorkerId,
-    response: Option<Response>,
-}
-
-// SAFETY: the buffer goes with its token, which is sent along.
-unsafe impl Send for FiberWork {}
-
-/// A request on a fiber: it runs, or is suspended.
-pub(crate) struct Suspended {
-    fiber: SendFiber<FiberWork>,
-    /// The worker that began it.
-    worker: WorkerId,
-    class: u16,
-    arrived_ns: u64,
-    attained_ns: u64,
-}
-
-impl Suspended {
-    /// The request as policies see it.
-    #[inline]
-    fn job(&self, id: JobId) -> Job {
-        Job {
-            attained_ns: self.attained_ns,
-            said_long: self.fiber.said_long(),
-            ..Job::new(id, ClassId(self.class), self.arrived_ns)
-        }
-    }
-}
-
-/// The requests that have begun on a fiber, one place for each slot. A request keeps its place while it runs and while it is suspended.
-pub(crate) struct SuspendedRequests {
-    places: Box<[UnsafeCell<Option<Suspended>>]>,
-}
-
-// SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one; tokens cross threads by
-// rings that synchronise (see `Pool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
-unsafe impl Sync for SuspendedRequests {}
-// SAFETY: as above; nothing here belongs to the thread that made it.
-unsafe impl Send for SuspendedRequests {}
-
-impl SuspendedRequests {
-    pub(crate) fn new(slots: usize) -> Self {
-        Self {
-            places: (0..slots).map(|_| UnsafeCell::new(None)).collect(),
-        }
-    }
-
-    /// The place of this request.
-    ///
-    /// # Safety
-    /// The caller has the request's token, which is unique (see `Sync`), and keeps it and `self` for longer than this.
-    #[inline]
-    unsafe fn place<'a>(&self, id: JobId) -> &'a mut Option<Suspended> {
-        // SAFETY: the caller's promise.
-        unsafe { &mut *self.places[id.index()].get() }
-    }
-}
-
-impl Drop for SuspendedRequests {
-    /// Handlers of requests that were given up never go on: their frames may be another language's, or hold what belongs to
-    /// another thread, so they are left as they are.
-    fn drop(&mut self) {
-        for place in &mut self.places {
-            // A suspended fiber leaves its stack behind.
-            drop(place.get_mut().take());
-        }
-    }
-}
 
 /// How a slice of service ended.
 pub(crate) enum SliceEnd {
@@ -600,9 +527,3 @@ const LINE_BYTES: usize = 64;
 
 /// More free fibers than this a thread does not keep to itself.
 pub(crate) const MOST_IDLE: usize = 64;
-
-/// The request that has begun in this place.
-#[inline(always)]
-fn request_in(place: Option<&mut Suspended>) -> &mut Suspended {
-    place.expect("a request that has begun is kept with its token")
-}

@@ -26,4 +26,5 @@ pub(crate) mod run_slice;
 pub(crate) mod server_queue;
 pub(crate) mod service;
 pub(crate) mod slice;
+pub(crate) mod suspended;
 pub(crate) mod verdict;
