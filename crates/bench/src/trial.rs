@@ -45,7 +45,7 @@ pub struct Trial {
     pub pin: Pin,
     /// The interruption mechanism of a policy that interrupts.
     pub mechanism: Mechanism,
-    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs; the server's own choice where it is `None`.
+    /// How often busy workers look for arrivals while a request runs; the server's own choice where it is `None`.
     pub look_every: Option<Duration>,
 }
 
@@ -166,18 +166,14 @@ impl Trial {
         Ok(facts.owner == Owner::Steering && by_monitor)
     }
 
-    /// Whether workers poll for arrivals while a request runs: they take turns as the dispatcher, or at the receive queue, of a policy that interrupts.
+    /// Whether workers look for arrivals while a request runs: under a policy that interrupts, unless a dispatcher has a thread for it.
     ///
     /// # Errors
     /// [`SpecError`] when there is no such policy.
     pub fn polls_at_work(&self) -> Result<bool, SpecError> {
         let facts = self.experiment.policy.server()?.facts();
-        let takes_turns = match facts.owner {
-            Owner::Dispatcher => self.layout == Layout::Inline,
-            Owner::Nobody => true,
-            Owner::Steering => false,
-        };
-        Ok(takes_turns && facts.interrupts())
+        let looks = facts.owner != Owner::Dispatcher || self.layout == Layout::Inline;
+        Ok(looks && facts.interrupts())
     }
 
     /// Runs the trial. The report's latencies count from the intended arrivals.

@@ -391,7 +391,7 @@ fn flags_that_nothing_heeds_are_refused() {
         let args = ["bench", "--policy", "darc", "--preempt", mechanism];
         refused(&args, &["--preempt: ", "concord"]);
     }
-    for policy in ["darc", "synergy"] {
+    for policy in ["darc", "d-fcfs"] {
         let args = ["bench", "--policy", policy, "--look-every", "5us"];
         refused(&args, &["--look-every: ", "--layout inline", "concord"]);
     }

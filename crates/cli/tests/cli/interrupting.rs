@@ -86,10 +86,6 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
             &["--look-every: ", "--layout inline"],
         ),
         (
-            &["--policy", "synergy", "--look-every", "5us"],
-            &["--look-every: ", "take turns"],
-        ),
-        (
             &["--policy", "concord", "--look-every", "999ns"],
             &["--look-every: ", "at least 1us"],
         ),

@@ -49,7 +49,7 @@ impl Admission {
     /// Whether workers poll for arrivals while a request runs. `dedicated` says whether a dispatcher, where there is one, has a thread of its own.
     #[must_use]
     pub fn polls_at_work(&self, dedicated: bool) -> bool {
-        self.limits_queues && self.interrupts() && !(self.has_dispatcher && dedicated)
+        self.interrupts() && !(self.has_dispatcher && dedicated)
     }
 
     /// Whether a [`Layout`](crate::Layout) says who carries something out.

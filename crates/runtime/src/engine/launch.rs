@@ -165,6 +165,12 @@ impl EngineBase {
         look_ns.unwrap_or(usual_look_ns(&*self.rxs[0]))
     }
 
+    /// How often a busy worker asks what waits at a receive queue, ns; 0 for whenever it wants to know, which costs little where no system call tells.
+    pub(crate) fn glance_ns(&self) -> u64 {
+        let is_cheap = self.config.look_ns.is_none() && !self.rxs[0].poll_is_system_call();
+        if is_cheap { 0 } else { self.look_ns() }
+    }
+
     /// A way from this receive queue to classified requests.
     pub(crate) fn intake(&self, queue: usize, buffers: Buffers, tally: &Arc<Tally>) -> Intake {
         Intake::new(

@@ -267,9 +267,9 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// How often a worker polls for arrivals while its request runs, where the workers of a policy that interrupts take turns as the
-    /// dispatcher ([`Layout::Inline`]) or at the receive queue (`tardis`). Every 5 µs unless chosen, every 25 µs where a poll is a system call: one in vain takes 0.8 µs there.
-    /// At least 1 ns.
+    /// How often a worker looks for arrivals while its request runs, where the workers of a policy that interrupts take turns as the
+    /// dispatcher ([`Layout::Inline`]) or at the receive queue (`tardis`), or have a receive queue each (`synergy`, `tiny-quanta`). Every 5 µs unless chosen, every 25 µs
+    /// where a look is a system call: one in vain takes 0.8 µs there. With a receive queue each, and where a look is none, at the end of every slice. At least 1 ns.
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_ns = Some(
             u64::try_from(interval.as_nanos())

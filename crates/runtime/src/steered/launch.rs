@@ -54,7 +54,9 @@ where
     let (slots, steals) = (base.config.slots, L::STEALS || base.hosted.is_some());
     let (queues, thieves): (Vec<_>, Vec<_>) =
         (0..count).map(|_| request_queue(slots, steals)).unzip();
-    let peers = Arc::new(Peers::new(&base.rxs, thieves, system.shared_queues, slots));
+    let glance_ns = base.glance_ns();
+    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, slots, glance_ns);
+    let peers = Arc::new(peers);
     let sleepers = Arc::clone(&peers);
     base.control
         .set_wake_all(Box::new(move || sleepers.wake_all()));
@@ -77,7 +79,15 @@ where
             index,
             local,
             rules,
-            view: SteeredQueues::new(index, sibling, intake, Arc::clone(&peers), run_queue, cores),
+            view: SteeredQueues::new(
+                index,
+                sibling,
+                intake,
+                Arc::clone(&peers),
+                run_queue,
+                cores,
+                base.look_ns(),
+            ),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&base.control),

@@ -10,7 +10,7 @@ use headway_machine::Clock;
 use headway_policy::WorkerId;
 use headway_policy::server::role::{Monitor, PreemptionDecision, Unplaced};
 
-use super::peers::Peers;
+use super::peers::{Glances, Peers};
 use super::worker_slot::{Running, SteeredWorkerSlot};
 use crate::stats::overruns::{ENDLESS_NS, Overruns};
 use crate::stats::tally::Tally;
@@ -233,9 +233,14 @@ impl<M: Monitor> SteeredWatch<M> {
             since_ns,
         }) = running
         {
-            let peers = &*self.peers;
+            let glances = Glances {
+                peers: &self.peers,
+                now_ns,
+            };
             let since_ns = since_ns.min(now_ns);
-            let after_ns = self.monitor.started(since_ns, worker, &job, epoch, peers);
+            let after_ns = self
+                .monitor
+                .started(since_ns, worker, &job, epoch, &glances);
             watched.due_ns = since_ns.saturating_add(after_ns.unwrap_or(u64::MAX));
         }
     }
@@ -256,8 +261,13 @@ impl<M: Monitor> SteeredWatch<M> {
             watched.running = Some(running);
             let since_ns = running.since_ns.min(now_ns);
             let Running { epoch, job, .. } = running;
-            let peers = &*self.peers;
-            let after_ns = self.monitor.said_long(since_ns, worker, &job, epoch, peers);
+            let glances = Glances {
+                peers: &self.peers,
+                now_ns,
+            };
+            let after_ns = self
+                .monitor
+                .said_long(since_ns, worker, &job, epoch, &glances);
             if let Some(after_ns) = after_ns {
                 watched.due_ns = since_ns.saturating_add(after_ns);
             }
@@ -277,8 +287,11 @@ impl<M: Monitor> SteeredWatch<M> {
         let decision = if abandons {
             PreemptionDecision::Preempt
         } else {
-            self.monitor
-                .expired(now_ns, worker, &Unplaced, &*self.peers)
+            let glances = Glances {
+                peers: &self.peers,
+                now_ns,
+            };
+            self.monitor.expired(now_ns, worker, &Unplaced, &glances)
         };
         let class = running.job.class.0;
         let tally = self.tally.class(class);

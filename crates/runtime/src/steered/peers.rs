@@ -11,6 +11,7 @@ use headway_policy::server::systems::SharedQueues;
 use headway_policy::{BitSet, ClassId, WorkerId};
 
 use crate::engine::parts::QueueDepths;
+use crate::queue::look::Looks;
 use crate::queue::run_queue::RequestThief;
 use crate::queue::rx_waker::RxWaker;
 use crate::queue::shared_queue::SharedQueue;
@@ -36,6 +37,7 @@ pub(super) struct Peers {
     shared: Box<[SharedQueue<RequestWord>]>,
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
+    looks: Looks,
     /// What each worker found out about its requests.
     findings: Box<[Padded<PeerFindings>]>,
     /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
@@ -49,12 +51,14 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// `slots`: buffers in the pool, which the workers divide among them.
+    /// `slots`: buffers in the pool, which the workers divide among them. `look_ns`: how often a busy worker asks what waits at a receive queue, 0 for
+    /// whenever it wants to know.
     pub(super) fn new(
         queues: &[Arc<dyn Rx>],
         thieves: Vec<RequestThief>,
         shared: SharedQueues,
         slots: usize,
+        look_ns: u64,
     ) -> Self {
         let workers = thieves.len();
         let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
@@ -62,6 +66,7 @@ impl Peers {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: shared.collect(),
             congested: Padded::default(),
+            looks: Looks::new(workers, look_ns),
             findings: thieves.iter().map(|_| Padded::default()).collect(),
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
@@ -79,6 +84,23 @@ impl Peers {
     #[inline]
     pub(super) fn rx(&self, worker: usize) -> &dyn Rx {
         self.rx_wakers[worker].rx()
+    }
+
+    /// As [`len`](Backlog::len), for whoever asks while a request runs: what waits in the receive queue is what the last look found, unless the next is
+    /// due.
+    #[inline]
+    pub(super) fn glance(&self, now_ns: u64, worker: WorkerId) -> usize {
+        let worker = worker.index();
+        let waiting = self
+            .looks
+            .found(now_ns, worker, || self.rx(worker).backlog_hint());
+        self.thieves[worker].len() + waiting
+    }
+
+    /// A receive queue was polled; `emptied`: nothing was left in it.
+    #[inline]
+    pub(super) fn polled(&self, now_ns: u64, worker: usize, emptied: bool) {
+        self.looks.polled(now_ns, worker, emptied);
     }
 
     #[inline]
@@ -242,5 +264,42 @@ impl Backlog for Peers {
         let (word, bit) = (class.index() / 64, class.index() % 64);
         let longs = &self.findings[worker.index()].longs;
         longs[word].load(Ordering::Relaxed) >> bit & 1 == 1
+    }
+}
+
+/// What waits at the workers, for a thread that watches what they run.
+pub(super) struct Glances<'a> {
+    pub(super) peers: &'a Peers,
+    pub(super) now_ns: u64,
+}
+
+impl Backlog for Glances<'_> {
+    #[inline]
+    fn workers(&self) -> usize {
+        self.peers.workers()
+    }
+
+    #[inline]
+    fn len(&self, worker: WorkerId) -> usize {
+        self.peers.glance(self.now_ns, worker)
+    }
+
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        self.peers.shared_counters(queue)
+    }
+
+    #[inline]
+    fn congested(&self) -> u64 {
+        self.peers.congested()
+    }
+
+    #[inline]
+    fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.peers.short_ns(worker)
+    }
+
+    #[inline]
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool {
+        self.peers.is_long(worker, class)
     }
 }

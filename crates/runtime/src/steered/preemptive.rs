@@ -358,9 +358,16 @@ impl<L: Local, M: Monitor> SliceLimits for SteeredOwner<'_, L, M> {
             return None;
         }
         self.timekeeper.tick(now_ns, self.peers);
-        let for_ns =
-            self.deadlines
-                .renew(now_ns, self.me, self.timekeeper, self.local, self.view)?;
+        let Self {
+            me,
+            deadlines,
+            timekeeper,
+            local,
+            ..
+        } = self;
+        let for_ns = self.view.while_at_work(now_ns, |view| {
+            deadlines.renew(now_ns, *me, timekeeper, *local, view)
+        })?;
         self.renewals += 1;
         Some(for_ns)
     }

@@ -8,7 +8,6 @@ use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
-use crate::queue::look::usual_look_ns;
 use crate::queue::run_queue::RequestQueue;
 use crate::queue::token::RequestWord;
 use crate::request::intake::{BATCH, Intake};
@@ -24,6 +23,10 @@ pub(super) struct SteeredQueues {
     peers: Arc<Peers>,
     /// When the worker last looked at the clock.
     now_ns: u64,
+    /// How often it looks for arrivals while it is busy, ns.
+    look_ns: u64,
+    /// Whether it asks while a request runs.
+    at_work: bool,
     /// When it last looked for arrivals because an interrupted request came back to its queue.
     looked_ns: u64,
     /// Requests taken in and not yet run.
@@ -46,6 +49,7 @@ impl SteeredQueues {
         peers: Arc<Peers>,
         run_queue: RequestQueue,
         cores: Option<Arc<HostedCores>>,
+        look_ns: u64,
     ) -> Self {
         let slots = intake.pool.len();
         Self {
@@ -54,6 +58,8 @@ impl SteeredQueues {
             intake,
             peers,
             now_ns: 0,
+            look_ns,
+            at_work: false,
             looked_ns: 0,
             run_queue,
             held: (0..slots).map(|_| None).collect(),
@@ -67,6 +73,16 @@ impl SteeredQueues {
     #[inline]
     pub(super) fn advance_to(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
+    }
+
+    /// What `ask` wants to know is asked while a request runs: it is to cost little.
+    #[inline]
+    pub(super) fn while_at_work<T>(&mut self, now_ns: u64, ask: impl FnOnce(&mut Self) -> T) -> T {
+        self.now_ns = now_ns;
+        self.at_work = true;
+        let answer = ask(self);
+        self.at_work = false;
+        answer
     }
 
     /// A request that is to run now.
@@ -157,6 +173,7 @@ impl SteeredQueues {
             accepted += 1;
         });
         peers.share_surplus(&mut intake.free);
+        peers.polled(*now_ns, worker, received < max.min(BATCH));
         self.allowance -= received.min(self.allowance);
         accepted
     }
@@ -181,7 +198,7 @@ impl SteeredQueues {
     /// Takes over what waits at workers without cores, as often as a busy worker looks for arrivals, or `at_once`.
     #[cold]
     fn look_after_absent(&mut self, at_once: bool) {
-        let look_ns = usual_look_ns(self.peers.rx(self.me));
+        let look_ns = self.look_ns;
         let Some(cores) = self.cores.clone() else {
             return;
         };
@@ -223,7 +240,11 @@ impl Backlog for SteeredQueues {
 
     #[inline]
     fn len(&self, worker: WorkerId) -> usize {
-        self.peers.len(worker)
+        if self.at_work {
+            self.peers.glance(self.now_ns, worker)
+        } else {
+            self.peers.len(worker)
+        }
     }
 
     fn shared_counters(&self, queue: usize) -> (u64, u64) {
@@ -270,8 +291,7 @@ impl Queues for SteeredQueues {
 
     /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
-        let look_ns = usual_look_ns(self.peers.rx(self.me));
-        if self.now_ns >= self.looked_ns + look_ns {
+        if self.now_ns >= self.looked_ns + self.look_ns {
             self.looked_ns = self.now_ns;
             self.pull(self.me, BATCH);
         }

@@ -8,6 +8,7 @@ mod crash;
 mod dispatchers;
 mod feedback;
 mod held;
+mod looks;
 mod overtaking;
 mod pull;
 mod synergy;

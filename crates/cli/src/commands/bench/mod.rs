@@ -108,7 +108,7 @@ pub(crate) struct Args {
     /// clock, for itself (tiny-quanta) or for a dispatcher (concord) [default: flag with a dispatcher that interrupts, else tsc]
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     preempt: Vec<Mechanism>,
-    /// Interval at which workers that share the dispatcher's work poll for arrivals during a request, at least 1us [default: 5us]
+    /// Interval at which workers look for arrivals during a request, where no dispatcher has a thread for it, at least 1us [default: 5us]
     #[arg(long, value_name = "TIME", value_parser = headway::config::look_every)]
     look_every: Option<Duration>,
     /// How idle threads wait
@@ -417,8 +417,8 @@ impl Args {
                 return Ok(());
             }
         }
-        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the receive queue: \
-                   leave it out, or choose --layout inline and a policy such as concord, or tardis";
+        let why = "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
+                   leave it out, or choose --layout inline and a policy such as concord, or one without a dispatcher, such as synergy or tardis";
         Err(usage("--look-every", why))
     }
 

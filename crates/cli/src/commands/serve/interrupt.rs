@@ -45,7 +45,7 @@ pub(super) struct InterruptFlags {
     /// Interrupt only requests whose handlers declare themselves long: spin's long classes, and SCANs of kv
     #[arg(long)]
     feedback: bool,
-    /// Interval at which workers that share the dispatcher's work, or a receive queue, poll for arrivals during a request, at least 1us [default: 25us]
+    /// Interval at which workers look for arrivals during a request, where no dispatcher has a thread for it, at least 1us [default: 25us]
     #[arg(long, value_name = "TIME")]
     look_every: Option<String>,
 }
@@ -148,8 +148,8 @@ impl Interruption {
         }
         match &self.look_every {
             Some(given) if !admission.polls_at_work(dedicated) => Err(given.refused(
-                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the \
-                 receive queue: leave it out, or choose --layout inline and a policy such as concord, or tardis",
+                "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
+                 leave it out, or choose --layout inline and a policy such as concord, or one without a dispatcher, such as synergy or tardis",
             )),
             _ => Ok(()),
         }
