@@ -81,7 +81,7 @@ fn cores_of(daemon: &HostDaemon, name: &str) -> Option<usize> {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "in vain: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -135,11 +135,11 @@ impl Drop for Stage {
     }
 }
 
-/// Waits until a condition holds, and fails the test after ten seconds.
+/// Waits until a condition holds, and fails the test after a minute.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(10), "in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
