@@ -283,6 +283,11 @@ impl KillableRack {
             let cores = self.report().cores;
             cores.len() == SERVERS && cores.iter().all(|&cores| cores > 0)
         });
+        wait("the tables have all servers", || {
+            let tables = self.tables.last();
+            let has = |control: &ControlPlane, server| control.layout().capacity(server) > 0;
+            tables.is_some_and(|control| (0..SERVERS).all(|server| has(&control, server)))
+        });
     }
 
     fn ask(&mut self) -> std::ops::Range<u32> {
@@ -316,8 +321,8 @@ impl KillableRack {
         }
     }
 
-    /// The requests that each server holds while the gate is shut. On a busy machine a server may count as silent meanwhile and its
-    /// requests are written off; then they are answered and others sent.
+    /// The requests that each server holds while the gate is shut, one at least. On a busy machine a server may count as silent meanwhile and its
+    /// requests are written off, or it gets none; then they are answered and others sent.
     fn held(&mut self) -> (std::ops::Range<u32>, Vec<u32>) {
         loop {
             // The report is a moment old: it may still describe the previous requests.
@@ -334,7 +339,8 @@ impl KillableRack {
                 is_there(&report) || is_silent(&report)
             });
             let report = self.report();
-            if is_there(&report) {
+            // The switch misses only a server that owes it something.
+            if is_there(&report) && !report.unanswered.contains(&0) {
                 return (asked, report.unanswered);
             }
             self.gate.store(true, Ordering::Release);
