@@ -18,7 +18,7 @@ fn workers_time_the_quanta_of_a_dispatcher() {
         "mlfq",
     ] {
         for idle in [Idle::default(), Idle::Park] {
-            until_interrupted(policy, |_| {
+            until_interrupted(policy, || {
                 let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
                 let server = builder(policy, 2, Layout::Dedicated)
                     .interrupt_by_clock()

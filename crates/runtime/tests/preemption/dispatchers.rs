@@ -91,7 +91,7 @@ fn requests_stay_with_the_workers_of_their_dispatcher() {
 fn longs_are_interrupted_in_each_group() {
     let _alone = alone();
     for layout in LAYOUTS {
-        until_interrupted("two dispatchers", |_| {
+        until_interrupted("two dispatchers", || {
             let (datapath, control) = replay(2, REQUESTS, 150_000, [500, LONG_NS]);
             let server = builder(
                 "concord,dispatchers=2,dispatcher=dedicated,q=20us",

@@ -62,11 +62,11 @@ fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
     let _alone = alone();
     let policies = ["concord,q=20us", "tiny-quanta,q=20us"];
     for (policy, layout) in in_both_layouts(policies) {
-        until_interrupted(policy, |_| {
+        until_interrupted(policy, || {
             let ([first, _, last], preemptions) = told(policy, layout, false, true);
             first.min(last).min(preemptions)
         });
-        until_interrupted(policy, |_| {
+        until_interrupted(policy, || {
             let ([first, second, last], preemptions) = told(policy, layout, true, true);
             assert_eq!((first, last), (0, 0), "{policy}: where it says nothing");
             // Some slices are renewed at once, which is no preemption.

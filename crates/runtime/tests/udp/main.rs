@@ -266,16 +266,25 @@ fn a_deadline_gives_up_what_has_not_begun() {
                 return false;
             };
             let context = format!("{layout:?} {stats:?}");
-            assert_eq!(client.receive().0.index, 0);
-            // The server refuses requests that had not arrived yet. Others are answered only where the gate opened before the deadline.
-            let late = (1..stats.responses()).map(|_| client.receive().0.flag.status());
-            let refused = late.filter(|&status| status == Status::Draining).count();
-            assert_eq!(refused as u64, stats.refused_draining, "{context}");
+            let responses: Vec<Header> =
+                (0..stats.responses()).map(|_| client.receive().0).collect();
             client.assert_silent();
+            // The server refuses requests that had not arrived yet.
+            let (answered, refused): (Vec<&Header>, Vec<&Header>) = responses
+                .iter()
+                .partition(|response| response.flag.status() == Status::Ok);
+            assert!(
+                refused
+                    .iter()
+                    .all(|response| response.flag.status() == Status::Draining)
+            );
+            assert_eq!(refused.len() as u64, stats.refused_draining, "{context}");
             assert!(client.answers.values().all(|answers| answers.len() == 1));
             assert_eq!(stats.received, 10, "{context}");
             assert_eq!(stats.responses() + stats.abandoned, 10, "{context}");
-            stats.answered == 1
+            // None was begun where the machine kept the worker from it, more where it delayed the stop.
+            let is_first = |response: &&Header| response.index == 0;
+            answered.len() == 1 && answered.iter().all(is_first)
         });
     });
 }
