@@ -214,7 +214,7 @@ fn a_c_server_answers_on_granted_cores() {
     let address = line.trim().strip_prefix("listening udp://");
     socket.connect(address.expect("its address")).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     for index in 0..200 {
         ask(&socket, index);

@@ -37,7 +37,7 @@ fn config(mode: Mode) -> XdpSwitchConfig {
         types: 1,
         mode,
         cloning: Cloning::Off,
-        answer: Duration::from_secs(5),
+        answer: Duration::from_secs(60),
     }
 }
 

@@ -180,7 +180,7 @@ impl WiredStage {
                 break;
             }
             let seen = format!("{to:?} {from:?} {network:?}");
-            assert!(begun.elapsed() < Duration::from_secs(20), "{seen}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{seen}");
             std::thread::sleep(Duration::from_millis(1));
         }
         let network = self.stage.network();
