@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// The role of a test's process, and its daemon's socket.
 pub(crate) const ROLE: &str = "HEADWAY_HOST_ROLE";
 
-/// Tests that move threads about take turns.
+/// Tests that move threads about, or open descriptors, which others count, take turns.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
