@@ -76,6 +76,13 @@ test-rack: toolchain
 test-host: toolchain
 	$(CARGO) test --locked -p headway-host -- --nocapture
 
+# The tests that stay on the real clock, twenty times in a row beside four busy loops: hours. BUSY="--only 'headway-rack --test kills'" runs that program.
+ROUNDS ?= 20
+BUSY ?= --live --only 'headway-fiber *' --only 'headway-kthread *' --only 'headway-sync *'
+.PHONY: busy
+busy: toolchain
+	.ci/tests --rounds $(ROUNDS) --beside 4 $(BUSY) $(CARGO) test --locked --workspace
+
 lint: toolchain
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check

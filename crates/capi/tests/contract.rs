@@ -467,7 +467,7 @@ fn the_program_can_tell_classes_apart_itself() {
     let counted = |index, stats| unsafe { headway_read_class_stats(server, index, stats) };
     // An answer may arrive before it is counted.
     for (index, answered) in [(1, 1), (2, 3)] {
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_secs(60);
         while scans.answered != answered {
             assert!(Instant::now() < end, "{index}: {} answered", scans.answered);
             assert_eq!(counted(index, &raw mut scans), HEADWAY_OK);

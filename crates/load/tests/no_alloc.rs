@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use headway_load::{Extent, Load, Threads};
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
+use nix::sys::socket::{setsockopt, sockopt};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -51,7 +52,10 @@ fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
-/// The allocations of a run of `count` requests to an echo server. A busy machine may stop the server until most requests are lost: the
+/// Room for every request while the server's thread waits for a core; without privileges the kernel may grant less.
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+
+/// The allocations of a run of `count` requests to an echo server. Where the kernel grants little room, a busy machine may lose most requests: the
 /// function then tries again.
 fn allocations(count: u64, threads: Threads) -> u64 {
     (0..20)
@@ -63,6 +67,9 @@ fn try_allocations(count: u64, threads: Threads) -> Option<u64> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
         .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES))
         .unwrap();
     let target = socket.local_addr().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -76,6 +83,7 @@ fn try_allocations(count: u64, threads: Threads) -> Option<u64> {
     let offered = Offered::Rate(10_000.0);
     let mut load = Load::new(target, workload, offered, Extent::Requests { count });
     load.threads = threads;
+    load.timeout_ns = 10_000_000_000;
     let before = ALLOCATIONS.load(Ordering::SeqCst);
     let report = load.run(|_| ControlFlow::Continue(())).unwrap();
     let made = ALLOCATIONS.load(Ordering::SeqCst) - before;

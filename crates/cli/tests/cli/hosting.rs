@@ -170,7 +170,7 @@ pub(super) fn counted(place: &str, name: &str, field: &str) -> u64 {
 pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -219,14 +219,14 @@ fn answers_all_while_cores_come_and_go(policy: &str) {
         load("1s");
         assert_eq!(count(&beside.join().expect("it ran"), "lost"), 0);
     });
-    assert!(
-        counted(place, "kv", "grants") > 10,
-        "cores did not come and go"
-    );
-    assert!(
-        counted(place, "pricer", "revocations") > 10,
-        "no core was taken"
-    );
+    let began = Instant::now();
+    while counted(place, "kv", "grants") <= 10 || counted(place, "pricer", "revocations") <= 10 {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "cores do not come and go"
+        );
+        load("300ms");
+    }
     host.kill();
     load("300ms");
     let _next = daemon_of(&socket, &apps);

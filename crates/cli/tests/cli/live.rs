@@ -4,6 +4,8 @@ use super::{headway, json};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The key-value service with the interface of live figures' servers: arguments folder, policy, workers, address, mechanism and idling; it runs
@@ -73,12 +75,27 @@ over = "c-FCFS"
 tail = "p90"
 "#;
 
+/// The output of a measurement. A busy machine may carry too little for a single request at the lowest load: then it is measured again.
+fn measured(args: &[&str]) -> Output {
+    let begun = Instant::now();
+    loop {
+        let output = headway(args);
+        if output.status.success() {
+            return output;
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let carries_nothing = said.contains("has no request within the extent");
+        let gives_up = begun.elapsed() > Duration::from_secs(120);
+        assert!(carries_nothing && !gives_up, "{output:?}");
+    }
+}
+
 #[test]
 fn each_system_is_measured_at_each_load_and_who_cannot_run_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let (file, server) = (written(&folder, "own.toml", OWN), service(&folder));
     let page = folder.path().join("page.html");
-    let answer = json(&[
+    let output = measured(&[
         "reproduce",
         &file,
         "--server",
@@ -92,6 +109,7 @@ fn each_system_is_measured_at_each_load_and_who_cannot_run_is_skipped() {
         "--format",
         "json",
     ]);
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let result = &answer["results"][0];
     let runs = check_runs(result, 8);
     for system in ["c-FCFS", "Concord"] {
@@ -123,9 +141,8 @@ fn text_and_markdown_tell_the_same_claims() {
             "--format",
             format,
         ];
-        let output = headway(&args);
+        let output = measured(&args);
         let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{output:?}");
         for words in [
             "Concord carries more",
             "SKIPPED not live",

@@ -56,28 +56,58 @@ pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
     bytes
 }
 
-/// Sends `requests` requests, one every millisecond. Returns the number of answers within a second after the last.
+/// A client that counts its requests and their answers.
+struct Asking {
+    socket: UdpSocket,
+    sent: u32,
+    answered: u32,
+}
+
+impl Asking {
+    fn of(rack: &Serving) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(rack.addr()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        Self {
+            socket,
+            sent: 0,
+            answered: 0,
+        }
+    }
+
+    /// Sends `requests` requests, one every millisecond.
+    fn send(&mut self, requests: u32) {
+        for _ in 0..requests {
+            let class = (self.sent % 2) as u8 * 9;
+            self.socket.send(&request(class, self.sent)).unwrap();
+            self.sent += 1;
+            self.receive();
+        }
+    }
+
+    /// Counts the answers that come within a millisecond.
+    fn receive(&mut self) {
+        std::thread::sleep(Duration::from_millis(1));
+        while self.socket.recv(&mut [0; 64]).is_ok() {
+            self.answered += 1;
+        }
+    }
+
+    /// Waits for a number of answers, and returns the number that came.
+    fn await_answers(&mut self, answers: u32) -> u32 {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.answered < answers && Instant::now() < deadline {
+            self.receive();
+        }
+        self.answered
+    }
+}
+
+/// Sends `requests` requests, and returns the number of answers once all have come, or no more come.
 fn ask(rack: &Serving, requests: u32) -> u32 {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect(rack.addr()).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    let mut buffer = [0; 64];
-    let mut answered = 0;
-    for index in 0..requests {
-        socket.send(&request((index % 2) as u8 * 9, index)).unwrap();
-        std::thread::sleep(Duration::from_millis(1));
-        while socket.recv(&mut buffer).is_ok() {
-            answered += 1;
-        }
-    }
-    let deadline = Instant::now() + Duration::from_secs(1);
-    while answered < requests && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
-        while socket.recv(&mut buffer).is_ok() {
-            answered += 1;
-        }
-    }
-    answered
+    let mut asking = Asking::of(rack);
+    asking.send(requests);
+    asking.await_answers(requests)
 }
 
 #[test]
@@ -213,26 +243,40 @@ fn a_server_killed_under_load_leaves_and_comes_back() {
     let rack = rack(&[&one, &two], &["--policy", "round-robin"]);
     assert_eq!(ask(&rack, 200), 200);
     let at = two.url.clone();
+    let passed_on = |status: &Value| status["counts"]["answered"].as_u64().unwrap() as u32;
+    let before = passed_on(&status(&rack));
     two.kill();
-    let answered = ask(&rack, 1000);
-    let now = status(&rack);
-    assert_eq!(now["counts"]["left"], 1, "{now}");
-    assert_eq!(now["servers"][1]["silent"], true);
-    // Every other request of 50 ms, plus the delay of a busy machine.
-    let lost = 1000 - answered;
-    assert!((1..=200).contains(&lost), "{lost} lost");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut asking = Asking::of(&rack);
+    while status(&rack)["servers"][1]["silent"] == false {
+        assert!(Instant::now() < deadline, "it does not leave");
+        asking.send(20);
+    }
+    let mut now = status(&rack);
+    while now["servers"][0]["unanswered"] != 0 {
+        assert!(Instant::now() < deadline, "{now}");
+        now = status(&rack);
+    }
+    assert!(now["counts"]["left"].as_u64() >= Some(1), "{now}");
+    let answers = passed_on(&now) - before;
+    assert_eq!(asking.await_answers(answers), answers);
+    assert!(answers < asking.sent, "a killed server answers nothing");
     assert_eq!(ask(&rack, 200), 200, "nothing more is lost");
     let again = Serving::start_command(&[&["serve", "--listen", &at][..], &SPIN].concat());
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while status(&rack)["servers"][1]["silent"] == true {
         assert!(Instant::now() < deadline, "it does not come back");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(ask(&rack, 200), 200);
+    let questions = status(&rack)["counts"]["asked"].as_u64().unwrap();
     again.signal(libc::SIGTERM);
     let (_, said) = again.end();
-    // Half of the last requests, and the switch's question.
-    assert!(super::serving::figure(&said, "served ") >= 100, "{said}");
+    let served = super::serving::figure(&said, "served ");
+    assert!(
+        served > questions,
+        "not only the switch's questions: {said}"
+    );
 }
 
 #[test]

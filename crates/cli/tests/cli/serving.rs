@@ -59,8 +59,9 @@ impl Serving {
             rate,
             "--duration",
             duration,
+            // It ends once all are answered: only lost requests take this time.
             "--timeout",
-            "2s",
+            "60s",
             "--format",
             "json",
         ]);
@@ -72,6 +73,24 @@ impl Serving {
         assert_eq!(count(&run, "duplicates"), 0);
         assert_eq!(count(&run, "invalid"), 0);
         run
+    }
+
+    /// Waits until a count of a server is as high as this.
+    fn await_count(&self, name: &str, least: u64) {
+        let port = self.addr().rsplit(':').next().expect("a port");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = Command::new(env!("CARGO_BIN_EXE_headway"))
+                .args(["ctl", "status", "--format", "json", "--server", port])
+                .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
+                .output()
+                .expect("headway runs");
+            let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            if count(&status, name) >= least {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{status}");
+        }
     }
 
     pub(super) fn signal(&self, signal: i32) {
@@ -152,18 +171,12 @@ fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
     ]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr()).unwrap();
-    // While the first request runs, all others reach the socket. The worker then takes in a whole batch, and the second response is
-    // that of the batch's first request.
+    // While the first request runs, all others reach the socket. Whoever receives then takes in a whole batch.
     socket.send(&request(0, 900_000_000)).unwrap();
     for index in 1..400 {
         socket.send(&request(index, 400_000_000)).unwrap();
     }
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
-    for _ in 0..2 {
-        socket.recv(&mut [0; 64]).unwrap();
-    }
+    server.await_count("received", 2);
     (server, socket)
 }
 
@@ -283,12 +296,14 @@ fn sigterm_under_load_loses_nothing_accepted() {
             "--rate",
             "2k",
             "--duration",
-            "1s",
+            "2s",
+            "--timeout",
+            "5s",
             "--format",
             "json",
         ])
     });
-    std::thread::sleep(Duration::from_millis(500));
+    server.await_count("answered", 500);
     server.signal(libc::SIGTERM);
     let (status, said) = server.end();
     let run = load.join().unwrap();
@@ -333,7 +348,7 @@ fn a_client_that_dies_leaves_the_server_serving() {
         ])
         .stdout(Stdio::null());
     let mut client = TestChild::start(&mut client);
-    std::thread::sleep(Duration::from_millis(300));
+    server.await_count("answered", 300);
     client.kill();
     assert!(count(&server.load("1k", "300ms"), "answered") > 0);
 }

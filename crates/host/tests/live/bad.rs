@@ -62,6 +62,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_the_rest_goes_on() {
 
 #[test]
 fn settings_that_cannot_be_are_refused() {
+    let _turn = turn();
     let stage = Stage::new();
     let with = |change: &dyn Fn(&mut headway_host::daemon::DaemonSettings)| {
         let mut settings = settings(&stage.socket(), "shenango");

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// The role of a test's process, and its daemon's socket.
 pub(crate) const ROLE: &str = "HEADWAY_HOST_ROLE";
 
-/// Tests that move threads about take turns.
+/// Tests that move threads about, or open descriptors, which others count, take turns.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -135,11 +135,11 @@ impl Drop for Stage {
     }
 }
 
-/// Waits until a condition holds, and fails the test after ten seconds.
+/// Waits until a condition holds, and fails the test after a minute.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(10), "in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

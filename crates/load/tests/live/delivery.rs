@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::support::{Fate, Server, load};
+use crate::support::{Fate, LOSSY_NS, Server, load};
 use headway_load::{Flaw, Load, LoadReport, ReceiveClock, ReplySource, Statuses, Threads};
 use headway_net::header::Status;
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn replies_from_other_addresses_count_where_the_load_says_so() {
             .concat();
             let server = Server::with(fates);
             let mut load = load(server.addr, 60);
-            load.timeout_ns = 200_000_000;
+            load.timeout_ns = LOSSY_NS;
             (load.threads, load.replies_of) = (threads, replies_of);
             let delivery = run(&load).delivery;
             let counts = (delivery.sent, delivery.answered, delivery.lost);
@@ -90,6 +90,7 @@ fn check_all_fates(threads: Threads) {
     let server = Server::with(fates.clone());
     let mut load = load(server.addr, fates.len() as u64);
     load.threads = threads;
+    load.timeout_ns = LOSSY_NS;
     let report = run(&load);
     let delivery = report.delivery;
     assert_eq!(delivery.sent, 100);

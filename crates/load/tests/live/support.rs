@@ -149,6 +149,12 @@ pub(crate) fn workload() -> Workload {
     Workload::new("two", vec![class("short", 1_000), class("long", 10_000)])
 }
 
+/// The time for replies, ns. Only requests that are lost take it: a run ends once all are answered.
+pub(crate) const FOREVER_NS: u64 = 60_000_000_000;
+
+/// The time for replies where the server leaves some requests unanswered, ns. Any wait of the server's thread for a core is shorter.
+pub(crate) const LOSSY_NS: u64 = 5_000_000_000;
+
 /// `count` requests at 5 000 per second, all measured.
 pub(crate) fn load(target: SocketAddr, count: u64) -> Load {
     let mut load = Load::new(
@@ -158,5 +164,6 @@ pub(crate) fn load(target: SocketAddr, count: u64) -> Load {
         Extent::Requests { count },
     );
     load.warm_up = 0.0;
+    load.timeout_ns = FOREVER_NS;
     load
 }

@@ -41,7 +41,7 @@ fn loopback(ip: &str, slots: usize, queues: usize, steering: Steering) -> Loopba
 fn client(ip: &str) -> UdpSocket {
     let client = UdpSocket::bind(format!("{ip}:0")).unwrap();
     client
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     client
 }
@@ -149,7 +149,7 @@ fn a_server_on_all_addresses_answers_from_the_one_it_was_asked_at() {
         };
         let client = UdpSocket::bind(own).unwrap();
         client
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         // A connected socket takes nothing from another address.
         client.connect(asked).unwrap();

@@ -12,7 +12,7 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, Preemption, ServerSpec};
-use headway_runtime::{Builder, Call, Server, Service, Stats};
+use headway_runtime::{Builder, Call, Server, Service, ShutdownError, Stats};
 
 /// Builders that start a server on a free port of this machine.
 pub(crate) trait ServeOnLoopback {
@@ -143,6 +143,22 @@ pub(crate) fn gated(gate: &Arc<AtomicBool>) -> impl Fn(&mut Call<'_>) + Send + S
     }
 }
 
+/// Stops a server whose workers wait at a gate: the deadline is short, and the gate opens later, while the server still waits for its threads. `None`
+/// where the machine delayed the opening for longer than that. Where it delays the stop, the gate opens before the deadline.
+pub(crate) fn stopped_before_the_gate_opens(server: Server, gate: &AtomicBool) -> Option<Stats> {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            gate.store(true, Ordering::Release);
+        });
+        match server.shutdown(Duration::from_millis(20)) {
+            Err(ShutdownError::Stuck { .. }) => None,
+            ended => Some(ended.unwrap()),
+        }
+    })
+}
+
+/// Waits for a condition. A round of a test can be one that the machine may prevent, such as one thread before another.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + FOREVER;
     while !condition() {

@@ -6,9 +6,9 @@ use headway_runtime::{
     Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint,
 };
 
-use super::alone;
-use super::common::{FOREVER, assert_all_answered, play, replay, uneven_replay, wait_until};
+use super::common::{FOREVER, assert_all_answered, play, replay, uneven_replay};
 use super::overtaking::shorts_overtake;
+use super::{alone, given_up};
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -219,28 +219,8 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
 fn what_is_given_up_is_counted() {
     let _alone = alone();
     for layout in LAYOUTS {
-        let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
-        let server = builder("synergy,q=5us", 2, layout)
-            .service(|call: &mut Call<'_>| {
-                let end = Instant::now() + Duration::from_millis(300);
-                while call.class().0 == 1 && Instant::now() < end {
-                    checkpoint();
-                }
-            })
-            .datapath(datapath)
-            .start()
-            .unwrap();
-        play(&control);
-        wait_until("somebody was interrupted", || {
-            server.stats().preemptions > 0
+        given_up(&format!("{layout:?}"), 2, || {
+            builder("synergy,q=5us", 2, layout)
         });
-        let stats = server.shutdown(Duration::from_millis(1)).unwrap();
-        let turned_away = stats.refused_draining;
-        assert_eq!(
-            stats.answered + stats.abandoned + turned_away,
-            40,
-            "{stats:?}"
-        );
-        assert!(stats.abandoned > 0, "{stats:?}");
     }
 }

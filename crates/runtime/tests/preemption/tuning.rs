@@ -77,7 +77,7 @@ fn a_shorter_quantum_interrupts_what_a_longer_one_did_not() {
     for (policy, layout, queues) in POLICIES {
         let begun = Instant::now();
         loop {
-            let (before, stats) = tuned_midway(&format!("{policy},q=1s"), layout, queues, "5us");
+            let (before, stats) = tuned_midway(&format!("{policy},q=100s"), layout, queues, "5us");
             assert_eq!(before, 0, "{policy}, {layout:?}");
             // Where the machine gives dispatcher and workers no time together, nobody is interrupted.
             if stats.preemptions > 0 {
@@ -100,7 +100,7 @@ fn a_longer_quantum_interrupts_nobody_any_more() {
             .start()
             .unwrap();
         let tuner = server.tuner();
-        set(&tuner, "q", "1s").unwrap();
+        set(&tuner, "q", "100s").unwrap();
         play(&control);
         let stats = server.shutdown(FOREVER).unwrap();
         assert_all_answered(&stats, &control, LONG_NS, policy);
@@ -130,6 +130,7 @@ fn nothing_is_lost_however_often_the_rules_change() {
             }
             tuner.in_force().changes
         });
+        wait_until("the rules change", || server.tuner().in_force().changes > 0);
         play(&control);
         ends.store(true, Ordering::Relaxed);
         assert!(tuning.join().unwrap() >= 3);

@@ -14,7 +14,9 @@ use headway_runtime::{
     checkpoint,
 };
 
-use super::common::{Client, FOREVER, ServeOnLoopback, gated, loopback, wait_until};
+use super::common::{
+    Client, FOREVER, ServeOnLoopback, gated, loopback, stopped_before_the_gate_opens, wait_until,
+};
 use super::{both_layouts, builder, handle};
 
 /// One of each kind: a dispatcher, workers that interrupt themselves, a dispatcher that interrupts them, workers that are steered, and thieves
@@ -34,19 +36,23 @@ fn each(test: impl Fn(&'static str, Layout)) {
     }
 }
 
-/// A thread that sleeps through a wake sleeps for a second, or for ever.
-fn many_within_seconds(context: &str, once: impl Fn()) {
+/// Runs many rounds, each of which ends by a wake. A thread that nobody wakes sleeps for a second, or for ever: then no round is shorter. A busy
+/// machine delays some rounds, and not all of them.
+fn woken_each_time(context: &str, once: impl Fn()) {
     const ROUNDS: u32 = 40;
-    let begun = Instant::now();
-    (0..ROUNDS).for_each(|_| once());
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(6), "{context}: {took:?}");
+    let times = (0..ROUNDS).map(|_| {
+        let begun = Instant::now();
+        once();
+        begun.elapsed()
+    });
+    let shortest = times.min().expect("there are rounds");
+    assert!(shortest < Duration::from_secs(1), "{context}: {shortest:?}");
 }
 
 #[test]
 fn a_server_asleep_stops_at_once() {
     each(|policy, layout| {
-        many_within_seconds(policy, || {
+        woken_each_time(policy, || {
             let server = placed(policy, layout).idle(Idle::Park).serving(handle);
             let mut client = Client::of(&server);
             assert_eq!(client.call(0, 1, b"echo").0, Status::Ok);
@@ -64,7 +70,7 @@ fn fragile(datagram: &[u8]) -> Option<u16> {
 #[test]
 fn a_thread_that_panics_ends_the_server_and_is_the_only_one_blamed() {
     each(|policy, layout| {
-        many_within_seconds(policy, || {
+        woken_each_time(policy, || {
             let service = Arc::new(());
             let theirs = Arc::clone(&service);
             let server = placed(policy, layout)
@@ -164,21 +170,16 @@ fn all_that_waits_at_a_stop_is_answered() {
 #[test]
 fn all_that_waits_at_a_deadline_is_answered_or_counted() {
     each(|policy, layout| {
-        let gate = Arc::new(AtomicBool::new(false));
-        let (server, client) = crowded(policy, layout, &gate);
-        let stats = std::thread::scope(|scope| {
-            let opened = scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(200));
-                gate.store(true, Ordering::Release);
-            });
-            let stats = server.shutdown(Duration::from_millis(20)).unwrap();
-            opened.join().unwrap();
-            stats
+        wait_until("the deadline comes before the gate opens", || {
+            let gate = Arc::new(AtomicBool::new(false));
+            let (server, client) = crowded(policy, layout, &gate);
+            let Some(stats) = stopped_before_the_gate_opens(server, &gate) else {
+                return false;
+            };
+            assert_accounted(client, &stats, &format!("{policy} {layout:?}"));
+            // Thieves leave in the socket what they do not run at once, so that it is refused instead.
+            stats.abandoned + stats.refused_draining > 100
         });
-        // Thieves leave in the socket what they do not run at once, so that it is refused instead.
-        let given_up = stats.abandoned + stats.refused_draining;
-        assert!(given_up > 100, "{policy} {layout:?}: {stats:?}");
-        assert_accounted(client, &stats, &format!("{policy} {layout:?}"));
     });
 }
 

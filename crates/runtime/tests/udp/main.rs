@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, ServeOnLoopback, gated, live_policies, loopback, wait_until};
+use common::{
+    Client, FOREVER, ServeOnLoopback, gated, live_policies, loopback,
+    stopped_before_the_gate_opens, wait_until,
+};
 use headway_net::header::{Flag, Header, Status};
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, Spin, StartError,
@@ -244,53 +247,62 @@ fn a_drain_answers_all_that_was_accepted_and_refuses_what_comes_later() {
 #[test]
 fn a_deadline_gives_up_what_has_not_begun() {
     both_layouts(|layout| {
-        let gate = Arc::new(AtomicBool::new(false));
-        let server = builder()
-            .layout(layout)
-            .policy("jbsq,k=3")
-            .workers(1)
-            .serving(gated(&gate));
-        let mut client = Client::of(&server);
-        client.send(1, 0, b"x");
-        (1..10).for_each(|index| client.send(1, index, b"x"));
-        if layout == Layout::Dedicated {
-            wait_until("all are in", || server.stats().received == 10);
-        } else {
-            wait_until("one is in", || server.stats().received > 0);
-        }
-        let opener = std::thread::spawn({
-            let gate = Arc::clone(&gate);
-            move || {
-                std::thread::sleep(Duration::from_millis(300));
-                gate.store(true, Ordering::Release);
+        wait_until("the deadline comes before the gate opens", || {
+            let gate = Arc::new(AtomicBool::new(false));
+            let server = builder()
+                .layout(layout)
+                .policy("jbsq,k=3")
+                .workers(1)
+                .serving(gated(&gate));
+            let mut client = Client::of(&server);
+            client.send(1, 0, b"x");
+            (1..10).for_each(|index| client.send(1, index, b"x"));
+            if layout == Layout::Dedicated {
+                wait_until("all are in", || server.stats().received == 10);
+            } else {
+                wait_until("one is in", || server.stats().received > 0);
             }
+            let Some(stats) = stopped_before_the_gate_opens(server, &gate) else {
+                return false;
+            };
+            let context = format!("{layout:?} {stats:?}");
+            let responses: Vec<Header> =
+                (0..stats.responses()).map(|_| client.receive().0).collect();
+            client.assert_silent();
+            // The server refuses requests that had not arrived yet.
+            let (answered, refused): (Vec<&Header>, Vec<&Header>) = responses
+                .iter()
+                .partition(|response| response.flag.status() == Status::Ok);
+            assert!(
+                refused
+                    .iter()
+                    .all(|response| response.flag.status() == Status::Draining)
+            );
+            assert_eq!(refused.len() as u64, stats.refused_draining, "{context}");
+            assert!(client.answers.values().all(|answers| answers.len() == 1));
+            assert_eq!(stats.received, 10, "{context}");
+            assert_eq!(stats.responses() + stats.abandoned, 10, "{context}");
+            // None was begun where the machine kept the worker from it, more where it delayed the stop.
+            let is_first = |response: &&Header| response.index == 0;
+            answered.len() == 1 && answered.iter().all(is_first)
         });
-        let stats = server.shutdown(Duration::from_millis(50)).unwrap();
-        opener.join().unwrap();
-        assert_eq!(client.receive().0.index, 0);
-        // The server refuses requests that had not arrived yet.
-        for _ in 0..stats.refused_draining {
-            assert_eq!(client.receive().0.flag.status(), Status::Draining);
-        }
-        client.assert_silent();
-        assert_eq!(stats.answered, 1, "{layout:?} {stats:?}");
-        assert_eq!(stats.received, 10, "{layout:?} {stats:?}");
-        assert_eq!(
-            stats.responses() + stats.abandoned,
-            stats.received,
-            "{layout:?} {stats:?}"
-        );
     });
 }
 
 #[test]
 fn a_handler_that_does_not_return_is_named() {
     let gate = Arc::new(AtomicBool::new(false));
-    let server = builder().layout(Layout::Dedicated).serving(gated(&gate));
+    let begun = Arc::new(AtomicBool::new(false));
+    let (begins, waits) = (Arc::clone(&begun), gated(&gate));
+    let server = builder()
+        .layout(Layout::Dedicated)
+        .serving(move |call: &mut Call<'_>| {
+            begins.store(true, Ordering::Release);
+            waits(call);
+        });
     let mut client = Client::of(&server);
     client.send(1, 0, b"x");
-    wait_until("it is in", || server.stats().received == 1);
-    std::thread::sleep(Duration::from_millis(20));
+    wait_until("it runs", || begun.load(Ordering::Acquire));
     let error = server
         .shutdown(Duration::from_millis(1))
         .map(drop)

@@ -150,10 +150,12 @@ impl Drop for HostedStage {
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+const READY: &[u8] = b"ready?";
 
 /// A socket of Linux to an application that answers.
 pub(crate) fn asking() -> UdpSocket {
@@ -164,17 +166,22 @@ pub(crate) fn asking() -> UdpSocket {
     let mut buffer = [0; 10];
     // The application may not have started yet.
     until("the application answers", || {
-        let _ = socket.send(b"ready?");
+        let _ = socket.send(READY);
         socket.recv(&mut buffer).is_ok()
     });
-    let timeout = Some(Duration::from_secs(5));
+    let timeout = Some(Duration::from_secs(60));
     socket.set_read_timeout(timeout).expect("a timeout");
-    // Answers to the first questions may still come.
-    std::thread::sleep(Duration::from_millis(50));
-    socket.set_nonblocking(true).expect("it may");
-    while socket.recv(&mut buffer).is_ok() {}
-    socket.set_nonblocking(false).expect("it may");
     socket
+}
+
+/// The next answer that is none to a question of [`asking`], of which several may be on their way.
+pub(crate) fn answer<'a>(socket: &UdpSocket, buffer: &'a mut [u8]) -> &'a [u8] {
+    loop {
+        let bytes = socket.recv(buffer).expect("an answer");
+        if buffer[..bytes] != *READY {
+            return &buffer[..bytes];
+        }
+    }
 }
 
 /// A connection of Linux, once an application listens.
@@ -193,8 +200,10 @@ pub(crate) fn echoes_datagrams(count: u32) {
     for number in 0..count {
         let datagram = pattern(1 + number as usize * 1400 / count as usize, number);
         socket.send(&datagram).expect("sent");
-        let bytes = socket.recv(&mut buffer).expect("an answer");
-        assert!(buffer[..bytes] == datagram, "datagram {number}");
+        assert!(
+            answer(&socket, &mut buffer) == datagram,
+            "datagram {number}"
+        );
     }
 }
 

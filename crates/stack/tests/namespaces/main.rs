@@ -310,7 +310,7 @@ fn an_application_connects_to_linux() {
             while !listens.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            let patience = Duration::from_secs(10);
+            let patience = Duration::from_secs(60);
             for round in 0..20 {
                 let to = SocketAddrV4::new(PEER_IP, 8080);
                 let stream = TcpStream::connect(stack, to, patience).expect("connected");
@@ -358,7 +358,7 @@ fn datagrams_with_linux_are_counted_exactly() {
         };
         let linux = || {
             let socket = std::net::UdpSocket::bind((PEER_IP, 0)).expect("a port");
-            let timeout = Some(Duration::from_secs(5));
+            let timeout = Some(Duration::from_secs(60));
             socket.set_read_timeout(timeout).expect("a timeout");
             drop(connected());
             let mut buffer = [0; 2000];

@@ -1,0 +1,85 @@
+//! More longs than a server can serve: they are refused by their class, and shorts go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use headway_net::replay::{Replay, ReplayArrival};
+use headway_runtime::{Call, Layout, Stats, checkpoint};
+
+use super::common::{FOREVER, play};
+use super::{alone, builder, roam};
+
+const BUFFERS: usize = 512;
+const LONGS: u32 = 4_000;
+/// Fewer than the buffers that are kept from longs.
+const SHORTS: u32 = 100;
+
+/// A flood of longs, each of which waits for all shorts; these come behind it. So no long ends before.
+fn flooded(policy: &str, layout: Layout) -> Stats {
+    let longs = (0..LONGS).map(|index| ReplayArrival {
+        at_ns: 0,
+        service_ns: 0,
+        index,
+        class: 1,
+    });
+    let shorts = (LONGS..LONGS + SHORTS).map(|index| ReplayArrival {
+        at_ns: 1_000_000,
+        service_ns: 0,
+        index,
+        class: 0,
+    });
+    let (datapath, control) = Replay::new(vec![longs.chain(shorts).collect()]).unwrap();
+    let done = Arc::new(AtomicU64::new(0));
+    let server = roam(builder(policy, 1, layout), true)
+        .slots(BUFFERS)
+        .service(move |call: &mut Call<'_>| {
+            if call.class().0 == 0 {
+                done.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            let end = Instant::now() + FOREVER;
+            while done.load(Ordering::Relaxed) < SHORTS.into() && Instant::now() < end {
+                checkpoint();
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    server.shutdown(FOREVER).unwrap()
+}
+
+#[test]
+fn longs_beyond_the_buffers_are_shed_and_shorts_are_answered() {
+    let _alone = alone();
+    for policy in ["synergy", "synergy,longs=hints", "synergy,room=8"] {
+        for layout in [Layout::Inline, Layout::Dedicated] {
+            let stats = flooded(policy, layout);
+            let [shorts, longs] = &stats.classes[..2] else {
+                panic!("two classes")
+            };
+            let context = format!("{policy}, {layout:?}: {stats:?}");
+            assert_eq!(
+                (shorts.answered, shorts.shed),
+                (SHORTS.into(), 0),
+                "{context}"
+            );
+            assert_eq!(longs.answered + longs.shed, LONGS.into(), "{context}");
+            assert!(longs.answered >= (BUFFERS / 2) as u64, "{context}");
+            assert!(longs.shed > 0, "{context}");
+        }
+    }
+}
+
+/// Where no class is known as long, all buffers may be in use: what comes then is refused, and counted, rather than left in the socket.
+#[test]
+fn what_comes_while_all_buffers_are_in_use_is_shed() {
+    let _alone = alone();
+    let stats = flooded("tiny-quanta,q=20us", Layout::Inline);
+    let classes = stats.classes[..2].iter();
+    let (answered, shed) = classes.fold((0, 0), |(answered, shed), class| {
+        (answered + class.answered, shed + class.shed)
+    });
+    assert_eq!(answered + shed, u64::from(LONGS + SHORTS), "{stats:?}");
+}
