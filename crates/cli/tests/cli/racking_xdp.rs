@@ -336,7 +336,7 @@ fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
             server["agent"]["order"].as_u64() > Some(0)
         });
         client.begin();
-        std::thread::sleep(Duration::from_millis(700));
+        await_load(ctl);
         signals[1].send(libc::SIGTERM).expect("the host runs");
         let run = client.end();
         let last = await_status(ctl, "it left, and every request is answered", |status| {

@@ -20,7 +20,7 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) struct Buffers {
     pub(crate) pool: Arc<Pool>,
     pub(crate) free: FreeList,
-    /// For the refusals of a server that ends with all others in use.
+    /// For refusals while all others are in use.
     pub(crate) spare: FreeList,
 }
 
@@ -62,8 +62,9 @@ pub(crate) struct Intake {
     unknown: u16,
     pub(crate) pool: Arc<Pool>,
     pub(crate) free: FreeList,
-    /// Buffers for the refusals of a server that ends with all others in use.
+    /// Buffers for refusals while all others are in use, and how many they are when none holds one.
     spare: FreeList,
+    spare_most: usize,
     pub(crate) refusals: Refusals,
     pub(crate) tally: Arc<Tally>,
     batch: Vec<SlotId>,
@@ -83,6 +84,7 @@ impl Intake {
             unknown,
             pool: buffers.pool,
             free: buffers.free,
+            spare_most: buffers.spare.len(),
             spare: buffers.spare,
             refusals: Refusals::new(2 * BATCH),
             tally,
@@ -128,9 +130,34 @@ impl Intake {
         count
     }
 
+    /// Refuses up to [`BATCH`] waiting requests as shed, since no buffer is left to keep one in. Returns how many came.
+    #[cold]
+    pub(crate) fn shed(&mut self, rx: &dyn Rx, now_ns: u64) -> usize {
+        if self.refusals.room() < BATCH {
+            return 0;
+        }
+        std::mem::swap(&mut self.free, &mut self.spare);
+        let count = self.receive(rx, now_ns, BATCH, |intake, slot| {
+            let class = intake.pool.get(&slot).class;
+            intake.tally.class(class).accepted.add(1);
+            intake.shed_one(slot);
+        });
+        std::mem::swap(&mut self.free, &mut self.spare);
+        count
+    }
+
+    /// Refuses a request that was accepted, as shed.
+    #[cold]
+    pub(crate) fn shed_one(&mut self, slot: SlotId) {
+        let class = self.pool.get(&slot).class;
+        self.tally.class(class).shed.add(1);
+        self.refuse(slot, Status::Shed);
+    }
+
     /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came. From the first call on none is accepted.
     #[cold]
     pub(crate) fn turn_away(&mut self, rx: &dyn Rx, now_ns: u64) -> usize {
+        self.spare_most = 0;
         while let Some(slot) = self.spare.take() {
             self.free.give(slot);
         }
@@ -161,6 +188,11 @@ impl Intake {
         let unsent = self.refusals.flush(tx, &self.pool, &mut self.free, now_ns);
         if unsent > 0 {
             self.tally.unsent.add(unsent);
+        }
+        while self.spare.len() < self.spare_most
+            && let Some(slot) = self.free.take()
+        {
+            self.spare.give(slot);
         }
     }
 

@@ -35,6 +35,11 @@ impl Refusals {
         self.slots.len() == self.slots.capacity()
     }
 
+    /// How many more fit without more memory.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.capacity() - self.slots.len()
+    }
+
     /// Sends what has been refused and frees the slots; returns how many the system did not take.
     #[inline]
     pub(crate) fn flush(

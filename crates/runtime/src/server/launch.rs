@@ -51,6 +51,7 @@ impl Visit for Launch {
                     locals: system.locals,
                     monitor: system.monitor,
                     shared_queues: system.shared_queues,
+                    sheds_first: system.sheds_first,
                 };
                 steered::launch(steered, self.0)
             }

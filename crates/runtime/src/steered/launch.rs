@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use headway_policy::BitSet;
 use headway_policy::server::role::{Ingress, Local, Monitor};
 use headway_policy::server::systems::SharedQueues;
 
@@ -26,6 +27,8 @@ pub(crate) struct SteeredSystem<I, L, M> {
     pub(crate) locals: Vec<L>,
     pub(crate) monitor: M,
     pub(crate) shared_queues: SharedQueues,
+    /// The classes that are refused first as buffers run out.
+    pub(crate) sheds_first: BitSet,
 }
 
 /// Starts a server whose workers each serve a receive queue.
@@ -45,7 +48,7 @@ where
         queues: count,
         runners: count,
         refusers: 0,
-        spare: 0,
+        spare: count,
         interrupts: M::PREEMPTS || L::SLICES,
         heeds_length: M::HEEDS,
         watched: has_thread.then_some(count).into_iter().collect(),
@@ -55,7 +58,9 @@ where
     let (queues, thieves): (Vec<_>, Vec<_>) =
         (0..count).map(|_| request_queue(slots, steals)).unzip();
     let glance_ns = base.glance_ns();
-    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, slots, glance_ns);
+    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, slots)
+        .shedding_first(system.sheds_first)
+        .looking_every(glance_ns);
     let peers = Arc::new(peers);
     let sleepers = Arc::clone(&peers);
     base.control

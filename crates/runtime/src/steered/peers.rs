@@ -7,7 +7,7 @@ use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
 use headway_net::pool::{FreeList, SlotId};
 use headway_policy::server::role::Backlog;
-use headway_policy::server::systems::SharedQueues;
+use headway_policy::server::systems::{KEPT_FROM_LONGS, SharedQueues};
 use headway_policy::{BitSet, ClassId, WorkerId};
 
 use crate::engine::parts::QueueDepths;
@@ -38,6 +38,8 @@ pub(super) struct Peers {
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     looks: Looks,
+    /// Classes that are refused first as buffers run out, beside those that workers find long.
+    sheds_first: BitSet,
     /// What each worker found out about its requests.
     findings: Box<[Padded<PeerFindings>]>,
     /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
@@ -51,14 +53,12 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// `slots`: buffers in the pool, which the workers divide among them. `look_ns`: how often a busy worker asks what waits at a receive queue, 0 for
-    /// whenever it wants to know.
+    /// `slots`: buffers in the pool, which the workers divide among them.
     pub(super) fn new(
         queues: &[Arc<dyn Rx>],
         thieves: Vec<RequestThief>,
         shared: SharedQueues,
         slots: usize,
-        look_ns: u64,
     ) -> Self {
         let workers = thieves.len();
         let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
@@ -66,7 +66,8 @@ impl Peers {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: shared.collect(),
             congested: Padded::default(),
-            looks: Looks::new(workers, look_ns),
+            looks: Looks::new(workers, 0),
+            sheds_first: BitSet::EMPTY,
             findings: thieves.iter().map(|_| Padded::default()).collect(),
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
@@ -74,6 +75,18 @@ impl Peers {
             monitor: Parker::new(),
             thieves: thieves.into(),
         }
+    }
+
+    /// The same, which refuse requests of these classes first as buffers run out.
+    pub(super) fn shedding_first(mut self, classes: BitSet) -> Self {
+        self.sheds_first = classes;
+        self
+    }
+
+    /// The same, where a busy worker asks what waits at a receive queue once in `look_ns` at most; 0 for whenever it wants to know.
+    pub(super) fn looking_every(mut self, look_ns: u64) -> Self {
+        self.looks = Looks::new(self.thieves.len(), look_ns);
+        self
     }
 
     #[inline]
@@ -219,6 +232,29 @@ impl Peers {
                 return free.give(slot);
             }
         }
+    }
+
+    /// The buffers that this worker may still fill. Others' are counted only where its own are few.
+    #[inline]
+    pub(super) fn free_for(&self, free: &FreeList) -> usize {
+        let own = free.len();
+        if self.is_short_of(own) {
+            own + self.surplus.len()
+        } else {
+            own
+        }
+    }
+
+    /// Whether so few free buffers are kept from the classes that are refused first.
+    #[inline]
+    pub(super) fn is_short_of(&self, free: usize) -> bool {
+        free < self.part / KEPT_FROM_LONGS
+    }
+
+    /// Whether this worker refuses requests of the class first.
+    #[cold]
+    pub(super) fn sheds_first(&self, worker: usize, class: ClassId) -> bool {
+        self.sheds_first.contains(class.index()) || self.is_long(WorkerId(worker as u16), class)
     }
 
     /// Sees to it that a worker that wants to receive `wanted` requests has buffers for them, as far as there are any.

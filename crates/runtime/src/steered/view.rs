@@ -165,10 +165,20 @@ impl SteeredQueues {
         }
         let max = max.min(self.allowance);
         peers.provide(max.min(BATCH), &mut intake.free);
+        if max > 0 && intake.free.len() == 0 {
+            let shed = intake.shed(peers.rx(worker), *now_ns);
+            self.allowance -= shed.min(self.allowance);
+            return 0;
+        }
+        let (me, mut free) = (self.me, peers.free_for(&intake.free));
         let mut accepted = 0;
         let received = intake.receive(peers.rx(worker), *now_ns, max, |intake, slot| {
             let class = intake.pool.get(&slot).class;
             intake.tally.class(class).accepted.add(1);
+            if peers.is_short_of(free) && peers.sheds_first(me, ClassId(class)) {
+                return intake.shed_one(slot);
+            }
+            free -= 1;
             run_queue.push(RequestWord::fresh(slot));
             accepted += 1;
         });

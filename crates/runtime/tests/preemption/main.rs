@@ -9,6 +9,7 @@ mod dispatchers;
 mod feedback;
 mod held;
 mod looks;
+mod overload;
 mod overtaking;
 mod pull;
 mod synergy;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Call, Layout, Stats, checkpoint};
+use headway_runtime::{Builder, Call, DeclaredClass, Layout, Stats, checkpoint};
 
 use super::common::{FOREVER, play};
 use super::{alone, builder, roam};
@@ -15,8 +15,8 @@ const LONGS: u32 = 4_000;
 /// Fewer than the buffers that are kept from longs.
 const SHORTS: u32 = 100;
 
-/// A flood of longs, each of which waits for all shorts; these come behind it. So no long ends before.
-fn flooded(policy: &str, layout: Layout) -> Stats {
+/// A flood of longs, and shorts behind it. Each long waits for all shorts, so that none ends before; or for nothing, where these may be refused.
+fn flooded(builder: Builder, wait: bool) -> Stats {
     let longs = (0..LONGS).map(|index| ReplayArrival {
         at_ns: 0,
         service_ns: 0,
@@ -31,17 +31,21 @@ fn flooded(policy: &str, layout: Layout) -> Stats {
     });
     let (datapath, control) = Replay::new(vec![longs.chain(shorts).collect()]).unwrap();
     let done = Arc::new(AtomicU64::new(0));
-    let server = roam(builder(policy, 1, layout), true)
+    let server = builder
         .slots(BUFFERS)
         .service(move |call: &mut Call<'_>| {
             if call.class().0 == 0 {
                 done.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            let end = Instant::now() + FOREVER;
-            while done.load(Ordering::Relaxed) < SHORTS.into() && Instant::now() < end {
-                checkpoint();
-            }
+            let begun = Instant::now();
+            let shorts_wait = || done.load(Ordering::Relaxed) < SHORTS.into();
+            call.long(|_| {
+                while wait && shorts_wait() && begun.elapsed() < FOREVER {
+                    checkpoint();
+                }
+                (0..200_000).for_each(|_| checkpoint());
+            });
         })
         .datapath(datapath)
         .start()
@@ -55,7 +59,7 @@ fn longs_beyond_the_buffers_are_shed_and_shorts_are_answered() {
     let _alone = alone();
     for policy in ["synergy", "synergy,longs=hints", "synergy,room=8"] {
         for layout in [Layout::Inline, Layout::Dedicated] {
-            let stats = flooded(policy, layout);
+            let stats = flooded(roam(builder(policy, 1, layout), true), true);
             let [shorts, longs] = &stats.classes[..2] else {
                 panic!("two classes")
             };
@@ -72,14 +76,20 @@ fn longs_beyond_the_buffers_are_shed_and_shorts_are_answered() {
     }
 }
 
-/// Where no class is known as long, all buffers may be in use: what comes then is refused, and counted, rather than left in the socket.
+/// Where no class is known as long, but requests say that they are, all buffers may be in use: what comes then is refused and counted, rather than left in the socket.
 #[test]
 fn what_comes_while_all_buffers_are_in_use_is_shed() {
     let _alone = alone();
-    let stats = flooded("tiny-quanta,q=20us", Layout::Inline);
-    let classes = stats.classes[..2].iter();
-    let (answered, shed) = classes.fold((0, 0), |(answered, shed), class| {
-        (answered + class.answered, shed + class.shed)
-    });
-    assert_eq!(answered + shed, u64::from(LONGS + SHORTS), "{stats:?}");
+    for layout in [Layout::Inline, Layout::Dedicated] {
+        let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
+        let builder = roam(builder("synergy", 1, layout), true);
+        let builder = builder.classes(vec![unknown("short"), unknown("long")]);
+        let stats = flooded(builder, false);
+        let classes = stats.classes[..2].iter();
+        let (answered, shed) = classes.fold((0, 0), |(answered, shed), class| {
+            (answered + class.answered, shed + class.shed)
+        });
+        assert_eq!(answered + shed, u64::from(LONGS + SHORTS), "{stats:?}");
+        assert!(answered >= BUFFERS as u64 && shed > 0, "{stats:?}");
+    }
 }

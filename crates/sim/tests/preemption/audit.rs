@@ -48,6 +48,7 @@ where
             monitor: Audited(system.monitor, books.clone(), may_interrupt),
             depth: system.depth,
             shared_queues: system.shared_queues,
+            sheds_first: system.sheds_first,
             preemption_costs: system.preemption_costs,
         }
     };

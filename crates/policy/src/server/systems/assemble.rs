@@ -27,6 +27,7 @@ pub(super) fn system<I, L: Clone>(
         monitor: Never,
         depth: 1,
         shared_queues: SharedQueues::ONE,
+        sheds_first: BitSet::EMPTY,
         preemption_costs: PreemptionCosts::default(),
     }
 }
@@ -56,6 +57,7 @@ pub(super) fn steered<L>(
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,
+        sheds_first: BitSet::EMPTY,
         preemption_costs: PreemptionCosts::default(),
     }
 }

@@ -82,7 +82,7 @@ pub use server_spec::ServerSpec;
 pub use shinjuku::{Shinjuku, shinjuku_ci, shinjuku_sq};
 pub use static_partition::static_partition;
 pub use synergy::synergy;
-pub use system::{SharedQueues, System};
+pub use system::{KEPT_FROM_LONGS, SharedQueues, System};
 pub use tardis::tardis;
 pub use tiny_quanta::tiny_quanta;
 pub use visit::{Visit, VisitInstance};

@@ -178,6 +178,7 @@ fn assembled(
                 room => room,
             },
         },
+        sheds_first: hinted,
         ..steered(POLICY.about.name, shape, settings.flows, locals)
     };
     let monitor = TimerCore::new(

@@ -1,5 +1,6 @@
 //! A composition of the three roles: what an engine runs.
 
+use crate::BitSet;
 use crate::server::PreemptionCosts;
 use crate::server::role::Never;
 use crate::spec::Params;
@@ -21,9 +22,15 @@ pub struct System<I, L, M = Never> {
     pub depth: usize,
     /// Queues that all workers share.
     pub shared_queues: SharedQueues,
+    /// Classes that an engine refuses first as its buffers run out, beside those that a worker finds [long](crate::server::role::Backlog::is_long): requests of
+    /// these wait, interrupted, in buffers that others then lack.
+    pub sheds_first: BitSet,
     /// What interrupting costs.
     pub preemption_costs: PreemptionCosts,
 }
+
+/// Of a worker's buffers, one in so many is kept from the classes that are [refused first](System::sheds_first).
+pub const KEPT_FROM_LONGS: usize = 4;
 
 /// The queues that all workers of a system share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +65,7 @@ impl<I, L> System<I, L> {
             monitor,
             depth: self.depth,
             shared_queues: self.shared_queues,
+            sheds_first: self.sheds_first,
             preemption_costs,
         }
     }

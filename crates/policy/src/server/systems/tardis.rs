@@ -5,6 +5,7 @@ use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::system::{SharedQueues, System};
 use super::visit::Visit;
+use crate::BitSet;
 use crate::server::locals::Batches;
 use crate::server::role::{Never, Owner, Unplaced};
 use crate::server::{PreemptionCosts, Shape};
@@ -66,6 +67,7 @@ fn assembled(settings: Settings, params: Params, shape: &Shape) -> System<Unplac
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,
+        sheds_first: BitSet::EMPTY,
         preemption_costs: settings.preemption_costs,
     }
 }
