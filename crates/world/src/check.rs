@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use headway_runtime::ShutdownError;
+
 use crate::network::Fate;
 use crate::play::WorldOutcome;
 use crate::scenario::Scenario;
@@ -10,6 +12,9 @@ use crate::scenario::Scenario;
 /// worker took up.
 const MOST_ON_THE_WAY: usize = 4;
 
+/// What readings of the clock may add to the time for which a section held a request, ns.
+const READS_NS: u64 = 5_000;
+
 /// After its deadline a server gives up within this, ns: what runs is run to its end or its next probe.
 const GIVE_UP_NS: u64 = 1_000_000_000;
 
@@ -17,6 +22,7 @@ const GIVE_UP_NS: u64 = 1_000_000_000;
 pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String> {
     let mut faults = Vec::new();
     threads_end(scenario, outcome, &mut faults);
+    sections_are_kept(outcome, &mut faults);
     for (delivery, fate) in outcome.log.fates.iter().enumerate() {
         one_fate(delivery, fate, &mut faults);
     }
@@ -28,8 +34,14 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
 }
 
 fn threads_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
-    if let Err(error) = &outcome.stats {
-        faults.push(format!("the server did not end as it should: {error}"));
+    match &outcome.stats {
+        Err(ShutdownError::Crashed { threads }) if scenario.crash.is_some() => {
+            if threads.len() != 1 {
+                faults.push(format!("one thread panicked, not these: {threads:?}"));
+            }
+        }
+        Err(error) => faults.push(format!("the server did not end as it should: {error}")),
+        Ok(_) => {}
     }
     for name in &outcome.past.left {
         faults.push(format!("the thread {name} did not end"));
@@ -69,7 +81,7 @@ fn a_stop_takes_in_what_came_before(
     outcome: &WorldOutcome,
     faults: &mut Vec<String>,
 ) {
-    if !scenario.is_patient() {
+    if !scenario.is_patient() || outcome.stats.is_err() {
         return;
     }
     let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
@@ -87,6 +99,62 @@ fn a_stop_takes_in_what_came_before(
             faults.push(format!(
                 "datagram {delivery} came at {came_ns} ns, before the stop at {} ns, and was never taken in",
                 outcome.stop_ns
+            ));
+        }
+    }
+}
+
+/// No request is interrupted where it must not be, and what is counted of long parts and of sections is what happened.
+fn sections_are_kept(outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    for (delivery, fate) in outcome.log.fates.iter().enumerate() {
+        if fate.interrupted_in_section {
+            faults.push(format!("datagram {delivery} was interrupted in a section"));
+        }
+    }
+    let Ok(stats) = &outcome.stats else {
+        return;
+    };
+    let said = outcome.log.fates.iter().filter_map(|fate| fate.said_long);
+    let said = said.fold([0; 3], |[begun, unended, unbegun], one| {
+        [
+            begun + one.begun,
+            unended + one.unended,
+            unbegun + one.unbegun,
+        ]
+    });
+    let counted = stats.classes.iter().map(|class| class.feedback);
+    let counted = counted.fold([0; 3], |[begun, unended, unbegun], one| {
+        [
+            begun + one.said_long,
+            unended + one.unended,
+            unbegun + one.unbegun,
+        ]
+    });
+    if counted != said {
+        faults.push(format!(
+            "long parts begun, not ended, not begun: counted {counted:?}, and handlers said {said:?}"
+        ));
+    }
+    let ran_ns: u64 = outcome
+        .log
+        .runs
+        .iter()
+        .map(|run| run.to_ns - run.from_ns)
+        .sum();
+    let stalled_ns: u64 = outcome
+        .past
+        .stalls
+        .iter()
+        .map(|stall| stall.1 - stall.0)
+        .sum();
+    for (section, held) in stats.classes.iter().flat_map(|class| class.held.kinds()) {
+        let most_ns = ran_ns + stalled_ns + held.count * READS_NS;
+        if held.count > 0 && !(1..=most_ns).contains(&held.ns) {
+            faults.push(format!(
+                "sections of {} held {} requests for {} ns in all, not within {most_ns} ns",
+                section.name(),
+                held.count,
+                held.ns
             ));
         }
     }

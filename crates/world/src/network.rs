@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
@@ -10,6 +11,7 @@ use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
 use headway_sync::world as door;
 
+use crate::handler::PANIC;
 use crate::scheduler::{now_ns, spend, spend_on_packet};
 
 /// A datagram on its way to the server.
@@ -37,6 +39,21 @@ pub(crate) struct Fate {
     pub(crate) turned_away: bool,
     /// The network had no room for it.
     pub(crate) dropped: bool,
+    /// What its handler, which ended, said of its long parts.
+    pub(crate) said_long: Option<SaidLong>,
+    /// It was interrupted where it must not be.
+    pub(crate) interrupted_in_section: bool,
+}
+
+/// What a handler said of its long parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SaidLong {
+    /// 1 if it began one.
+    pub(crate) begun: u64,
+    /// Parts that it left open.
+    pub(crate) unended: u64,
+    /// Ends without a beginning.
+    pub(crate) unbegun: u64,
 }
 
 /// What became of every datagram, and who ran when.
@@ -83,10 +100,13 @@ pub(crate) struct WorldNetwork {
     /// Datagrams that a queue holds at most.
     pub(crate) room: usize,
     pub(crate) log: SharedLog,
+    /// After so many packets, received or sent, the thread that has the next one panics.
+    pub(crate) crash: Option<u64>,
 }
 
 impl Datapath for WorldNetwork {
     fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
+        let crash = Crash(Arc::new(AtomicU64::new(self.crash.unwrap_or(u64::MAX))));
         let mut queues = vec![VecDeque::new(); rx_queues];
         for datagram in self.datagrams {
             queues[datagram.delivery as usize % rx_queues].push_back(datagram);
@@ -101,11 +121,13 @@ impl Datapath for WorldNetwork {
                 }),
                 room: self.room,
                 log: self.log.clone(),
+                crash: crash.clone(),
             }) as Arc<dyn Rx>
         });
         let txs = (0..tx).map(|_| {
             Box::new(WorldTx {
                 log: self.log.clone(),
+                crash: crash.clone(),
             }) as Box<dyn Tx>
         });
         Ok(DatapathEnds {
@@ -115,10 +137,24 @@ impl Datapath for WorldNetwork {
     }
 }
 
+/// A panic of a thread of the server, outside of handlers.
+#[derive(Clone)]
+struct Crash(Arc<AtomicU64>);
+
+impl Crash {
+    /// The calling thread has a packet.
+    fn meet(&self) {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.wrapping_sub(1), Ordering::Relaxed);
+        assert!(left != 0, "{PANIC}");
+    }
+}
+
 struct WorldRx {
     state: Mutex<IncomingQueue>,
     room: usize,
     log: SharedLog,
+    crash: Crash,
 }
 
 struct IncomingQueue {
@@ -172,6 +208,9 @@ impl Rx for WorldRx {
         let now_ns = spend_on_packet();
         let mut state = self.state();
         self.arrive(&mut state, now_ns);
+        if !state.waiting.is_empty() {
+            self.crash.meet();
+        }
         let mut count = 0;
         while count < max && !state.waiting.is_empty() {
             let Some(mut id) = free.take() else { break };
@@ -245,6 +284,7 @@ fn fill(slot: &mut Slot, datagram: &Datagram, now_ns: u64) {
 
 struct WorldTx {
     log: SharedLog,
+    crash: Crash,
 }
 
 impl Tx for WorldTx {
@@ -253,6 +293,7 @@ impl Tx for WorldTx {
     }
 
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+        self.crash.meet();
         let now_ns = spend_on_packet();
         let delivery = pool.get(slot).index;
         self.log

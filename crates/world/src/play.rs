@@ -89,12 +89,15 @@ fn start(scenario: &Scenario, log: &SharedLog) -> Server {
         datagrams,
         room: scenario.room,
         log: log.clone(),
+        crash: scenario.crash,
     };
     let handler = Worker {
         log: log.clone(),
         probe_gap_ns: scenario.probe_gap_ns,
         probes: scenario.probes,
         panics: scenario.panics,
+        by_feedback: scenario.by_feedback,
+        sections: scenario.sections,
     };
     let builder = Server::builder()
         .clock(Clock::given(read_clock_ns))
@@ -105,6 +108,7 @@ fn start(scenario: &Scenario, log: &SharedLog) -> Server {
         .idle(scenario.idle)
         .pin(Pin::Off)
         .queue_limit(scenario.queue_limit)
+        .by_feedback(scenario.by_feedback)
         .stack_bytes(64 << 10);
     let builder = match scenario.slots {
         Some(slots) => builder.slots(slots),

@@ -122,6 +122,12 @@ pub(crate) struct Scenario {
     pub(crate) probe_gap_ns: u64,
     pub(crate) probes: bool,
     pub(crate) panics: u64,
+    /// Whether handlers are interrupted in their long parts only.
+    pub(crate) by_feedback: bool,
+    /// Whether handlers have long parts and no-preempt sections.
+    pub(crate) sections: bool,
+    /// After so many packets a thread of the server panics.
+    pub(crate) crash: Option<u64>,
     pub(crate) means_ns: [u64; 2],
     pub(crate) datagrams: Vec<Datagram>,
     /// Datagrams that a receive queue holds.
@@ -218,6 +224,10 @@ impl Scenario {
             },
             core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
+            by_feedback: random.once_in(4),
+            sections: random.once_in(3),
+            crash: (faults.handlers && random.once_in(40))
+                .then(|| random.below(2 * datagrams.len() as u64)),
             datagrams,
             policy,
         }
@@ -291,6 +301,7 @@ fn core_faults(random: &mut Random, faults: Faults) -> CoreFaults {
         stalls_ppm: random.one_of(&[0, 100, 2_000]),
         stall_ns: random.one_of(&[20_000, 3_000_000]),
         skew_ns: random.one_of(&[0, 30, 200]),
+        pauses_in: random.one_of(&[0, 10, 100]),
     }
 }
 
@@ -396,6 +407,16 @@ impl fmt::Display for Scenario {
             } else {
                 ", a short drain"
             },
-        )
+        )?;
+        for (has, what) in [
+            (self.by_feedback, "by feedback"),
+            (self.sections, "sections"),
+            (self.crash.is_some(), "a crash"),
+        ] {
+            if has {
+                write!(f, ", {what}")?;
+            }
+        }
+        Ok(())
     }
 }

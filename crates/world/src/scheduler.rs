@@ -51,7 +51,12 @@ pub(crate) struct CoreFaults {
     pub(crate) stall_ns: u64,
     /// By how much a reading of the clock may be ahead of that of another core, ns.
     pub(crate) skew_ns: u64,
+    /// At one in so many [steps](headway_sync::world::step) the core stands still for up to [`LONGEST_PAUSE_NS`]; at none where it is 0.
+    pub(crate) pauses_in: u64,
 }
+
+/// How long a core stands still between two accesses to memory that threads share, ns: longer than a wake takes.
+const LONGEST_PAUSE_NS: u64 = 60_000;
 
 /// Grows with every turn of a world, for a watch outside of it.
 #[derive(Clone, Debug, Default)]
@@ -367,6 +372,22 @@ impl Scheduler for World {
         while self.running.load(Ordering::Acquire) != me {
             thread::park();
         }
+    }
+
+    fn step(&self) {
+        if self.faults.pauses_in == 0 {
+            return;
+        }
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        if !state.random.once_in(self.faults.pauses_in) {
+            return;
+        }
+        let pause_ns = state.random.below(LONGEST_PAUSE_NS) + 1;
+        let from_ns = state.threads[me].now_ns;
+        state.stalls.push((from_ns, from_ns + pause_ns));
+        drop(state);
+        self.advance(me, pause_ns);
     }
 
     fn end(&self) {

@@ -476,6 +476,8 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
         if self.drained {
             self.refuse_waiting();
         }
+        let uncollected: usize = self.links.iter_mut().map(DispatcherEnd::end).sum();
+        self.intake.tally.abandoned.add(uncollected as u64);
     }
 
     /// Refuses what waits at the receive queue.
