@@ -3,11 +3,8 @@
 use headway_fiber::{NoPreempt, checkpoint_at, suspensions};
 use headway_runtime::{Call, Service};
 
-use crate::network::{HandlerRun, SaidLong, SharedLog};
+use crate::network::{HandlerRun, PANIC, SaidLong, SharedLog};
 use crate::scheduler::{draw, now_ns, spend, this_thread};
-
-/// The message of a panic that a scenario asked for.
-pub(crate) const PANIC: &str = "the scenario asked for a panic";
 
 /// Takes the time that each request asks for.
 pub(crate) struct Worker {
@@ -26,7 +23,7 @@ pub(crate) struct Worker {
 
 /// Whether a part of a handler may be interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum HandlerPart {
     MayYield,
     MustNotYield,
 }
@@ -56,11 +53,11 @@ impl Service for Worker {
 
 impl Worker {
     /// What handlers do outside of long parts.
-    fn outside(&self) -> Part {
+    fn outside(&self) -> HandlerPart {
         if self.by_feedback {
-            Part::MustNotYield
+            HandlerPart::MustNotYield
         } else {
-            Part::MayYield
+            HandlerPart::MayYield
         }
     }
 
@@ -75,11 +72,11 @@ impl Worker {
         if says_long {
             call.long(|call| {
                 let section_ns = draw(long_ns / 2 + 1);
-                self.work(delivery, long_ns - section_ns, Part::MayYield);
+                self.work(delivery, long_ns - section_ns, HandlerPart::MayYield);
                 // A part within a part changes nothing.
                 call.long(|_| {
                     let section = NoPreempt::enter();
-                    self.work(delivery, section_ns, Part::MustNotYield);
+                    self.work(delivery, section_ns, HandlerPart::MustNotYield);
                     drop(section);
                 });
             });
@@ -101,7 +98,7 @@ impl Worker {
         }
     }
 
-    fn work(&self, delivery: u32, for_ns: u64, part: Part) {
+    fn work(&self, delivery: u32, for_ns: u64, part: HandlerPart) {
         let suspensions_before = suspensions();
         let mut left_ns = for_ns;
         while left_ns > 0 {
@@ -118,7 +115,7 @@ impl Worker {
                 checkpoint_at(now_ns());
             }
         }
-        if part == Part::MustNotYield && suspensions() != suspensions_before {
+        if part == HandlerPart::MustNotYield && suspensions() != suspensions_before {
             self.log
                 .fate(delivery, |fate| fate.interrupted_in_section = true);
         }

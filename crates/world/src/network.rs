@@ -11,8 +11,10 @@ use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
 use headway_sync::world as door;
 
-use crate::handler::PANIC;
 use crate::scheduler::{now_ns, spend, spend_on_packet};
+
+/// The message of a panic that a scenario asked for.
+pub(crate) const PANIC: &str = "the scenario asked for a panic";
 
 /// A datagram on its way to the server.
 #[derive(Clone, Copy, Debug)]

@@ -194,7 +194,7 @@ pub fn silence_expected_panics() {
         let owned = panic.payload().downcast_ref::<String>();
         let borrowed = panic.payload().downcast_ref::<&str>().copied();
         let message = owned.map(String::as_str).or(borrowed);
-        if !message.is_some_and(|message| message.contains(crate::handler::PANIC)) {
+        if !message.is_some_and(|message| message.contains(crate::network::PANIC)) {
             report(panic);
         }
     }));
