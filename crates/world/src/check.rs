@@ -5,8 +5,9 @@ use std::ops::Range;
 use headway_runtime::ShutdownError;
 
 use crate::network::Fate;
+use crate::plans::{self, plans_are_kept};
 use crate::play::WorldOutcome;
-use crate::scenario::Scenario;
+use crate::scenario::{OwnerOrder, Scenario};
 
 /// Requests that a dispatcher may have sent to one worker, and that it has not begun: the deepest bound among the policies, and one that a
 /// worker took up.
@@ -30,6 +31,8 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     a_stop_takes_in_what_came_before(scenario, outcome, &mut faults);
     nobody_idles_beside_work(scenario, outcome, &mut faults);
     queues_keep_their_bounds(scenario, outcome, &mut faults);
+    plans_are_kept(scenario, outcome, &mut faults);
+    duties_are_carried_out(scenario, outcome, &mut faults);
     faults
 }
 
@@ -57,7 +60,7 @@ fn threads_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<Str
 
 /// A datagram runs at most once, and is answered or refused at most once, if it was taken in.
 fn one_fate(delivery: usize, fate: &Fate, faults: &mut Vec<String>) {
-    let responses = fate.answered_ns.len() + fate.refused_ns.len();
+    let responses = fate.answered_ns.len() + fate.refused_ns.len() + fate.handed_back_ns.len();
     let mut fault = |what: &str| faults.push(format!("datagram {delivery} {what}: {fate:?}"));
     if fate.begun_ns.len() > 1 {
         fault("ran more than once");
@@ -179,6 +182,8 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
     let begun = count(|fate| !fate.begun_ns.is_empty());
     let responses = count(|fate| !fate.answered_ns.is_empty());
     let refused = count(|fate| !fate.refused_ns.is_empty());
+    let handed_back = count(|fate| !fate.handed_back_ns.is_empty());
+    equal("requests handed back", stats.handed_back, handed_back);
     equal(
         "all counts together",
         stats.answered
@@ -186,7 +191,8 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
             + stats.refused_draining
             + stats.malformed
             + stats.too_large
-            + stats.abandoned,
+            + stats.abandoned
+            + stats.handed_back,
         stats.received,
     );
     equal(
@@ -197,7 +203,7 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
     equal(
         "requests given up",
         stats.abandoned,
-        taken - responses - refused,
+        taken - responses - refused - handed_back,
     );
     // More may be dropped while the server counts, and after it.
     let dropped = count(|fate| fate.dropped);
@@ -230,7 +236,14 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
         } else {
             taken_ns
         };
-        for worker in &outcome.past.workers {
+        let may_take = plans::workers_of(scenario, outcome, fate);
+        if scenario.follows_plan() && may_take.is_none() {
+            continue;
+        }
+        for (number, worker) in outcome.past.workers.iter().enumerate() {
+            if may_take.is_some_and(|workers| !workers.contains(number)) {
+                continue;
+            }
             let idle = longest_idle(outcome, *worker, &(since_ns..*begun_ns));
             let idle_ns = idle.end.saturating_sub(idle.start);
             let around = idle.start.saturating_sub(idle_ns)..idle.end;
@@ -290,6 +303,36 @@ fn queues_keep_their_bounds(scenario: &Scenario, outcome: &WorldOutcome, faults:
                 "{most} requests of class {class} waited in a queue for {bound}"
             ));
         }
+    }
+}
+
+/// What a rack's control plane orders is carried out by a server that has the time, and only what its switch sent is handed back, not begun.
+fn duties_are_carried_out(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Some(counts) = outcome.rack else {
+        return;
+    };
+    let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
+    for (delivery, (fate, datagram)) in fates.enumerate() {
+        if fate.handed_back_ns.is_empty() {
+            continue;
+        }
+        if !datagram.by_switch || datagram.flag.is_bounced() || !fate.begun_ns.is_empty() {
+            faults.push(format!(
+                "datagram {delivery}, {datagram:?}, was handed back: {fate:?}"
+            ));
+        }
+    }
+    let given = scenario
+        .orders
+        .iter()
+        .filter(|order| order.0 < scenario.stop_ns);
+    let numbers = given.filter_map(|(_, order)| match order {
+        OwnerOrder::Duty(duty) => Some(duty.number),
+        _ => None,
+    });
+    let last = numbers.max().unwrap_or(0);
+    if scenario.is_patient() && outcome.stats.is_ok() && counts.in_force != last {
+        faults.push(format!("the last order was {last}: {counts:?}"));
     }
 }
 

@@ -1,9 +1,11 @@
 //! The handlers of the world: they take virtual time, meet probes, and say where they are long.
 
-use headway_fiber::{NoPreempt, checkpoint_at, suspensions};
-use headway_runtime::{Call, Service};
+use std::sync::{Arc, OnceLock};
 
-use crate::network::{HandlerRun, PANIC, SaidLong, SharedLog};
+use headway_fiber::{NoPreempt, checkpoint_at, suspensions};
+use headway_runtime::{Call, Observer, Service};
+
+use crate::network::{FirstRun, HandlerRun, PANIC, SaidLong, SharedLog};
 use crate::scheduler::{draw, now_ns, spend, this_thread};
 
 /// Takes the time that each request asks for.
@@ -19,6 +21,8 @@ pub(crate) struct Worker {
     pub(crate) by_feedback: bool,
     /// Whether handlers have long parts and no-preempt sections.
     pub(crate) sections: bool,
+    /// Tells the plan in force, where the policy has one; the server's owner puts it there.
+    pub(crate) plans: Arc<OnceLock<Observer>>,
 }
 
 /// Whether a part of a handler may be interrupted.
@@ -33,7 +37,15 @@ impl Service for Worker {
         let body = call.payload().first_chunk();
         let delivery = u32::from_be_bytes(*body.expect("the network wrote it"));
         let begun_ns = now_ns();
-        self.log.fate(delivery, |fate| fate.begun_ns.push(begun_ns));
+        let first_run = FirstRun {
+            class: call.class().0,
+            worker: call.worker().0,
+            revision: self.see_plan(),
+        };
+        self.log.fate(delivery, |fate| {
+            fate.begun_ns.push(begun_ns);
+            fate.first_run = Some(first_run);
+        });
         let said = if self.sections {
             self.work_in_parts(call, delivery)
         } else {
@@ -52,6 +64,23 @@ impl Service for Worker {
 }
 
 impl Worker {
+    /// The revision of the plan in force, which is noted; 0 without one.
+    fn see_plan(&self) -> u64 {
+        let Some(stats) = self.plans.get().map(Observer::stats) else {
+            return 0;
+        };
+        if let Some(plan) = stats.plan {
+            let plans = &mut self.log.lock().plans;
+            if plans
+                .last()
+                .is_none_or(|last| last.0 < stats.plan_revisions)
+            {
+                plans.push((stats.plan_revisions, plan));
+            }
+        }
+        stats.plan_revisions
+    }
+
     /// What handlers do outside of long parts.
     fn outside(&self) -> HandlerPart {
         if self.by_feedback {

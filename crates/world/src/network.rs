@@ -9,6 +9,7 @@ use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
 use headway_net::header::{Flag, Header, Status};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
+use headway_policy::Plan;
 use headway_sync::world as door;
 
 use crate::scheduler::{now_ns, spend, spend_on_packet};
@@ -22,6 +23,10 @@ pub(crate) struct Datagram {
     pub(crate) at_ns: u64,
     pub(crate) class: u8,
     pub(crate) service_ns: u64,
+    /// Whether a rack's switch sent it.
+    pub(crate) by_switch: bool,
+    /// As it comes.
+    pub(crate) flag: Flag,
     /// Its place in the log of what became of it: repeated datagrams have places of their own.
     pub(crate) delivery: u32,
 }
@@ -41,10 +46,24 @@ pub(crate) struct Fate {
     pub(crate) turned_away: bool,
     /// The network had no room for it.
     pub(crate) dropped: bool,
+    /// When it was handed back to the rack's switch, ns.
+    pub(crate) handed_back_ns: Vec<u64>,
+    /// Where it began.
+    pub(crate) first_run: Option<FirstRun>,
     /// What its handler, which ended, said of its long parts.
     pub(crate) said_long: Option<SaidLong>,
     /// It was interrupted where it must not be.
     pub(crate) interrupted_in_section: bool,
+}
+
+/// Where a request began, and by which plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstRun {
+    /// As scheduled.
+    pub(crate) class: u16,
+    pub(crate) worker: u16,
+    /// Of the plan published last, 0 without one.
+    pub(crate) revision: u64,
 }
 
 /// What a handler said of its long parts.
@@ -64,6 +83,8 @@ pub(crate) struct WorldLog {
     pub(crate) fates: Vec<Fate>,
     /// When handlers ran, in the order of their ends.
     pub(crate) runs: Vec<HandlerRun>,
+    /// The plans that handlers saw in force, by revision.
+    pub(crate) plans: Vec<(u64, Plan)>,
 }
 
 /// A part of a handler's run between two probes.
@@ -264,16 +285,25 @@ impl Rx for WorldRx {
     }
 }
 
+/// The switch of the server's rack.
+pub(crate) fn switch_peer() -> Peer {
+    Peer::at([1; 16], 7)
+}
+
 fn fill(slot: &mut Slot, datagram: &Datagram, now_ns: u64) {
     slot.arrived_ns = now_ns;
     slot.service_hint_ns = datagram.service_ns;
     slot.index = datagram.delivery;
-    slot.peer = Peer::NOBODY;
+    slot.peer = if datagram.by_switch {
+        switch_peer()
+    } else {
+        Peer::NOBODY
+    };
     slot.class = Slot::UNCLASSIFIED;
     slot.truncated = false;
     let header = Header {
         class: datagram.class,
-        flag: Flag::REQUEST,
+        flag: datagram.flag,
         index: datagram.delivery,
         time_ns: u32::try_from(datagram.service_ns).unwrap_or(u32::MAX),
     };
@@ -307,10 +337,14 @@ impl Tx for WorldTx {
         for slot in &*slots {
             let now_ns = spend_on_packet();
             let buffer = pool.get(slot);
-            let status = Flag::from_bits(buffer.payload()[1]).status();
+            let flag = Flag::from_bits(buffer.payload()[1]);
             self.log.fate(buffer.index, |fate| {
-                fate.refused_ns.push(now_ns);
-                fate.turned_away = status == Status::Draining;
+                if flag.is_response() {
+                    fate.refused_ns.push(now_ns);
+                    fate.turned_away = flag.status() == Status::Draining;
+                } else {
+                    fate.handed_back_ns.push(now_ns);
+                }
             });
         }
         slots.len()
