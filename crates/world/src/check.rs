@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use headway_runtime::ShutdownError;
 
-use crate::network::Fate;
+use crate::network::{Fate, HandlerRun};
 use crate::plans::{self, plans_are_kept};
 use crate::play::WorldOutcome;
 use crate::scenario::{OwnerOrder, Scenario};
@@ -31,6 +31,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     a_stop_takes_in_what_came_before(scenario, outcome, &mut faults);
     nobody_idles_beside_work(scenario, outcome, &mut faults);
     queues_keep_their_bounds(scenario, outcome, &mut faults);
+    quanta_end(scenario, outcome, &mut faults);
     plans_are_kept(scenario, outcome, &mut faults);
     duties_are_carried_out(scenario, outcome, &mut faults);
     faults
@@ -258,6 +259,49 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
             }
         }
     }
+}
+
+/// While a request waits, no other runs on for longer than a quantum and what it takes to interrupt it. Times around which a core stood still are left out.
+fn quanta_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Some(most_ns) = scenario.longest_turn_ns() else {
+        return;
+    };
+    let turns = turns(&outcome.log.runs);
+    let fates = outcome.log.fates.iter().enumerate();
+    for (delivery, fate) in fates {
+        let (Some(taken_ns), Some(begun_ns)) = (fate.taken_ns, fate.begun_ns.first()) else {
+            continue;
+        };
+        for turn in &turns {
+            let within = turn.from_ns.max(taken_ns)..turn.to_ns.min(*begun_ns);
+            let ran_ns = within.end.saturating_sub(within.start);
+            let mut stalls = outcome.past.stalls.iter();
+            if ran_ns > most_ns
+                && !stalls.any(|&(from_ns, to_ns)| overlap(&within, from_ns, to_ns) > 0)
+            {
+                faults.push(format!(
+                    "datagram {delivery} waited while {} ran on for {ran_ns} ns from {}: {fate:?}",
+                    turn.delivery, within.start
+                ));
+            }
+        }
+    }
+}
+
+/// Runs of one request that follow each other on a thread, as one.
+fn turns(runs: &[HandlerRun]) -> Vec<HandlerRun> {
+    let mut turns: Vec<HandlerRun> = Vec::new();
+    for run in runs {
+        let last = turns
+            .iter_mut()
+            .rev()
+            .find(|turn| turn.thread == run.thread);
+        match last {
+            Some(turn) if turn.delivery == run.delivery => turn.to_ns = run.to_ns,
+            _ => turns.push(*run),
+        }
+    }
+    turns
 }
 
 /// The longest time in which the worker ran no handler while the request waited.

@@ -136,6 +136,7 @@ impl Worker {
             let to_ns = spend(step_ns);
             self.log.lock().runs.push(HandlerRun {
                 thread: this_thread(),
+                delivery,
                 from_ns,
                 to_ns,
             });

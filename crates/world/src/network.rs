@@ -92,6 +92,7 @@ pub(crate) struct WorldLog {
 pub(crate) struct HandlerRun {
     /// On which of the world's threads.
     pub(crate) thread: usize,
+    pub(crate) delivery: u32,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }

@@ -291,6 +291,15 @@ impl Scenario {
         }
     }
 
+    /// For how long a request may run on beside one that waits, ns, where the policy interrupts and handlers let it: the longest quantum, wakes and probes.
+    pub(crate) fn longest_turn_ns(&self) -> Option<u64> {
+        const QUANTUM_AND_WAKES_NS: u64 = 250_000;
+        let changes = |order: &(u64, OwnerOrder)| matches!(order.1, OwnerOrder::Workers(_));
+        let lets = self.probes && !self.by_feedback && !self.sections && self.crash.is_none();
+        let is_shared = matches!(self.policy.name(), "shinjuku-sq" | "shinjuku-ci");
+        (is_shared && lets && !self.orders.iter().any(changes)).then_some(QUANTUM_AND_WAKES_NS)
+    }
+
     /// Whether its policy gives workers to classes.
     pub(crate) fn follows_plan(&self) -> bool {
         matches!(

@@ -13,9 +13,6 @@ use headway_sync::world::{Scheduler, ThreadTicket};
 
 use crate::random::Random;
 
-/// More turns than this mean that threads keep each other busy without getting on.
-const MOST_TURNS: u64 = 4_000_000;
-
 /// What things take on virtual cores, at most; each time is drawn anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreCosts {
@@ -25,6 +22,8 @@ pub(crate) struct CoreCosts {
     pub(crate) wake_ns: u64,
     /// A poll or a send, ns.
     pub(crate) packet_ns: u64,
+    /// More turns than this mean that threads keep each other busy without getting on.
+    pub(crate) most_turns: u64,
 }
 
 impl CoreCosts {
@@ -33,12 +32,14 @@ impl CoreCosts {
         read_ns: 600,
         wake_ns: 20_000,
         packet_ns: 300,
+        most_turns: 4_000_000,
     };
     /// As good as none, to hold the engines against an ideal simulation.
     pub(crate) const TINY: Self = Self {
         read_ns: 20,
         wake_ns: 50,
         packet_ns: 20,
+        most_turns: 40_000_000,
     };
 }
 
@@ -235,7 +236,7 @@ impl World {
         let mut state = self.state();
         state.turns += 1;
         self.watched.progress.0.fetch_add(1, Ordering::Relaxed);
-        if state.turns > MOST_TURNS {
+        if state.turns > self.costs.most_turns {
             self.fail("the threads keep each other busy and do not get on");
         }
         let stalls =
