@@ -55,6 +55,7 @@ impl Attached {
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
             local::set_renewal(std::ptr::null(), std::ptr::null_mut());
+            attached.set_clock(None);
             attached.begin(0);
             attached
         })
@@ -108,6 +109,12 @@ impl Attached {
     #[inline]
     pub fn move_deadline(&self, tsc: u64) {
         local::move_deadline(tsc);
+    }
+
+    /// Sets the clock whose readings this thread's [deadlines](Self::set_deadline) are: `None`, and at first, the time-stamp counter. Probes of compiled
+    /// code read that counter whatever is set here. Code in another clock's time meets [`checkpoint_at`](crate::checkpoint_at) instead.
+    pub fn set_clock(&self, read: Option<fn() -> u64>) {
+        GIVEN_CLOCK.set(read);
     }
 
     /// Sets the function that decides, at the end of a self-timed slice, whether the fiber continues, and its argument. It runs on the fiber's stack,
@@ -255,4 +262,12 @@ impl Drop for Thread {
 
 thread_local! {
     static THREAD: Thread = Thread::default();
+    /// Without a destructor, so that a signal's handler may read it.
+    static GIVEN_CLOCK: Cell<Option<fn() -> u64>> = const { Cell::new(None) };
+}
+
+/// The clock that the calling thread was [given](Attached::set_clock).
+#[inline(never)] // The caller may have gone on in another thread.
+pub(crate) fn given_clock() -> Option<fn() -> u64> {
+    GIVEN_CLOCK.get()
 }

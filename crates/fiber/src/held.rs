@@ -51,7 +51,8 @@ impl Section {
 /// A request to yield that could not be granted at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// When the first probe met it in a section: a reading of the time-stamp counter.
+    /// When the first probe met it in a section: a reading of the time-stamp counter, or of the clock that the thread was
+    /// [given](crate::Attached::set_clock).
     pub since_tsc: u64,
     /// The last section whose end the request waited for.
     pub section: Section,

@@ -5,7 +5,7 @@ use std::mem;
 use std::ptr::NonNull;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
-use crate::attached::RenewSlice;
+use crate::attached::{RenewSlice, given_clock};
 use crate::control::{FiberControl, Said};
 use crate::held::Section;
 use crate::kept::keeping_control_words;
@@ -179,7 +179,7 @@ fn granted(request: YieldRequest, deferral: u32) -> Option<NonNull<FiberControl>
         local::set_deferred(deferral);
         // SAFETY: this thread's current fiber.
         let control = unsafe { control.as_ref() };
-        control.held.met(&control.is_held, now_tsc());
+        control.held.met(&control.is_held, now_ticks());
         return None;
     }
     Some(control)
@@ -198,7 +198,7 @@ pub extern "C-unwind" fn __headway_deferred() {
     };
     // SAFETY: this thread's current fiber; left only where it may be.
     unsafe {
-        if may_leave(control) && !(is_late && renewed(control, now_tsc())) {
+        if may_leave(control) && !(is_late && renewed(control, now_ticks())) {
             suspend(control);
         }
     }
@@ -260,7 +260,11 @@ pub fn say_long() {
     }
 }
 
-fn now_tsc() -> u64 {
+/// A reading of the clock that the thread's deadlines go by.
+fn now_ticks() -> u64 {
+    if let Some(read) = given_clock() {
+        return read();
+    }
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
 }

@@ -24,6 +24,9 @@ pub trait Scheduler: Send + Sync {
 
     /// The calling thread ends.
     fn end(&self);
+
+    /// The calling thread is between two accesses to memory that threads share.
+    fn step(&self);
 }
 
 /// A thread that was [announced](Scheduler::spawn).
@@ -58,6 +61,24 @@ pub fn sleep(duration: Duration) {
     let place = std::ptr::from_ref(&duration).addr();
     let timeout_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     scheduler.wait(place, Some(timeout_ns));
+}
+
+/// Stands between two accesses to memory that threads share, where another thread may come between: a look and what follows from it. A world may let others
+/// run here. Builds without debug assertions have no such places.
+#[inline(always)]
+pub fn step() {
+    #[cfg(debug_assertions)]
+    step_in_world();
+}
+
+#[cfg(debug_assertions)]
+#[inline(never)] // The caller may be code that goes on in another thread.
+fn step_in_world() {
+    let _ = SCHEDULER.try_with(|scheduler| {
+        if let Some(scheduler) = &*scheduler.borrow() {
+            scheduler.step();
+        }
+    });
 }
 
 /// A thread of the calling thread's world, to be started.

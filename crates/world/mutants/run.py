@@ -36,18 +36,23 @@ def mutated(text, find, replace, name):
     return text.replace(find, replace)
 
 
-def search(copy, cargo):
-    built = subprocess.run(
-        [cargo, "build", "--locked", "-q", "-p", "headway-world"], cwd=copy, capture_output=True, text=True,
-        env={**os.environ, "CARGO_TARGET_DIR": str(copy / "target"), "RUSTFLAGS": "--cap-lints allow"},
-    )
+def search(copy, cargo, engine):
+    """Whether a world of this engine shows the fault, after how many seconds, and what it says."""
+    env = {**os.environ, "CARGO_TARGET_DIR": str(copy / "target"), "RUSTFLAGS": "--cap-lints allow"}
+    if engine == "load":
+        # Its worlds are tests of its own crate.
+        build = [cargo, "test", "--locked", "-q", "-p", "headway-load", "--lib", "--no-run"]
+        worlds = [cargo, "test", "--locked", "-q", "-p", "headway-load", "--lib", "world"]
+    else:
+        build = [cargo, "build", "--locked", "-q", "-p", "headway-world"]
+        worlds = [
+            copy / "target/debug/headway-world", "--engine", engine, "--seeds", "1000000", "--seconds", str(SECONDS),
+        ]
+    built = subprocess.run(build, cwd=copy, capture_output=True, text=True, env=env)
     if built.returncode != 0:
         sys.exit(built.stderr)
     begun = time.monotonic()
-    world = subprocess.run(
-        [copy / "target/debug/headway-world", "--seeds", "1000000", "--seconds", str(SECONDS)],
-        capture_output=True, text=True,
-    )
+    world = subprocess.run(worlds, cwd=copy, capture_output=True, text=True, env=env)
     shown = (world.stdout.strip() or world.stderr.strip()).split("\n")
     return world.returncode != 0, time.monotonic() - begun, shown[:2]
 
@@ -70,7 +75,7 @@ def main():
             text = mutated(text, mutant["also_find"], mutant["also_replace"], name)
         file.write_text(text)
         try:
-            found, seconds, shown = search(copy, cargo)
+            found, seconds, shown = search(copy, cargo, mutant.get("engine", "server"))
         finally:
             file.write_text(whole)
         missed += not found

@@ -2,13 +2,19 @@
 
 use std::ops::Range;
 
-use crate::network::Fate;
+use headway_runtime::ShutdownError;
+
+use crate::network::{Fate, HandlerRun};
+use crate::plans::{self, plans_are_kept};
 use crate::play::WorldOutcome;
-use crate::scenario::Scenario;
+use crate::scenario::{OwnerOrder, Scenario};
 
 /// Requests that a dispatcher may have sent to one worker, and that it has not begun: the deepest bound among the policies, and one that a
 /// worker took up.
 const MOST_ON_THE_WAY: usize = 4;
+
+/// What readings of the clock may add to the time for which a section held a request, ns.
+const READS_NS: u64 = 5_000;
 
 /// After its deadline a server gives up within this, ns: what runs is run to its end or its next probe.
 const GIVE_UP_NS: u64 = 1_000_000_000;
@@ -17,6 +23,7 @@ const GIVE_UP_NS: u64 = 1_000_000_000;
 pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String> {
     let mut faults = Vec::new();
     threads_end(scenario, outcome, &mut faults);
+    sections_are_kept(outcome, &mut faults);
     for (delivery, fate) in outcome.log.fates.iter().enumerate() {
         one_fate(delivery, fate, &mut faults);
     }
@@ -24,12 +31,21 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     a_stop_takes_in_what_came_before(scenario, outcome, &mut faults);
     nobody_idles_beside_work(scenario, outcome, &mut faults);
     queues_keep_their_bounds(scenario, outcome, &mut faults);
+    quanta_end(scenario, outcome, &mut faults);
+    plans_are_kept(scenario, outcome, &mut faults);
+    duties_are_carried_out(scenario, outcome, &mut faults);
     faults
 }
 
 fn threads_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
-    if let Err(error) = &outcome.stats {
-        faults.push(format!("the server did not end as it should: {error}"));
+    match &outcome.stats {
+        Err(ShutdownError::Crashed { threads }) if scenario.crash.is_some() => {
+            if threads.len() != 1 {
+                faults.push(format!("one thread panicked, not these: {threads:?}"));
+            }
+        }
+        Err(error) => faults.push(format!("the server did not end as it should: {error}")),
+        Ok(_) => {}
     }
     for name in &outcome.past.left {
         faults.push(format!("the thread {name} did not end"));
@@ -45,7 +61,7 @@ fn threads_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<Str
 
 /// A datagram runs at most once, and is answered or refused at most once, if it was taken in.
 fn one_fate(delivery: usize, fate: &Fate, faults: &mut Vec<String>) {
-    let responses = fate.answered_ns.len() + fate.refused_ns.len();
+    let responses = fate.answered_ns.len() + fate.refused_ns.len() + fate.handed_back_ns.len();
     let mut fault = |what: &str| faults.push(format!("datagram {delivery} {what}: {fate:?}"));
     if fate.begun_ns.len() > 1 {
         fault("ran more than once");
@@ -69,7 +85,7 @@ fn a_stop_takes_in_what_came_before(
     outcome: &WorldOutcome,
     faults: &mut Vec<String>,
 ) {
-    if !scenario.is_patient() {
+    if !scenario.is_patient() || outcome.stats.is_err() {
         return;
     }
     let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
@@ -87,6 +103,62 @@ fn a_stop_takes_in_what_came_before(
             faults.push(format!(
                 "datagram {delivery} came at {came_ns} ns, before the stop at {} ns, and was never taken in",
                 outcome.stop_ns
+            ));
+        }
+    }
+}
+
+/// No request is interrupted where it must not be, and what is counted of long parts and of sections is what happened.
+fn sections_are_kept(outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    for (delivery, fate) in outcome.log.fates.iter().enumerate() {
+        if fate.interrupted_in_section {
+            faults.push(format!("datagram {delivery} was interrupted in a section"));
+        }
+    }
+    let Ok(stats) = &outcome.stats else {
+        return;
+    };
+    let said = outcome.log.fates.iter().filter_map(|fate| fate.said_long);
+    let said = said.fold([0; 3], |[begun, unended, unbegun], one| {
+        [
+            begun + one.begun,
+            unended + one.unended,
+            unbegun + one.unbegun,
+        ]
+    });
+    let counted = stats.classes.iter().map(|class| class.feedback);
+    let counted = counted.fold([0; 3], |[begun, unended, unbegun], one| {
+        [
+            begun + one.said_long,
+            unended + one.unended,
+            unbegun + one.unbegun,
+        ]
+    });
+    if counted != said {
+        faults.push(format!(
+            "long parts begun, not ended, not begun: counted {counted:?}, and handlers said {said:?}"
+        ));
+    }
+    let ran_ns: u64 = outcome
+        .log
+        .runs
+        .iter()
+        .map(|run| run.to_ns - run.from_ns)
+        .sum();
+    let stalled_ns: u64 = outcome
+        .past
+        .stalls
+        .iter()
+        .map(|stall| stall.1 - stall.0)
+        .sum();
+    for (section, held) in stats.classes.iter().flat_map(|class| class.held.kinds()) {
+        let most_ns = ran_ns + stalled_ns + held.count * READS_NS;
+        if held.count > 0 && !(1..=most_ns).contains(&held.ns) {
+            faults.push(format!(
+                "sections of {} held {} requests for {} ns in all, not within {most_ns} ns",
+                section.name(),
+                held.count,
+                held.ns
             ));
         }
     }
@@ -111,6 +183,8 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
     let begun = count(|fate| !fate.begun_ns.is_empty());
     let responses = count(|fate| !fate.answered_ns.is_empty());
     let refused = count(|fate| !fate.refused_ns.is_empty());
+    let handed_back = count(|fate| !fate.handed_back_ns.is_empty());
+    equal("requests handed back", stats.handed_back, handed_back);
     equal(
         "all counts together",
         stats.answered
@@ -118,7 +192,8 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
             + stats.refused_draining
             + stats.malformed
             + stats.too_large
-            + stats.abandoned,
+            + stats.abandoned
+            + stats.handed_back,
         stats.received,
     );
     equal(
@@ -129,7 +204,7 @@ fn counts_add_up(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<S
     equal(
         "requests given up",
         stats.abandoned,
-        taken - responses - refused,
+        taken - responses - refused - handed_back,
     );
     // More may be dropped while the server counts, and after it.
     let dropped = count(|fate| fate.dropped);
@@ -162,7 +237,14 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
         } else {
             taken_ns
         };
-        for worker in &outcome.past.workers {
+        let may_take = plans::workers_of(scenario, outcome, fate);
+        if scenario.follows_plan() && may_take.is_none() {
+            continue;
+        }
+        for (number, worker) in outcome.past.workers.iter().enumerate() {
+            if may_take.is_some_and(|workers| !workers.contains(number)) {
+                continue;
+            }
             let idle = longest_idle(outcome, *worker, &(since_ns..*begun_ns));
             let idle_ns = idle.end.saturating_sub(idle.start);
             let around = idle.start.saturating_sub(idle_ns)..idle.end;
@@ -177,6 +259,49 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
             }
         }
     }
+}
+
+/// While a request waits, no other runs on for longer than a quantum and what it takes to interrupt it. Times around which a core stood still are left out.
+fn quanta_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Some(most_ns) = scenario.longest_turn_ns() else {
+        return;
+    };
+    let turns = turns(&outcome.log.runs);
+    let fates = outcome.log.fates.iter().enumerate();
+    for (delivery, fate) in fates {
+        let (Some(taken_ns), Some(begun_ns)) = (fate.taken_ns, fate.begun_ns.first()) else {
+            continue;
+        };
+        for turn in &turns {
+            let within = turn.from_ns.max(taken_ns)..turn.to_ns.min(*begun_ns);
+            let ran_ns = within.end.saturating_sub(within.start);
+            let mut stalls = outcome.past.stalls.iter();
+            if ran_ns > most_ns
+                && !stalls.any(|&(from_ns, to_ns)| overlap(&within, from_ns, to_ns) > 0)
+            {
+                faults.push(format!(
+                    "datagram {delivery} waited while {} ran on for {ran_ns} ns from {}: {fate:?}",
+                    turn.delivery, within.start
+                ));
+            }
+        }
+    }
+}
+
+/// Runs of one request that follow each other on a thread, as one.
+fn turns(runs: &[HandlerRun]) -> Vec<HandlerRun> {
+    let mut turns: Vec<HandlerRun> = Vec::new();
+    for run in runs {
+        let last = turns
+            .iter_mut()
+            .rev()
+            .find(|turn| turn.thread == run.thread);
+        match last {
+            Some(turn) if turn.delivery == run.delivery => turn.to_ns = run.to_ns,
+            _ => turns.push(*run),
+        }
+    }
+    turns
 }
 
 /// The longest time in which the worker ran no handler while the request waited.
@@ -222,6 +347,36 @@ fn queues_keep_their_bounds(scenario: &Scenario, outcome: &WorldOutcome, faults:
                 "{most} requests of class {class} waited in a queue for {bound}"
             ));
         }
+    }
+}
+
+/// What a rack's control plane orders is carried out by a server that has the time, and only what its switch sent is handed back, not begun.
+fn duties_are_carried_out(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Some(counts) = outcome.rack else {
+        return;
+    };
+    let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
+    for (delivery, (fate, datagram)) in fates.enumerate() {
+        if fate.handed_back_ns.is_empty() {
+            continue;
+        }
+        if !datagram.by_switch || datagram.flag.is_bounced() || !fate.begun_ns.is_empty() {
+            faults.push(format!(
+                "datagram {delivery}, {datagram:?}, was handed back: {fate:?}"
+            ));
+        }
+    }
+    let given = scenario
+        .orders
+        .iter()
+        .filter(|order| order.0 < scenario.stop_ns);
+    let numbers = given.filter_map(|(_, order)| match order {
+        OwnerOrder::Duty(duty) => Some(duty.number),
+        _ => None,
+    });
+    let last = numbers.max().unwrap_or(0);
+    if scenario.is_patient() && outcome.stats.is_ok() && counts.in_force != last {
+        faults.push(format!("the last order was {last}: {counts:?}"));
     }
 }
 

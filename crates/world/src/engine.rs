@@ -28,14 +28,17 @@ impl fmt::Display for WorldReplay {
             faults,
             ..
         } = self;
+        // Builds with debug assertions have more places at which threads change.
+        let build = if cfg!(debug_assertions) {
+            "cargo run"
+        } else {
+            "cargo run --release"
+        };
+        write!(f, "{build} -p headway-world --")?;
         if *engine != WorldEngine::Server {
-            let command = "cargo run --release -p headway-world --";
-            return write!(f, "{command} --engine {engine} --seed {seed}");
+            return write!(f, " --engine {engine} --seed {seed}");
         }
-        write!(
-            f,
-            "cargo run --release -p headway-world -- --seed {seed} --faults {faults}"
-        )?;
+        write!(f, " --seed {seed} --faults {faults}")?;
         match &self.policy {
             Some(policy) => write!(f, " --policy '{policy}'"),
             None => Ok(()),

@@ -7,7 +7,7 @@
 //! | handlers that take virtual time and meet probes | `handler.rs` |
 //! | what happens in the world of a seed | `scenario.rs` |
 //! | a live server in it, and its owner | `play.rs` |
-//! | what must hold | `check.rs` |
+//! | what must hold | `check.rs`; by the policy's plan: `plans.rs` |
 //! | which engine lives in a world, and how to repeat it | `engine.rs` |
 //! | a rack: switch, control plane, agents | `rack/` |
 //! | a host's arbiter | `host.rs` |
@@ -23,6 +23,7 @@ mod engine;
 mod handler;
 mod host;
 mod network;
+mod plans;
 mod play;
 mod rack;
 mod random;

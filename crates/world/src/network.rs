@@ -2,15 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
 use headway_net::header::{Flag, Header, Status};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{Peer, Slot};
+use headway_policy::Plan;
 use headway_sync::world as door;
 
 use crate::scheduler::{now_ns, spend, spend_on_packet};
+
+/// The message of a panic that a scenario asked for.
+pub(crate) const PANIC: &str = "the scenario asked for a panic";
 
 /// A datagram on its way to the server.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +23,10 @@ pub(crate) struct Datagram {
     pub(crate) at_ns: u64,
     pub(crate) class: u8,
     pub(crate) service_ns: u64,
+    /// Whether a rack's switch sent it.
+    pub(crate) by_switch: bool,
+    /// As it comes.
+    pub(crate) flag: Flag,
     /// Its place in the log of what became of it: repeated datagrams have places of their own.
     pub(crate) delivery: u32,
 }
@@ -37,6 +46,35 @@ pub(crate) struct Fate {
     pub(crate) turned_away: bool,
     /// The network had no room for it.
     pub(crate) dropped: bool,
+    /// When it was handed back to the rack's switch, ns.
+    pub(crate) handed_back_ns: Vec<u64>,
+    /// Where it began.
+    pub(crate) first_run: Option<FirstRun>,
+    /// What its handler, which ended, said of its long parts.
+    pub(crate) said_long: Option<SaidLong>,
+    /// It was interrupted where it must not be.
+    pub(crate) interrupted_in_section: bool,
+}
+
+/// Where a request began, and by which plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstRun {
+    /// As scheduled.
+    pub(crate) class: u16,
+    pub(crate) worker: u16,
+    /// Of the plan published last, 0 without one.
+    pub(crate) revision: u64,
+}
+
+/// What a handler said of its long parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SaidLong {
+    /// 1 if it began one.
+    pub(crate) begun: u64,
+    /// Parts that it left open.
+    pub(crate) unended: u64,
+    /// Ends without a beginning.
+    pub(crate) unbegun: u64,
 }
 
 /// What became of every datagram, and who ran when.
@@ -45,6 +83,8 @@ pub(crate) struct WorldLog {
     pub(crate) fates: Vec<Fate>,
     /// When handlers ran, in the order of their ends.
     pub(crate) runs: Vec<HandlerRun>,
+    /// The plans that handlers saw in force, by revision.
+    pub(crate) plans: Vec<(u64, Plan)>,
 }
 
 /// A part of a handler's run between two probes.
@@ -52,6 +92,7 @@ pub(crate) struct WorldLog {
 pub(crate) struct HandlerRun {
     /// On which of the world's threads.
     pub(crate) thread: usize,
+    pub(crate) delivery: u32,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }
@@ -83,10 +124,13 @@ pub(crate) struct WorldNetwork {
     /// Datagrams that a queue holds at most.
     pub(crate) room: usize,
     pub(crate) log: SharedLog,
+    /// After so many packets, received or sent, the thread that has the next one panics.
+    pub(crate) crash: Option<u64>,
 }
 
 impl Datapath for WorldNetwork {
     fn split(self: Box<Self>, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds> {
+        let crash = Crash(Arc::new(AtomicU64::new(self.crash.unwrap_or(u64::MAX))));
         let mut queues = vec![VecDeque::new(); rx_queues];
         for datagram in self.datagrams {
             queues[datagram.delivery as usize % rx_queues].push_back(datagram);
@@ -101,11 +145,13 @@ impl Datapath for WorldNetwork {
                 }),
                 room: self.room,
                 log: self.log.clone(),
+                crash: crash.clone(),
             }) as Arc<dyn Rx>
         });
         let txs = (0..tx).map(|_| {
             Box::new(WorldTx {
                 log: self.log.clone(),
+                crash: crash.clone(),
             }) as Box<dyn Tx>
         });
         Ok(DatapathEnds {
@@ -115,10 +161,24 @@ impl Datapath for WorldNetwork {
     }
 }
 
+/// A panic of a thread of the server, outside of handlers.
+#[derive(Clone)]
+struct Crash(Arc<AtomicU64>);
+
+impl Crash {
+    /// The calling thread has a packet.
+    fn meet(&self) {
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.wrapping_sub(1), Ordering::Relaxed);
+        assert!(left != 0, "{PANIC}");
+    }
+}
+
 struct WorldRx {
     state: Mutex<IncomingQueue>,
     room: usize,
     log: SharedLog,
+    crash: Crash,
 }
 
 struct IncomingQueue {
@@ -172,6 +232,9 @@ impl Rx for WorldRx {
         let now_ns = spend_on_packet();
         let mut state = self.state();
         self.arrive(&mut state, now_ns);
+        if !state.waiting.is_empty() {
+            self.crash.meet();
+        }
         let mut count = 0;
         while count < max && !state.waiting.is_empty() {
             let Some(mut id) = free.take() else { break };
@@ -223,16 +286,25 @@ impl Rx for WorldRx {
     }
 }
 
+/// The switch of the server's rack.
+pub(crate) fn switch_peer() -> Peer {
+    Peer::at([1; 16], 7)
+}
+
 fn fill(slot: &mut Slot, datagram: &Datagram, now_ns: u64) {
     slot.arrived_ns = now_ns;
     slot.service_hint_ns = datagram.service_ns;
     slot.index = datagram.delivery;
-    slot.peer = Peer::NOBODY;
+    slot.peer = if datagram.by_switch {
+        switch_peer()
+    } else {
+        Peer::NOBODY
+    };
     slot.class = Slot::UNCLASSIFIED;
     slot.truncated = false;
     let header = Header {
         class: datagram.class,
-        flag: Flag::REQUEST,
+        flag: datagram.flag,
         index: datagram.delivery,
         time_ns: u32::try_from(datagram.service_ns).unwrap_or(u32::MAX),
     };
@@ -245,6 +317,7 @@ fn fill(slot: &mut Slot, datagram: &Datagram, now_ns: u64) {
 
 struct WorldTx {
     log: SharedLog,
+    crash: Crash,
 }
 
 impl Tx for WorldTx {
@@ -253,6 +326,7 @@ impl Tx for WorldTx {
     }
 
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+        self.crash.meet();
         let now_ns = spend_on_packet();
         let delivery = pool.get(slot).index;
         self.log
@@ -264,10 +338,14 @@ impl Tx for WorldTx {
         for slot in &*slots {
             let now_ns = spend_on_packet();
             let buffer = pool.get(slot);
-            let status = Flag::from_bits(buffer.payload()[1]).status();
+            let flag = Flag::from_bits(buffer.payload()[1]);
             self.log.fate(buffer.index, |fate| {
-                fate.refused_ns.push(now_ns);
-                fate.turned_away = status == Status::Draining;
+                if flag.is_response() {
+                    fate.refused_ns.push(now_ns);
+                    fate.turned_away = flag.status() == Status::Draining;
+                } else {
+                    fate.handed_back_ns.push(now_ns);
+                }
             });
         }
         slots.len()

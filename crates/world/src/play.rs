@@ -1,18 +1,22 @@
 //! Plays a scenario: a live server in the world, its owner's orders, and what became of everything.
 
+use std::sync::{Arc, OnceLock};
+
 use headway_machine::Clock;
-use headway_runtime::{Pin, Server, ShutdownError, Stats};
+use headway_runtime::{Observer, Pin, RackCounts, Server, ShutdownError, Stats};
 use headway_sync::world as door;
 
 use crate::handler::Worker;
 use crate::network::{SharedLog, WorldLog, WorldNetwork};
 use crate::random::Random;
-use crate::scenario::{OwnerOrder, Scenario};
+use crate::scenario::{BehindSwitch, OwnerOrder, Scenario};
 use crate::scheduler::{Past, Watched, World, now_ns, read_clock_ns};
 
 /// What became of a scenario.
 pub(crate) struct WorldOutcome {
     pub(crate) stats: Result<Stats, ShutdownError>,
+    /// Of a server behind a rack's switch.
+    pub(crate) rack: Option<RackCounts>,
     pub(crate) log: WorldLog,
     pub(crate) past: Past,
     /// When datagrams began to come, when the owner asked for the stop, and when all threads had ended, ns.
@@ -35,6 +39,7 @@ pub(crate) fn play(scenario: &Scenario, watched: Watched, random: Random) -> Wor
     let log = std::mem::take(&mut *log.lock());
     WorldOutcome {
         stats: ended.stats,
+        rack: ended.rack,
         log,
         past,
         start_ns: ended.start_ns,
@@ -44,6 +49,7 @@ pub(crate) fn play(scenario: &Scenario, watched: Watched, random: Random) -> Wor
 }
 
 struct StoppedServer {
+    rack: Option<RackCounts>,
     stats: Result<Stats, ShutdownError>,
     start_ns: u64,
     stop_ns: u64,
@@ -53,7 +59,15 @@ struct StoppedServer {
 /// What the server's owner does.
 fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
     let start_ns = now_ns();
-    let server = start(scenario, log);
+    let plans = Arc::default();
+    let server = start(scenario, log, &plans);
+    // Its handlers ask for the plan, which only policies of this kind have.
+    let stats = server.stats();
+    if let Some(plan) = stats.plan {
+        log.lock().plans.push((stats.plan_revisions, plan));
+        let _ = plans.set(server.observer());
+    }
+    let rack = server.rack_link();
     for (at_ns, order) in &scenario.orders {
         if *at_ns >= scenario.stop_ns {
             break;
@@ -61,6 +75,10 @@ fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
         sleep_until(start_ns + at_ns);
         match order {
             OwnerOrder::Workers(workers) => server.set_workers(*workers).expect("it has so many"),
+            OwnerOrder::Duty(order) => {
+                let rack = rack.as_ref().expect("it is behind a switch");
+                rack.instruct(order).expect("an order in its classes");
+            }
             OwnerOrder::Rule(key, value) => {
                 let rule = [((*key).to_owned(), value.clone())];
                 // A refused rule changes nothing.
@@ -73,13 +91,14 @@ fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
     let stats = server.shutdown(scenario.deadline);
     StoppedServer {
         stats,
+        rack: rack.map(|rack| rack.counts()),
         start_ns,
         stop_ns,
         ended_ns: now_ns(),
     }
 }
 
-fn start(scenario: &Scenario, log: &SharedLog) -> Server {
+fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) -> Server {
     let start_ns = now_ns();
     let mut datagrams = scenario.datagrams.clone();
     for datagram in &mut datagrams {
@@ -89,12 +108,16 @@ fn start(scenario: &Scenario, log: &SharedLog) -> Server {
         datagrams,
         room: scenario.room,
         log: log.clone(),
+        crash: scenario.crash,
     };
     let handler = Worker {
         log: log.clone(),
         probe_gap_ns: scenario.probe_gap_ns,
         probes: scenario.probes,
         panics: scenario.panics,
+        by_feedback: scenario.by_feedback,
+        sections: scenario.sections,
+        plans: Arc::clone(plans),
     };
     let builder = Server::builder()
         .clock(Clock::given(read_clock_ns))
@@ -105,6 +128,7 @@ fn start(scenario: &Scenario, log: &SharedLog) -> Server {
         .idle(scenario.idle)
         .pin(Pin::Off)
         .queue_limit(scenario.queue_limit)
+        .by_feedback(scenario.by_feedback)
         .stack_bytes(64 << 10);
     let builder = match scenario.slots {
         Some(slots) => builder.slots(slots),
@@ -116,6 +140,11 @@ fn start(scenario: &Scenario, log: &SharedLog) -> Server {
         builder
     };
     let builder = anywhere(builder);
+    let builder = match scenario.behind_switch {
+        None => builder,
+        Some(BehindSwitch::OwnPolicy) => builder.behind_switch(),
+        Some(BehindSwitch::Directed) => builder.directed(),
+    };
     let started = builder.service(handler).datapath(network).start();
     started.expect("a server of this scenario starts")
 }

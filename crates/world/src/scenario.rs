@@ -4,11 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use headway_net::header::{CloneRole, Flag};
+use headway_policy::rack::{Bouncing, Duty, Part};
 use headway_policy::server::systems::{NAMES, ServerSpec};
-use headway_policy::{ClassHint, Resume, Shape};
-use headway_runtime::{DeclaredClass, Idle, Layout, admit};
+use headway_policy::{BitSet, ClassHint, ClassId, Resume, Shape};
+use headway_runtime::{DeclaredClass, DutyOrder, Idle, Layout, admit};
 
-use crate::network::Datagram;
+use crate::network::{Datagram, switch_peer};
 use crate::random::Random;
 use crate::scheduler::{CoreCosts, CoreFaults};
 
@@ -107,6 +109,15 @@ impl fmt::Display for Faults {
 pub(crate) enum OwnerOrder {
     Workers(usize),
     Rule(&'static str, String),
+    Duty(DutyOrder),
+}
+
+/// A server of a rack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BehindSwitch {
+    OwnPolicy,
+    /// The control plane says what it serves.
+    Directed,
 }
 
 /// A server, what comes to it, and what goes wrong.
@@ -122,6 +133,13 @@ pub(crate) struct Scenario {
     pub(crate) probe_gap_ns: u64,
     pub(crate) probes: bool,
     pub(crate) panics: u64,
+    /// Whether handlers are interrupted in their long parts only.
+    pub(crate) by_feedback: bool,
+    /// Whether handlers have long parts and no-preempt sections.
+    pub(crate) sections: bool,
+    /// After so many packets a thread of the server panics.
+    pub(crate) crash: Option<u64>,
+    pub(crate) behind_switch: Option<BehindSwitch>,
     pub(crate) means_ns: [u64; 2],
     pub(crate) datagrams: Vec<Datagram>,
     /// Datagrams that a receive queue holds.
@@ -165,7 +183,7 @@ impl Scenario {
                 spin_ns: 500 + random.below(20_000),
             },
         };
-        let datagrams = traffic(random, faults, workers, means_ns);
+        let mut datagrams = traffic(random, faults, workers, means_ns);
         let end_ns = datagrams
             .iter()
             .map(|datagram| datagram.at_ns)
@@ -177,7 +195,28 @@ impl Scenario {
         } else {
             end_ns + 1_000_000
         };
+        let mut orders = orders(
+            random,
+            faults,
+            &policy,
+            workers,
+            admission.has_dispatcher,
+            end_ns,
+        );
+        let behind_switch = (admission.has_dispatcher && random.once_in(6)).then(|| {
+            come_by_switch(random, &mut datagrams);
+            if faults.orders {
+                duties(random, workers, end_ns, &mut orders);
+            }
+            random.one_of(&[BehindSwitch::OwnPolicy, BehindSwitch::Directed])
+        });
+        let policy = match behind_switch {
+            Some(BehindSwitch::Directed) => "c-fcfs".parse().expect("a name of ours"),
+            _ => policy,
+        };
+        let by_clock = by_clock && behind_switch != Some(BehindSwitch::Directed);
         Self {
+            behind_switch,
             workers,
             layout,
             idle,
@@ -202,14 +241,7 @@ impl Scenario {
             } else {
                 100_000
             },
-            orders: orders(
-                random,
-                faults,
-                &policy,
-                workers,
-                admission.has_dispatcher,
-                end_ns,
-            ),
+            orders,
             stop_ns,
             deadline: if hasty && random.once_in(2) {
                 Duration::from_nanos(random.below(200_000))
@@ -218,6 +250,10 @@ impl Scenario {
             },
             core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
+            by_feedback: random.once_in(4),
+            sections: random.once_in(3),
+            crash: (faults.handlers && random.once_in(40))
+                .then(|| random.below(2 * datagrams.len() as u64)),
             datagrams,
             policy,
         }
@@ -243,12 +279,33 @@ impl Scenario {
         if orders.any(|(_, order)| matches!(order, OwnerOrder::Workers(_))) {
             return None;
         }
+        if self.behind_switch == Some(BehindSwitch::Directed) {
+            return None;
+        }
         match self.policy.name() {
+            "darc" | "darc-static" | "darc-stable" | "static-partition" => Some(WAKES_NS),
             "c-fcfs" | "fixed-priority" | "sjf" | "edf" | "srpt" | "drr" | "wrr" | "mlfq"
             | "shinjuku-sq" | "shinjuku-mq" | "on-blocked" | "tardis" => Some(WAKES_NS),
             "work-stealing" | "synergy" => Some(THIEF_NS),
             _ => None,
         }
+    }
+
+    /// For how long a request may run on beside one that waits, ns, where the policy interrupts and handlers let it: the longest quantum, wakes and probes.
+    pub(crate) fn longest_turn_ns(&self) -> Option<u64> {
+        const QUANTUM_AND_WAKES_NS: u64 = 250_000;
+        let changes = |order: &(u64, OwnerOrder)| matches!(order.1, OwnerOrder::Workers(_));
+        let lets = self.probes && !self.by_feedback && !self.sections && self.crash.is_none();
+        let is_shared = matches!(self.policy.name(), "shinjuku-sq" | "shinjuku-ci");
+        (is_shared && lets && !self.orders.iter().any(changes)).then_some(QUANTUM_AND_WAKES_NS)
+    }
+
+    /// Whether its policy gives workers to classes.
+    pub(crate) fn follows_plan(&self) -> bool {
+        matches!(
+            self.policy.name(),
+            "darc" | "darc-static" | "darc-stable" | "static-partition"
+        )
     }
 
     /// Whether requests wait in queues of the server's own, which have a limit. Tiny Quanta hands them to the workers at once.
@@ -276,7 +333,13 @@ fn shape(workers: usize, means_ns: [u64; 2]) -> Shape {
 /// A policy that a live server of so many workers runs.
 fn live_policy(random: &mut Random, workers: usize) -> ServerSpec {
     loop {
-        let spec: ServerSpec = random.one_of(NAMES).parse().expect("a name of ours");
+        let text = match random.one_of(NAMES) {
+            // So that it makes plans in these short lives.
+            "darc" => "darc,window=16",
+            "darc-stable" => "darc-stable,window=16",
+            name => name,
+        };
+        let spec: ServerSpec = text.parse().expect("a policy of ours");
         if admit(&spec, &shape(workers, [1_000, 100_000])).is_ok() {
             return spec;
         }
@@ -291,7 +354,47 @@ fn core_faults(random: &mut Random, faults: Faults) -> CoreFaults {
         stalls_ppm: random.one_of(&[0, 100, 2_000]),
         stall_ns: random.one_of(&[20_000, 3_000_000]),
         skew_ns: random.one_of(&[0, 30, 200]),
+        pauses_in: random.one_of(&[0, 10, 100]),
     }
+}
+
+/// Some requests come by the rack's switch: some as clones, some that were handed back once.
+fn come_by_switch(random: &mut Random, datagrams: &mut [Datagram]) {
+    for datagram in datagrams {
+        datagram.by_switch = random.once_in(2);
+        if datagram.by_switch && random.once_in(3) {
+            datagram.flag = datagram.flag.with_clone_role(CloneRole::Clone);
+        }
+        datagram.flag = datagram.flag.with_bounced(random.once_in(8));
+    }
+}
+
+/// Orders of the rack's control plane, among those of the owner.
+fn duties(random: &mut Random, workers: usize, end_ns: u64, orders: &mut Vec<(u64, OwnerOrder)>) {
+    let mut times: Vec<u64> = (0..random.below(5))
+        .map(|_| random.below(end_ns + 1))
+        .collect();
+    times.sort_unstable();
+    for (number, at_ns) in times.into_iter().enumerate() {
+        let cores = random.below(workers as u64 + 1) as usize;
+        let parts = [
+            (BitSet::range(0, 1), cores),
+            (BitSet::range(1, 3), workers - cores),
+        ];
+        let parts = parts.into_iter().filter(|part| part.1 > 0);
+        let parts = parts.map(|(classes, cores)| Part { classes, cores });
+        let order = DutyOrder {
+            number: number as u64 + 1,
+            duty: Duty {
+                parts: parts.collect(),
+                ascending: (0..3).map(ClassId).collect(),
+            },
+            bouncing: random.one_of(&[Bouncing::Off, Bouncing::Longer, Bouncing::All]),
+            switch: switch_peer(),
+        };
+        orders.push((at_ns, OwnerOrder::Duty(order)));
+    }
+    orders.sort_by_key(|order| order.0);
 }
 
 /// An open loop: arrivals do not wait for answers.
@@ -315,6 +418,8 @@ fn traffic(
             at_ns,
             class: if random.once_in(50) { 7 } else { class },
             service_ns: random.exponential(means_ns[usize::from(class)] as f64) + 1,
+            by_switch: false,
+            flag: Flag::REQUEST,
             delivery: 0,
         };
         deliver(random, faults.network, datagram, &mut datagrams);
@@ -396,6 +501,17 @@ impl fmt::Display for Scenario {
             } else {
                 ", a short drain"
             },
-        )
+        )?;
+        for (has, what) in [
+            (self.by_feedback, "by feedback"),
+            (self.sections, "sections"),
+            (self.crash.is_some(), "a crash"),
+            (self.behind_switch.is_some(), "behind a switch"),
+        ] {
+            if has {
+                write!(f, ", {what}")?;
+            }
+        }
+        Ok(())
     }
 }

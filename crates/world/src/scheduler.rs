@@ -13,9 +13,6 @@ use headway_sync::world::{Scheduler, ThreadTicket};
 
 use crate::random::Random;
 
-/// More turns than this mean that threads keep each other busy without getting on.
-const MOST_TURNS: u64 = 4_000_000;
-
 /// What things take on virtual cores, at most; each time is drawn anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreCosts {
@@ -25,6 +22,8 @@ pub(crate) struct CoreCosts {
     pub(crate) wake_ns: u64,
     /// A poll or a send, ns.
     pub(crate) packet_ns: u64,
+    /// More turns than this mean that threads keep each other busy without getting on.
+    pub(crate) most_turns: u64,
 }
 
 impl CoreCosts {
@@ -33,12 +32,14 @@ impl CoreCosts {
         read_ns: 600,
         wake_ns: 20_000,
         packet_ns: 300,
+        most_turns: 4_000_000,
     };
     /// As good as none, to hold the engines against an ideal simulation.
     pub(crate) const TINY: Self = Self {
         read_ns: 20,
         wake_ns: 50,
         packet_ns: 20,
+        most_turns: 40_000_000,
     };
 }
 
@@ -51,7 +52,12 @@ pub(crate) struct CoreFaults {
     pub(crate) stall_ns: u64,
     /// By how much a reading of the clock may be ahead of that of another core, ns.
     pub(crate) skew_ns: u64,
+    /// At one in so many [steps](headway_sync::world::step) the core stands still for up to [`LONGEST_PAUSE_NS`]; at none where it is 0.
+    pub(crate) pauses_in: u64,
 }
+
+/// How long a core stands still between two accesses to memory that threads share, ns: longer than a wake takes.
+const LONGEST_PAUSE_NS: u64 = 60_000;
 
 /// Grows with every turn of a world, for a watch outside of it.
 #[derive(Clone, Debug, Default)]
@@ -230,7 +236,7 @@ impl World {
         let mut state = self.state();
         state.turns += 1;
         self.watched.progress.0.fetch_add(1, Ordering::Relaxed);
-        if state.turns > MOST_TURNS {
+        if state.turns > self.costs.most_turns {
             self.fail("the threads keep each other busy and do not get on");
         }
         let stalls =
@@ -367,6 +373,22 @@ impl Scheduler for World {
         while self.running.load(Ordering::Acquire) != me {
             thread::park();
         }
+    }
+
+    fn step(&self) {
+        if self.faults.pauses_in == 0 {
+            return;
+        }
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        if !state.random.once_in(self.faults.pauses_in) {
+            return;
+        }
+        let pause_ns = state.random.below(LONGEST_PAUSE_NS) + 1;
+        let from_ns = state.threads[me].now_ns;
+        state.stalls.push((from_ns, from_ns + pause_ns));
+        drop(state);
+        self.advance(me, pause_ns);
     }
 
     fn end(&self) {

@@ -191,8 +191,10 @@ fn process_cpu() -> Duration {
 pub fn silence_expected_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let message = panic.payload().downcast_ref::<String>();
-        if !message.is_some_and(|message| message.contains(crate::handler::PANIC)) {
+        let owned = panic.payload().downcast_ref::<String>();
+        let borrowed = panic.payload().downcast_ref::<&str>().copied();
+        let message = owned.map(String::as_str).or(borrowed);
+        if !message.is_some_and(|message| message.contains(crate::network::PANIC)) {
             report(panic);
         }
     }));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use headway_net::header::Flag;
 use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Idle, Layout};
 
@@ -65,6 +66,8 @@ impl ServedWorkload {
             at_ns: LEAD_NS + arrival.at_ns,
             class: arrival.class,
             service_ns: arrival.service_ns,
+            by_switch: false,
+            flag: Flag::REQUEST,
             delivery: delivery as u32,
         });
         let datagrams: Vec<Datagram> = datagrams.collect();
@@ -80,6 +83,10 @@ impl ServedWorkload {
             probe_gap_ns: 1_000,
             probes: true,
             panics: 0,
+            by_feedback: false,
+            sections: false,
+            crash: None,
+            behind_switch: None,
             means_ns: self.means_ns,
             datagrams,
             room: 1 << 20,

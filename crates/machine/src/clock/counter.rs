@@ -39,6 +39,16 @@ impl Counter {
         }
     }
 
+    /// The function that reads it; `None` where an instruction does.
+    pub(super) fn reader(self) -> Option<fn() -> u64> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Counter::Tsc => None,
+            Counter::Kernel => Some(kernel_ns),
+            Counter::Given(read_ns) => Some(read_ns),
+        }
+    }
+
     /// A reading that the CPU neither hoists above earlier instructions nor sinks below later ones.
     pub(super) fn ticks_ordered(self) -> u64 {
         match self {

@@ -105,6 +105,11 @@ impl Clock {
         self.counter.ticks()
     }
 
+    /// The function that reads the [raw counter](Self::ticks); `None` where it is the time-stamp counter, which an instruction reads.
+    pub fn reader(&self) -> Option<fn() -> u64> {
+        self.counter.reader()
+    }
+
     /// The time at which the counter read `ticks`. Readings from before the calibration count as its
     /// start.
     #[inline]

@@ -278,7 +278,9 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
     /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.
     #[inline]
     pub(super) fn is_wakeful(&self) -> bool {
-        self.watch.is_wakeful()
+        // A worker may not have begun what it was given: its quantum starts when the dispatcher may be asleep.
+        M::PREEMPTS
+            && self.links.iter().any(|link| link.held > 0)
             && (self.ingress.waiting() > 0 || self.links.iter().any(|link| link.held > 1))
     }
 
@@ -476,6 +478,8 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
         if self.drained {
             self.refuse_waiting();
         }
+        let uncollected: usize = self.links.iter_mut().map(DispatcherEnd::end).sum();
+        self.intake.tally.abandoned.add(uncollected as u64);
     }
 
     /// Refuses what waits at the receive queue.

@@ -272,12 +272,6 @@ impl<M: Monitor> CentralWatch<M> {
             }
         }
     }
-
-    /// Whether somebody may have to be interrupted soon: the dispatcher does not sleep then.
-    #[inline]
-    pub(super) fn is_wakeful(&self) -> bool {
-        M::PREEMPTS && self.workers.iter().any(|watched| watched.runs)
-    }
 }
 
 impl WatchedAssignment {

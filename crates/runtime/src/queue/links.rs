@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 
 use headway_net::pool::{Prefetch, SlotId};
 use headway_sync::ring::{Consumer, Producer, ring};
+use headway_sync::world::step;
 
 use super::token::{MAX_NOTE, RequestWord, SUSPENDED};
 
@@ -63,6 +64,8 @@ impl SlotSender {
 
     #[inline]
     fn push(&mut self, word: u64, note: u64) {
+        // What the sender knew when it decided to send may be over.
+        step();
         let word = word | note.min(MAX_NOTE) << 32;
         self.0
             .push(word)

@@ -159,6 +159,7 @@ impl<'a> Fibers<'a> {
     /// Those of this thread.
     pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
+        attached.set_clock(context.clock.reader());
         Self {
             stacks: StackCache::new(Arc::clone(&context.stacks)),
             clock: context.clock,

@@ -48,9 +48,10 @@
 //!    room brings none ([`Accepting`](super::accepting::Accepting)).
 //! 4. *A request comes between the last poll and the end.* Whoever advances to Stopped first refuses what waits at the receive queue then, and sends the refusals. A
 //!    dispatcher that drained before others does so again as it ends. What comes later meets a closed socket.
-//! 5. *The dispatcher gives up while a worker reports.* It takes reports in once more before it gives up. A later report stays in its ring: the worker has sent
-//!    the reply and counted it. From Abandoning on a worker keeps what is suspended, and counts it. Uncovered: a worker that saw Draining may pass a suspended
-//!    request on after the dispatcher's last look; that request is in no count.
+//! 5. *The dispatcher gives up while a worker reports.* It takes reports in once more before it gives up. A later report stays in its ring. One of an answered
+//!    request may: the worker has sent the reply and counted it. From Abandoning on a worker keeps what is suspended, and counts it. A worker that saw Draining
+//!    may pass a suspended request on after that last look. Whichever of the two ends last, dispatcher or worker, counts it as abandoned
+//!    (`central/worker_link.rs`): the one that ends first leaves the ring's receiving end to the other.
 //! 6. *A worker takes a request as the phase becomes Abandoning.* It looks at the phase first, then takes. A request taken before is run or suspended; one
 //!    that stays in the ring is counted by that worker's `give_up`, after Stopped, when the dispatcher sends nothing more.
 //! 7. *The last reply of a drain is sent while the leader sleeps.* With a dispatcher, the worker's report wakes it. A worker that helps itself wakes
@@ -70,6 +71,7 @@ use headway_policy::Plan;
 use crate::stats::journal::{Journal, JournalWriter};
 use crate::stats::stall::StallLog;
 use crate::threads::hosted::HostedCores;
+use headway_sync::world::step;
 use headway_sync::{Guarded, Padded};
 
 /// The stages of a server's life, in order.
@@ -205,6 +207,7 @@ impl ServerControl {
 
     /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
     pub(crate) fn advance(&self, phase: ServerPhase) {
+        step();
         self.orders.phase.fetch_max(phase as u8, Ordering::AcqRel);
         if let Some(hosted) = self.hosted.get() {
             hosted.close();
