@@ -20,6 +20,8 @@ const BASELINE: &str = "c-fcfs";
 pub(crate) struct Ranked {
     pub(crate) policy: ServerSpec,
     pub(crate) tried: Tried,
+    /// The run on the recorded arrivals, where there are any.
+    pub(crate) recorded: Option<Tried>,
     pub(crate) live: bool,
     /// Candidates under which every request fared the same.
     alike: Vec<ServerSpec>,
@@ -89,6 +91,9 @@ pub(crate) fn search(
         let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
         one.alike.extend(before.map(|(_, other)| other.clone()));
     }
+    if let Some(recording) = question.on_the_recording() {
+        replay(&recording, &mut ranked, progress)?;
+    }
     Ok(Search { ranked, rounds })
 }
 
@@ -127,12 +132,42 @@ fn round(
             live: (question.live)(&candidate.policy),
             policy: candidate.policy,
             tried,
+            recorded: None,
             alike: Vec::new(),
         })
         .collect();
     // The sort is stable: of two equal candidates, the one earlier in the table, the simpler, comes first.
     ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
     Ok(without_twins(ranked))
+}
+
+/// Runs the finalists on the recorded arrivals. Those that meet the SLO there come first, in the order of the ranking, then the others
+/// by how much of it they use there.
+fn replay(
+    recording: &Question,
+    ranked: &mut [Ranked],
+    progress: &mut impl FnMut(PlanProgress),
+) -> Result<(), PlanError> {
+    let tasks = ranked
+        .iter()
+        .map(|one| SeededTask {
+            workers: one.tried.task.workers,
+            ..recording.task(&one.tried.task.policy)
+        })
+        .collect();
+    let tried = try_all(recording, tasks, "replaying", progress)?;
+    for (one, tried) in ranked.iter_mut().zip(tried) {
+        one.recorded = Some(tried);
+    }
+    let order = |one: &Ranked| match &one.recorded {
+        Some(recorded) if !recorded.all_met() => (1, recorded.used().unwrap_or(f64::INFINITY)),
+        _ => (0, one.badness()),
+    };
+    ranked.sort_by(|a, b| {
+        let ((a_misses, a), (b_misses, b)) = (order(a), order(b));
+        a_misses.cmp(&b_misses).then(a.total_cmp(&b))
+    });
+    Ok(())
 }
 
 /// Merges candidates with identical results for every request into the first of them, which keeps the
@@ -174,6 +209,11 @@ impl Ranked {
         self.tried.used().unwrap_or(f64::INFINITY)
     }
 
+    /// The runs that decide: those on the recording, where there is one.
+    pub(crate) fn deciding(&self) -> &Tried {
+        self.recorded.as_ref().unwrap_or(&self.tried)
+    }
+
     fn entry(&self, of_best: Option<ConfidenceInterval>) -> PlanEntry {
         PlanEntry {
             policy: self.policy.to_string(),
@@ -186,6 +226,10 @@ impl Ranked {
             overloaded: self.tried.overloaded(),
             slo_use: self.tried.interval(),
             tightest: self.tried.tightest(),
+            replay: self
+                .recorded
+                .as_ref()
+                .map(|tried| tried.report(&self.policy)),
             alike: self.alike.iter().map(ServerSpec::to_string).collect(),
             tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
             of_best,

@@ -314,6 +314,7 @@ fn a_plan_keeps_to_its_schema() {
         slo_use: full.then_some(of_best),
         tightest: full.then(|| "overall.slowdown.p99<=10".into()),
         of_best: full.then_some(of_best),
+        replay: full.then(|| trial(Some(0.5))),
         alike: if full {
             vec!["darc,delta=3".into()]
         } else {
@@ -366,6 +367,7 @@ fn a_plan_keeps_to_its_schema() {
         }],
         replay: full.then(|| trial(None)),
         validation: full.then(measured),
+        doubt: full.then(|| "the clock is too coarse".into()),
         caveats: vec!["ideal".into()],
     };
     for full in [true, false] {

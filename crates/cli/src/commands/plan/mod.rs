@@ -18,6 +18,7 @@ use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
+use headway_workload::fit::Doubt;
 use headway_workload::{Arrivals, Trace, Workload};
 use machine::Machine;
 use std::io::Write;
@@ -79,6 +80,8 @@ struct PlanSubject {
     workers: usize,
     /// The trace itself, where there is one.
     replay: Option<Workload>,
+    /// The doubt of the fit to its arrivals.
+    doubt: Option<Doubt>,
 }
 
 impl Args {
@@ -135,6 +138,7 @@ impl Args {
                 offered,
                 workers,
                 replay: None,
+                doubt: None,
             });
         };
         let fit_out = self.fit.fit_out.as_deref();
@@ -152,6 +156,7 @@ impl Args {
         Ok(PlanSubject {
             name: fit_out.unwrap_or(path).display().to_string(),
             replay: as_recorded.then(|| trace.into_workload(fit::name(path))),
+            doubt: fitted.arrivals.doubt,
             workload: fitted.workload,
             offered,
             workers,
@@ -216,6 +221,7 @@ impl Args {
             policies: self.policies(subject)?,
             live: runs_live,
             replay: subject.replay.clone(),
+            doubt: subject.doubt,
             threads: self.threads.unwrap_or_else(available_threads),
             ..question
         })
