@@ -39,6 +39,7 @@ pub mod rack;
 mod replicated;
 mod run;
 pub mod server;
+mod span;
 mod standings;
 mod tape;
 mod timeline;

@@ -17,7 +17,8 @@ const COLUMNS: [&str; 3] = ["time", "class", "service"];
 
 /// A recorded sequence of requests.
 ///
-/// As a file: CSV with a header row that contains the columns `time` (since the start, never falling),
+/// As a file: CSV with a header row that contains the columns `time` (never falling; the first arrival is time 0, whatever the
+/// file counts from),
 /// `class` (a name) and `service` (its service time, at least 1 ns), in any order; other columns are
 /// ignored. A number without a unit is microseconds. Blank lines and lines that start with `#` are
 /// skipped.
@@ -41,7 +42,7 @@ pub struct Trace {
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When it arrived, since the start of the trace.
+    /// When it arrived, after the first of the trace.
     pub at_ns: u64,
     /// Its class, an index into [`Trace::classes`].
     pub class: u16,
@@ -84,13 +85,17 @@ impl Trace {
         trace.filled(document)
     }
 
-    /// The trace, if it has a record.
-    pub(crate) fn filled(self, document: Document<'_>) -> Result<Self, Error> {
-        if self.records.is_empty() {
+    /// The trace, if it has a record, its times counted from the first.
+    pub(crate) fn filled(mut self, document: Document<'_>) -> Result<Self, Error> {
+        let Some(first) = self.records.first() else {
             let problem = Problem::Missing {
                 remedy: "a trace needs at least one record",
             };
             return Err(document.error(0, String::new(), problem));
+        };
+        let first_ns = first.at_ns;
+        for record in &mut self.records {
+            record.at_ns -= first_ns;
         }
         Ok(self)
     }
@@ -113,7 +118,7 @@ impl Trace {
         &self.file
     }
 
-    /// Time of the last arrival, in nanoseconds since the start.
+    /// Time of the last arrival, in nanoseconds after the first.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.records.last().map_or(0, |record| record.at_ns)
@@ -212,11 +217,11 @@ impl Trace {
 /// use headway_workload::{Trace, TraceRecord, TraceWriter};
 /// let classes = vec!["GET".to_owned(), "SCAN".to_owned()];
 /// let mut writer = TraceWriter::new(Vec::new(), classes)?;
-/// let record = TraceRecord { at_ns: 2_500, class: 1, service_ns: 635_000 };
-/// writer.write(&record)?;
+/// writer.write(&TraceRecord { at_ns: 2_500, class: 1, service_ns: 635_000 })?;
 /// let text = String::from_utf8(writer.finish()?).unwrap();
 /// assert_eq!(text, "time,class,service\n2.500,SCAN,635.000\n");
-/// assert_eq!(Trace::from_csv_str(&text, "db.csv").unwrap().records()[0].at_ns, record.at_ns);
+/// // A reader counts from the first arrival.
+/// assert_eq!(Trace::from_csv_str(&text, "db.csv").unwrap().records()[0].at_ns, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]

@@ -172,11 +172,10 @@ impl Trace {
         }
         let document = Document { path, text };
         let mut trace = Self::empty(path.to_owned());
-        let mut first_ns = None;
         let mut offset = 0;
         for line in text.split_inclusive('\n') {
             if !is_skipped(line) {
-                add(&mut trace, line.trim_end(), format, model, &mut first_ns)
+                add(&mut trace, line.trim_end(), format, model)
                     .map_err(|(key, problem)| document.error(offset, key.into(), problem))?;
             }
             offset += line.len();
@@ -190,7 +189,6 @@ fn add(
     text: &str,
     format: Format,
     model: &ServiceModel,
-    first_ns: &mut Option<u64>,
 ) -> Checked<()> {
     let (name, example) = format.example();
     let line = format.line(text).ok_or_else(|| {
@@ -202,17 +200,12 @@ fn add(
     })?;
     let seconds = format!("{}s", line.time);
     let at_ns = duration::parse(&seconds).map_err(|error| ("time", error.into()))?;
-    let first_ns = *first_ns.get_or_insert(at_ns);
-    let since_ns = at_ns.checked_sub(first_ns).ok_or_else(|| {
-        let given = line.time.to_owned();
-        ("time", Problem::Unsorted { given })
-    })?;
     let service_ns = model.service_ns(line.class, line.bytes);
     let service_ns = service_ns.ok_or_else(|| {
         let class = line.class.to_owned();
         ("class", Problem::Unpriced { class })
     })?;
-    trace.add(line.time, since_ns, line.class, service_ns)
+    trace.add(line.time, at_ns, line.class, service_ns)
 }
 
 #[cfg(test)]

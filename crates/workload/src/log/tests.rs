@@ -58,6 +58,19 @@ fn what_redis_monitors_is_read_from_its_first_command() {
 }
 
 #[test]
+fn the_first_arrival_is_time_0_whatever_the_file_counts_from() {
+    let times = |first: u64| {
+        let rows = [0, 10, 20].map(|us| format!("{},a,1\n", first + us));
+        let text = format!("time,class,service\n{}", rows.concat());
+        let trace = Trace::from_csv_str(&text, "t.csv").unwrap();
+        trace.records().iter().map(|r| r.at_ns).collect::<Vec<_>>()
+    };
+    // Microseconds since 1970.
+    assert_eq!(times(1_700_000_000_000_000), times(0));
+    assert_eq!(times(0), [0, 10_000, 20_000]);
+}
+
+#[test]
 fn a_trace_of_our_own_is_no_cache_log() {
     assert_eq!(
         Format::guess("time,class,service\n0,GET,1.5\n"),
