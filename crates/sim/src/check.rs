@@ -182,7 +182,10 @@ mod tests {
         // 347 days of arrivals; 10 days are all measured.
         for policy in ["c-fcfs", "ps", "racksched,inner=d-fcfs"] {
             let refused = slow(0.001, 30_000, policy).unwrap_err().to_string();
-            assert!(refused.contains("347: ask for fewer"), "{policy}: {refused}");
+            assert!(
+                refused.contains("347: ask for fewer"),
+                "{policy}: {refused}"
+            );
             let outcome = slow(0.035, 30_000, policy).unwrap();
             assert_eq!(outcome.recorder.overall().count(), 27_000, "{policy}");
         }
@@ -193,7 +196,11 @@ mod tests {
         };
         for policy in ["c-fcfs", "racksched,inner=d-fcfs"] {
             let experiment = Experiment::new(long.clone(), policy.parse().unwrap());
-            let run = experiment.workers(1).requests(10).offered(Offered::Rate(1.0)).run();
+            let run = experiment
+                .workers(1)
+                .requests(10)
+                .offered(Offered::Rate(1.0))
+                .run();
             let refused = run.unwrap_err().to_string();
             assert!(refused.contains("the virtual time"), "{policy}: {refused}");
         }

@@ -77,7 +77,7 @@ pub struct Experiment {
     /// Changes in the set of workers, in order of time.
     pub core_changes: Vec<CoreChange>,
     /// Length of the intervals of [`Outcome::timeline`](crate::Outcome::timeline), ns; none by default. Each interval takes some
-    /// 250 KiB a class.
+    /// 440 KiB a class at most.
     pub timeline_ns: Option<u64>,
     /// The window, ns, whose schedule [`Outcome::slices`](crate::Outcome::slices) records; none by default.
     pub trace_window: Option<Range<u64>>,

@@ -13,7 +13,7 @@ use crate::run::{LOST_FRACTION_MAX, Run};
 /// The text is a list of bounds joined by commas, each `SCOPE.MEASURE.STATISTIC<=BOUND`:
 ///
 /// - scope: `class.NAME`, `class.*` (each class by itself) or `overall`;
-/// - measure: `latency`, bounded by a duration (`250us`, `1.5ms`), or `slowdown`, bounded by a
+/// - measure: `latency`, bounded by a duration (`250us`, `1.5ms`, `20min`), or `slowdown`, bounded by a
 ///   number;
 /// - statistic: `mean`, `p50`, `p90`, `p99`, `p999` (also `p99.9`) or `max`.
 ///

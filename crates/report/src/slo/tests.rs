@@ -55,6 +55,7 @@ fn durations_are_kept_in_microseconds() {
         ("2s", 2e6),
         ("500ns", 0.5),
         ("3 µs", 3.0),
+        ("20min", 1.2e9),
     ] {
         let parsed = slo(&format!("overall.latency.p50 <= {text}"));
         assert_eq!(parsed.bounds()[0].at_most, us, "{text}");

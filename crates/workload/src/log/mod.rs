@@ -184,12 +184,7 @@ impl Trace {
     }
 }
 
-fn add(
-    trace: &mut Trace,
-    text: &str,
-    format: Format,
-    model: &ServiceModel,
-) -> Checked<()> {
+fn add(trace: &mut Trace, text: &str, format: Format, model: &ServiceModel) -> Checked<()> {
     let (name, example) = format.example();
     let line = format.line(text).ok_or_else(|| {
         let wrong = Problem::NotOfFormat {
