@@ -6,8 +6,7 @@ use crate::search::{Ranked, Search, search};
 use crate::situations::{cores, sensitivity};
 use crate::trial::SeededTask;
 use headway_policy::Resume;
-use headway_report::slo::{Scope, Statistic};
-use headway_report::{CoresNeeded, Impossible, PlanReport, PlanVerdict, Run, ShownBy, format};
+use headway_report::{CoresNeeded, Impossible, PlanReport, PlanVerdict, ShownBy};
 use headway_workload::Arrivals;
 use headway_workload::fit::Doubt;
 
@@ -140,47 +139,11 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         Some(_) => "record for longer",
         None => "ask for more --requests",
     };
-    caveats.extend(few_samples(
-        question,
-        &best.deciding().replications[0].run,
-        remedy,
-    ));
+    let few = question
+        .slo
+        .few_samples(&best.deciding().replications[0].run);
+    caveats.extend(few.map(|few| format!("{few} a run: {remedy}")));
     caveats
-}
-
-/// Warns of a percentile that rests on a handful of requests per run.
-fn few_samples(question: &Question, run: &Run, remedy: &str) -> Option<String> {
-    const ENOUGH: f64 = 10.0;
-    let beyond = |statistic| match statistic {
-        Statistic::P50 => 0.5,
-        Statistic::P90 => 0.1,
-        Statistic::P99 => 0.01,
-        Statistic::P999 => 0.001,
-        Statistic::Mean | Statistic::Max => 1.0,
-    };
-    let all: u64 = run.classes.iter().map(|class| class.count).sum();
-    let count = |scope: &Scope| match scope {
-        Scope::Class(name) => run.class(name).map_or(0, |class| class.count),
-        _ => all,
-    };
-    let bounds = question.slo.bounds().iter();
-    let rests_on = bounds.flat_map(|bound| {
-        let scopes = bound.values(run).into_iter().map(|(scope, _)| scope);
-        scopes.map(|scope| {
-            (
-                count(&scope) as f64 * beyond(bound.statistic),
-                scope,
-                bound.statistic,
-            )
-        })
-    });
-    let (requests, scope, statistic) = rests_on.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    (requests < ENOUGH).then(|| {
-        format!(
-            "{statistic} of {scope} rests on {} requests a run: {remedy}",
-            format::significant(requests, 2)
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
+use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
+use crate::error::usage;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
@@ -49,7 +51,7 @@ impl Args {
         let workload = args::scalable_workload(&self.workload)?;
         let slo = args::slo(&self.slo, &workload)?;
         if !(1e-4..=0.5).contains(&self.tolerance) {
-            return Err(crate::error::usage("--tolerance", "must be 0.0001 to 0.5"));
+            return Err(usage("--tolerance", "must be 0.0001 to 0.5"));
         }
         let search = CapacitySearch {
             tolerance: self.tolerance,
@@ -64,9 +66,14 @@ impl Args {
             |_, _| bar.inc(1),
         );
         bar.finish_and_clear();
-        let mut results = Vec::new();
+        let (mut results, mut all_shown) = (Vec::new(), true);
         for (experiment, found) in experiments.iter().zip(found) {
-            let found = found?;
+            let mut found = found?;
+            if let Some(few) = &found.unshown {
+                eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
+                (found.load, found.rate_rps, found.outcome) = (0.0, 0.0, None);
+                all_shown = false;
+            }
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
             results.push(Capacity {
                 policy: experiment.policy.name().into(),
@@ -80,6 +87,8 @@ impl Args {
                 run,
             });
         }
+        let runs = results.iter().filter_map(|result| result.run.as_deref());
+        tell_few_samples(&slo, runs);
         let found_any = results.iter().any(|result| result.load > 0.0);
         self.write(&CapacityReport {
             slo: self.slo.clone(),
@@ -88,8 +97,10 @@ impl Args {
         if found_any {
             return Ok(ExitCode::SUCCESS);
         }
-        let lowest = format::significant(search.lowest, 2);
-        eprintln!("SLO missed: no policy meets it even at load {lowest}");
+        if all_shown {
+            let lowest = format::significant(search.lowest, 2);
+            eprintln!("SLO missed: no policy meets it even at load {lowest}");
+        }
         Ok(ExitCode::FAILURE)
     }
 

@@ -5,7 +5,7 @@ mod show;
 
 use super::admission::{self, Refused};
 use super::apps::BuiltInApp;
-use super::sim::tell_verdict;
+use super::sim::{tell_few_samples, tell_verdict};
 use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
@@ -548,9 +548,12 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
         let verdict = slo.evaluate(run)?;
         if !verdict.is_met() {
             eprintln!("{}, seed {}:", run.meta.policy, run.meta.seed);
-            tell_verdict(&verdict);
+            tell_verdict(slo, run)?;
             all = false;
         }
+    }
+    if all {
+        tell_few_samples(slo, runs.iter());
     }
     Ok(all)
 }

@@ -88,7 +88,7 @@ impl Args {
             eprintln!("not valid: {flaw}");
         }
         let verdict = match slo {
-            Some(slo) => tell_verdict(&slo.evaluate(&report.run)?),
+            Some(slo) => tell_verdict(&slo, &report.run)?,
             None => ExitCode::SUCCESS,
         };
         Ok(if report.is_valid() {

@@ -38,7 +38,7 @@ impl Args {
             output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
         }
         match slo {
-            Some(slo) => Ok(tell_verdict(&slo.evaluate(&outcome.run)?)),
+            Some(slo) => tell_verdict(&slo, &outcome.run),
             None => Ok(ExitCode::SUCCESS),
         }
     }

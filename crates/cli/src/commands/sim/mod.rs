@@ -7,7 +7,7 @@ mod host_flags;
 mod show;
 
 pub(crate) use args::Args;
-pub(crate) use show::{ranges, tell_verdict};
+pub(crate) use show::{LONGER, ranges, tell_few_samples, tell_verdict};
 
 use crate::args::{any_policy, slo};
 use crate::error::usage;
@@ -54,7 +54,7 @@ impl Args {
         let Some(slo) = slo else {
             return Ok(ExitCode::SUCCESS);
         };
-        Ok(tell_verdict(&slo.evaluate(&outcome.run)?))
+        tell_verdict(&slo, &outcome.run)
     }
 
     fn experiment(&self, policy: PolicySpec) -> Result<Experiment> {

@@ -3,6 +3,7 @@
 mod pieces;
 mod show;
 
+use super::sim::tell_few_samples;
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
@@ -85,6 +86,9 @@ impl Args {
             pieces::merge(&self.merge)?
         };
         let points = judged(piece.points(), slo.as_ref())?;
+        if let Some(slo) = &slo {
+            tell_few_samples(slo, points.iter().flat_map(|point| &point.runs));
+        }
         if let Some(path) = &self.html {
             output::page(path, &show::page(&points))?;
         }
