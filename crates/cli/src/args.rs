@@ -2,6 +2,7 @@
 
 use crate::error::{explain, explain_any_level, usage};
 use crate::output::OutputFormat;
+pub(crate) use crate::trace_flags::TraceFlags;
 use anyhow::Result;
 use clap::Args;
 use headway_policy::rack::RackShape;
@@ -21,9 +22,11 @@ use std::path::PathBuf;
 /// The workload of a run and its offered load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Traffic {
-    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    /// A workload by name, a workload file (TOML), a trace (CSV) or a log of a cache
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
     pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) read: TraceFlags,
     /// Offered load: rate × mean service time / workers
     #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = load, allow_negative_numbers = true)]
     pub(crate) load: Option<f64>,
@@ -182,7 +185,7 @@ pub(crate) struct Destination {
 impl Traffic {
     /// The workload that the flags name.
     pub(crate) fn workload(&self) -> Result<Workload> {
-        workload(&self.workload)
+        self.read.workload(&self.workload)
     }
 
     /// The load offered to a number of workers; `default` where neither load nor rate is given.
@@ -211,6 +214,14 @@ impl Traffic {
 }
 
 impl LengthFlags {
+    /// The length of a run: where it is not given the whole of a trace, else `default` arrivals.
+    pub(crate) fn length_of(&self, workload: &Workload, default: u64) -> Length {
+        self.length(match &workload.arrivals {
+            Arrivals::Trace(trace) => trace.records().len() as u64,
+            _ => default,
+        })
+    }
+
     /// The length of a run; `default` arrivals where neither is given.
     pub(crate) fn length(&self, default: u64) -> Length {
         match (self.requests, self.duration) {

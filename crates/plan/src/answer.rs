@@ -115,6 +115,12 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         if trace.arrival_doubt() == Some(Doubt::TooCoarse) {
             caveats.push("the trace's clock is coarse: requests that share a recorded time arrive at once here".into());
         }
+        if (trace.records().len() as u64) > question.requests {
+            let (of, requests) = (trace.records().len(), question.requests);
+            caveats.push(format!(
+                "only the first {requests} of the trace's {of} requests were simulated: ask for more --requests"
+            ));
+        }
         caveats.push("the trace is replayed as recorded: replications differ in the policy's own randomness only".into());
     }
     if !question.workload.phases.is_empty() {

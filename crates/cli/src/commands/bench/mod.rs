@@ -6,7 +6,7 @@ mod show;
 use super::admission::{self, Refused};
 use super::apps::BuiltInApp;
 use super::sim::{tell_few_samples, tell_verdict};
-use crate::args::{self, Destination, LengthFlags, Traffic};
+use crate::args::{self, Destination, LengthFlags, TraceFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, OutputFormat};
@@ -130,9 +130,11 @@ pub(crate) struct Args {
 /// The workload, with a default that a noisy machine can still tell apart.
 #[derive(clap::Args, Clone, Debug)]
 struct BenchTraffic {
-    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    /// A workload by name, a workload file (TOML), a trace (CSV) or a log of a cache
     #[arg(long, value_name = "NAME|FILE", default_value = "shenango-bimodal")]
     workload: String,
+    #[command(flatten)]
+    read: TraceFlags,
     /// Offered load: rate × mean service time / workers
     #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = args::load)]
     load: Option<f64>,
@@ -238,6 +240,7 @@ impl Args {
     fn trials(&self, workers: usize, layout: Layout) -> Result<Vec<Trial>> {
         let traffic = Traffic {
             workload: self.traffic.workload.clone(),
+            read: self.traffic.read.clone(),
             load: self.traffic.load,
             rate: self.traffic.rate,
         };
@@ -455,7 +458,7 @@ impl Args {
             .seed(self.extent.seed);
         experiment.network_ns = self.network;
         experiment.flows = self.flows;
-        experiment.length = match self.extent.length(0) {
+        experiment.length = match self.extent.length_of(workload, 0) {
             headway_sim::Length::Requests(0) => headway_sim::Length::Duration(DEFAULT_DURATION_NS),
             length => length,
         };

@@ -106,7 +106,7 @@ impl Args {
                 .traffic
                 .offered(&workload, self.workers as usize, 1.0)?,
         };
-        let extent = match self.extent.length(0) {
+        let extent = match self.extent.length_of(&workload, 0) {
             Length::Requests(0) => Extent::Duration {
                 ns: DEFAULT_DURATION_NS,
             },

@@ -5,7 +5,7 @@ mod live;
 mod machine;
 mod show;
 
-use super::fit::{self, FitFlags, TraceFlags};
+use super::fit::{self, FitFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
 use crate::output::{self, OutputFormat};
@@ -37,8 +37,6 @@ pub(crate) struct Args {
     /// Plan for a recorded trace instead: a workload is fitted to it, at the rate it was recorded
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
-    #[command(flatten)]
-    read: TraceFlags,
     #[command(flatten)]
     fit: FitFlags,
     /// The SLO: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
@@ -148,7 +146,7 @@ impl Args {
                 "the server needs the fitted workload in a file: add --fit-out FILE",
             ));
         }
-        let trace = self.read.read("--trace", path)?;
+        let trace = self.traffic.read.read("--trace", path)?;
         let fitted = trace.fit(fit::name(path));
         self.fit.write(&fitted, path)?;
         let (offered, workers) = self.offered(&fitted.workload, Some(&trace))?;

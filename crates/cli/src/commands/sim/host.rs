@@ -72,6 +72,8 @@ impl Args {
 
     fn apps(&self) -> Result<Vec<App>> {
         if !self.host.app.is_empty() {
+            let why = "the applications of --app name workloads of their own";
+            self.traffic.read.refuse(why)?;
             let apps = self.host.app.iter();
             return apps
                 .map(|text| apps::app(text, self.size.workers))

@@ -68,7 +68,9 @@ impl Args {
             .workers(self.size.workers)
             .offered(offered)
             .seed(self.extent.seed);
-        experiment.length = self.extent.length(DEFAULT_REQUESTS);
+        experiment.length = self
+            .extent
+            .length_of(&experiment.workload, DEFAULT_REQUESTS);
         self.costs.apply(&mut experiment)?;
         self.circumstances.apply(&mut experiment)?;
         experiment.check()?;

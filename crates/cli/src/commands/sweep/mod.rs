@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
-        "resume", "classifier", "unknown", "core_changes",
+        "resume", "classifier", "unknown", "core_changes", "trace_format", "service", "skip_zero",
     ])]
     merge: Vec<PathBuf>,
     /// Threads; the figures do not depend on it
@@ -143,6 +143,9 @@ impl Args {
     /// Policies, then loads; of the first seed.
     fn experiments(&self) -> Result<Vec<Experiment>> {
         let workload = args::scalable_workload(&self.traffic.workload)?;
+        self.traffic
+            .read
+            .refuse("a sweep sets the loads, so it reads no trace")?;
         let offers = self.offers()?;
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
