@@ -203,4 +203,27 @@ mod tests {
         };
         assert!(needed > 1 && met(needed) && !met(needed - 1), "{needed}");
     }
+
+    #[test]
+    fn a_policy_that_was_asked_for_is_in_the_table_met_or_not() {
+        let slo = "class.short.slowdown.p99<=5".parse().unwrap();
+        let workload = headway_workload::Workload::named("high-bimodal").unwrap();
+        let offered = Offered::Load {
+            load: 0.8,
+            workers: 4,
+        };
+        let names = ["darc", "concord", "shinjuku-sq", "wrr", "d-fcfs"];
+        let question = Question {
+            requests: 5_000,
+            replications: 2,
+            policies: Some(names.map(|name| name.parse().unwrap()).into()),
+            ..Question::new(workload, slo, 4, offered)
+        };
+        let report = plan(&question, |_| {}).unwrap();
+        for name in names {
+            let mut entries = report.ranking.iter();
+            let found = entries.any(|entry| entry.policy.split(',').next() == Some(name));
+            assert!(found, "{name}: {:?}", report.ranking);
+        }
+    }
 }

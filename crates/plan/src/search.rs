@@ -79,7 +79,7 @@ pub(crate) fn search(
                 .map(|other| (one.policy.clone(), other.clone()));
             alike.extend(pairs);
         }
-        field = kept(ranked);
+        field = kept(ranked, question.policies.is_some());
     }
     let last = RoundSize {
         requests: 1.0,
@@ -138,7 +138,7 @@ fn round(
         .collect();
     // The sort is stable: of two equal candidates, the one earlier in the table, the simpler, comes first.
     ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
-    Ok(without_twins(ranked))
+    Ok(without_twins(ranked, question.policies.is_some()))
 }
 
 /// Runs the finalists on the recorded arrivals. Those that meet the SLO there come first, in the order of the ranking, then the others
@@ -171,13 +171,15 @@ fn replay(
 }
 
 /// Merges candidates with identical results for every request into the first of them, which keeps the
-/// others' names. Many parameters make no difference to many workloads. The baseline stays separate.
-fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
+/// others' names. Many parameters make no difference to many workloads. The baseline stays separate, and so do policies of different names
+/// that were `asked_for`.
+fn without_twins(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Ranked> {
     let mut distinct: Vec<Ranked> = Vec::new();
     for one in ranked {
-        let twin = distinct
-            .iter_mut()
-            .find(|other| other.tried.is_twin(&one.tried));
+        let twin = distinct.iter_mut().find(|other| {
+            let alike = !asked_for || other.policy.name() == one.policy.name();
+            alike && other.tried.is_twin(&one.tried)
+        });
         match twin {
             Some(twin) if one.policy.name() != BASELINE => twin.alike.push(one.policy),
             _ => distinct.push(one),
@@ -186,15 +188,23 @@ fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
     distinct
 }
 
-/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, and the baseline.
-fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
+/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, the baseline, and of
+/// policies that were `asked_for` the best of each name.
+fn kept(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Candidate> {
+    let names: Vec<&str> = ranked.iter().map(|one| one.policy.name()).collect();
+    let first_of_name = |index: usize| !names[..index].contains(&names[index]);
+    let firsts: Vec<bool> = (0..names.len()).map(first_of_name).collect();
     let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
     ranked
         .into_iter()
         .enumerate()
         .filter(|(index, one): &(usize, Ranked)| {
-            *index < count || Some(*index) == best_live || one.policy.name() == BASELINE
+            let asked_for = asked_for && firsts[*index];
+            *index < count
+                || asked_for
+                || Some(*index) == best_live
+                || one.policy.name() == BASELINE
         })
         .map(|(_, one): (usize, Ranked)| Candidate {
             simulated: one.tried.task.policy,
@@ -219,6 +229,7 @@ impl Ranked {
             policy: self.policy.to_string(),
             params: self.tried.replications[0].run.meta.params.clone(),
             workers: self.tried.task.workers,
+            cores: self.tried.task.workers + self.policy.facts().cores_beside_workers(),
             live: self.live,
             lost_fraction: self.tried.lost(),
             met: self.tried.met(),

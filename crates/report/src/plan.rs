@@ -147,6 +147,9 @@ pub struct PlanEntry {
     pub params: Map<String, Value>,
     /// Number of workers.
     pub workers: usize,
+    /// Cores of the workers, and of the dispatchers and timers beside them.
+    #[serde(default)]
+    pub cores: usize,
     /// Whether the live server runs it.
     pub live: bool,
     /// The largest part of its requests that a replication shed, 0 to 1.

@@ -103,7 +103,7 @@ impl CapacitySearch {
 }
 
 fn at_load(experiment: &Experiment, load: f64) -> Experiment {
-    let workers = experiment.total_workers();
+    let workers = experiment.load_cores();
     experiment.clone().offered(Offered::Load { load, workers })
 }
 

@@ -114,6 +114,10 @@ fn wrong_values_name_their_flag() {
         refused(&[command, "--workers", "0"], &["--workers", "'0'", "256"]);
         refused(&[command, "--workers", "9999"], &["--workers", "256"]);
     }
+    refused(
+        &["bench", "--cores", "256"],
+        &["--cores", "this machine has"],
+    );
     for flag in ["--requests", "--queue-limit"] {
         for value in ["0", "1.5", "many"] {
             refused(

@@ -69,6 +69,7 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
     let mut columns = vec![
         "policy",
         "workers",
+        "cores",
         "SLO used",
         "of the best",
         "met",
@@ -83,6 +84,7 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
         let mut row = vec![
             entry.policy.clone(),
             entry.workers.to_string(),
+            entry.cores.to_string(),
             used(entry),
             match rank {
                 0 => "1".into(),

@@ -49,6 +49,12 @@ impl Args {
         )?;
         self.circumstances
             .refuse("a host's applications are simulated as they are", true)?;
+        if self.size.cores.is_some() {
+            return Err(usage(
+                "--cores",
+                "the cores that a host grants are its --workers",
+            ));
+        }
         if self.size.servers != 1 {
             return Err(usage("--servers", "a host is one server: leave it out"));
         }

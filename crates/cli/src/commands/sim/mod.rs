@@ -61,11 +61,10 @@ impl Args {
         let workload = self.traffic.workload()?;
         let offered = self
             .traffic
-            .offered(&workload, self.size.total_workers(), DEFAULT_LOAD)?;
-        let mut experiment = Experiment::new(workload, policy)
-            .servers(self.size.servers)
-            .racks(self.size.racks)
-            .workers(self.size.workers)
+            .offered(&workload, self.size.load_cores(), DEFAULT_LOAD)?;
+        let mut experiment = self
+            .size
+            .apply(Experiment::new(workload, policy))?
             .offered(offered)
             .seed(self.extent.seed);
         experiment.length = self

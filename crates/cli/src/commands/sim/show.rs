@@ -51,16 +51,29 @@ pub(crate) fn headline(run: &Run) -> String {
         racks => format!("{} × ", format::counted(racks, "rack")),
     };
     format!(
-        "{}{params} · {} · {racks}{}{} · load {} ({} rps) · {} requests · seed {}",
+        "{}{params} · {} · {racks}{}{}{} · load {} ({} rps) · {} requests · seed {}",
         meta.policy,
         meta.workload,
         servers,
         format::counted(meta.workers, "worker"),
+        cores(run),
         format::significant(meta.load, 3),
         format::metric(meta.offered_rps),
         meta.requests,
         meta.seed,
     )
+}
+
+/// The cores of a system that has some beside its workers.
+fn cores(run: &Run) -> String {
+    let workers = run.meta.workers * run.extras.servers.unwrap_or(1);
+    match run.extras.cores {
+        Some(cores) if cores > workers && run.extras.serving_cores > Some(workers) => {
+            format!(", {cores} cores, dispatchers serve too")
+        }
+        Some(cores) if cores > workers => format!(", {cores} cores"),
+        _ => String::new(),
+    }
 }
 
 /// A JSON value as it is written after `key=`.

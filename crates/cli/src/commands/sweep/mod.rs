@@ -55,7 +55,7 @@ pub(crate) struct Args {
     shard: Option<ShardNumber>,
     /// Join the pieces of a sweep instead of running it; the result equals that of a whole run
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
+        "policies", "workload", "loads", "load", "rate", "workers", "cores", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
         "resume", "classifier", "unknown", "core_changes", "trace_format", "service", "skip_zero",
     ])]
@@ -150,10 +150,9 @@ impl Args {
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
             for &offered in &offers {
-                let mut experiment = Experiment::new(workload.clone(), policy.clone())
-                    .servers(self.size.servers)
-                    .racks(self.size.racks)
-                    .workers(self.size.workers)
+                let mut experiment = self
+                    .size
+                    .apply(Experiment::new(workload.clone(), policy.clone()))?
                     .offered(offered)
                     .seed(self.extent.seed);
                 experiment.length = self.extent.length(DEFAULT_REQUESTS);
@@ -168,7 +167,7 @@ impl Args {
 
     /// One load or rate where it is given, else the list.
     fn offers(&self) -> Result<Vec<Offered>> {
-        let workers = self.size.total_workers();
+        let workers = self.size.load_cores();
         let of_load = |load| Offered::Load { load, workers };
         Ok(match (self.traffic.load, self.traffic.rate) {
             (_, Some(rate)) => vec![Offered::Rate(rate)],
@@ -215,11 +214,9 @@ fn replicated(
         let run = |&(point, replication): &(usize, u64)| {
             let experiment = &experiments[point];
             let seed = experiment.seed.wrapping_add(replication);
-            experiment
-                .clone()
-                .seed(seed)
-                .run()
-                .map(|outcome| outcome.run)
+            let mut run = experiment.clone().seed(seed).run()?.run;
+            run.extras.label = Some(experiment.policy.to_string());
+            Ok::<_, SimError>(run)
         };
         let made = in_parallel(&batch, threads, run, |_, _| bar.inc(1));
         for ((point, _), run) in batch.into_iter().zip(made) {

@@ -1,13 +1,10 @@
 //! A sweep as a table and as a page of curves.
 
-use super::pieces::SweepPoint;
+use super::pieces::{LEAST_SLOWDOWN, SweepPoint};
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::{ConfidenceInterval, mean_interval};
 use headway_report::{Run, Table, format};
 use headway_sim::CONFIDENCE;
-
-/// No request is done in less than its service time.
-const LEAST_SLOWDOWN: f64 = 1.0;
 
 impl SweepPoint {
     fn overloaded(&self) -> bool {
@@ -39,7 +36,9 @@ pub(super) fn table(points: &[SweepPoint]) -> Table {
         .iter()
         .map(|class| class.name.clone())
         .collect();
-    let mut columns = vec!["policy".into(), "load".into(), "slowdown p99.9".into()];
+    let mut columns: Vec<String> = ["policy", "cores", "load", "slowdown p99.9"]
+        .map(Into::into)
+        .into();
     columns.extend(classes.iter().map(|class| format!("{class} p99.9")));
     columns.push("overloaded".into());
     if points[0].meets_slo.is_some() {
@@ -48,7 +47,11 @@ pub(super) fn table(points: &[SweepPoint]) -> Table {
     let mut table = Table::new(columns);
     for point in points {
         let (slowdown, interval) = point.estimate(LEAST_SLOWDOWN, |run| run.overall.slowdown.p999);
-        let mut row = vec![point.policy.clone(), format::significant(point.load, 3)];
+        let mut row = vec![
+            point.policy.clone(),
+            point.runs[0].cores_shown(),
+            format::significant(point.load, 3),
+        ];
         row.push(match interval {
             Some((lo, hi)) => format!("{} [{}, {}]", short(slowdown), short(lo), short(hi)),
             None => short(slowdown),
