@@ -4,6 +4,8 @@
 //! schemas in `schema/`. Latencies are in µs, slowdowns are ratios, rates are in requests per
 //! second. Fields marked optional are left out when they do not apply.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -345,6 +347,15 @@ impl Run {
     /// The class called `name`.
     pub fn class(&self, name: &str) -> Option<&ClassResult> {
         self.classes.iter().find(|class| class.name == name)
+    }
+
+    /// The measured interval: from the first measured arrival to the last completion, over which [`achieved_rps`](RunMeta::achieved_rps)
+    /// is. Zero where nothing was measured.
+    #[must_use]
+    pub fn measured_interval(&self) -> Duration {
+        let completed: u64 = self.classes.iter().map(|class| class.count).sum();
+        let seconds = completed as f64 / self.meta.achieved_rps;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
     }
 
     /// The cores for tables: of the workers, then those beside them, and whether these serve too; `2 + 1 serving`. Empty where they are not

@@ -74,15 +74,15 @@ impl Args {
             .as_deref()
             .map(|text| args::slo(text, &load.workload))
             .transpose()?;
-        let began = SystemTime::now();
+        let (began, began_ns) = (SystemTime::now(), load.clock.now_ns());
         let report = send(&load)?;
         self.write(&load, &report)?;
         if let Some(path) = &self.record {
             record(path, &load, &report)?;
         }
         if let Some(path) = &self.hlog {
-            let length = began.elapsed().unwrap_or(Duration::ZERO);
-            output::histograms(path, &report.corrected, began, length)?;
+            let after = Duration::from_nanos(report.measured.start.saturating_sub(began_ns));
+            output::histograms(path, &report.corrected, &report.run, began + after)?;
         }
         for flaw in &report.flaws {
             eprintln!("not valid: {flaw}");

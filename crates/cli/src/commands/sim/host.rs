@@ -14,7 +14,7 @@ use headway_sim::Length;
 use headway_sim::host::{App, AppOutcome, HostExperiment, HostOutcome};
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 const DEFAULT_REQUESTS: u64 = 500_000;
 const DEFAULT_NS: u64 = 200_000_000;
@@ -34,8 +34,7 @@ impl Args {
         }
         self.write_host(&experiment, &outcome)?;
         if let Some(path) = &self.hlog {
-            let length = Duration::from_nanos(experiment.duration_ns);
-            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
+            output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
         match slo {
             Some(slo) => tell_verdict(&slo, &outcome.run),

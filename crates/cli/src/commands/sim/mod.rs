@@ -24,7 +24,7 @@ use show::headline;
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 const DEFAULT_REQUESTS: u64 = 2_000_000;
 
@@ -47,9 +47,7 @@ impl Args {
         self.write(&outcome)?;
         learning::tell(std::iter::once(&outcome.run));
         if let Some(path) = &self.hlog {
-            let length =
-                Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
-            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
+            output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
         let Some(slo) = slo else {
             return Ok(ExitCode::SUCCESS);
