@@ -7,6 +7,7 @@
 
 pub mod calibrate;
 pub mod compare;
+mod cores;
 pub mod datapath;
 pub mod gaps;
 mod probe;

@@ -350,7 +350,10 @@ impl Trial {
             let latency_ns = completion.latency_ns + experiment.network_ns;
             recorder.record(class, latency_ns, completion.service_ns);
         }
+        let cores = self.cores();
         let extras = RunExtras {
+            cores: Some(cores.all()),
+            serving_cores: Some(cores.serving()),
             wasted_cores: Some(self.wasted_cores(arrivals, played)),
             expected_waste_cores: played
                 .stats
@@ -433,9 +436,7 @@ impl Trial {
             requests: arrivals.len() as u64,
             offered_rps: rate_rps,
             achieved_rps: served as f64 * 1e9 / elapsed_ns.max(1.0),
-            load: experiment
-                .workload
-                .load_for_rate(rate_rps, experiment.workers),
+            load: experiment.offered_load(),
             utilization: busy_ns as f64 / elapsed_ns / experiment.workers as f64,
             dropped: played.stats.shed,
             preemptions: played.stats.preemptions,

@@ -2,6 +2,7 @@
 
 use crate::error::{explain, explain_any_level, usage};
 use crate::output::OutputFormat;
+pub(crate) use crate::trace_flags::TraceFlags;
 use anyhow::Result;
 use clap::Args;
 use headway_policy::rack::RackShape;
@@ -12,6 +13,7 @@ use headway_policy::{ClassHint, Level, MAX_WORKERS, Policy, PolicySpec, Resume, 
 use headway_report::Slo;
 use headway_sim::{
     Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
+    SystemCores,
 };
 use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
@@ -21,9 +23,11 @@ use std::path::PathBuf;
 /// The workload of a run and its offered load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Traffic {
-    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    /// A workload by name, a workload file (TOML), a trace (CSV) or a log of a cache
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
     pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) read: TraceFlags,
     /// Offered load: rate × mean service time / workers
     #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = load, allow_negative_numbers = true)]
     pub(crate) load: Option<f64>,
@@ -182,7 +186,7 @@ pub(crate) struct Destination {
 impl Traffic {
     /// The workload that the flags name.
     pub(crate) fn workload(&self) -> Result<Workload> {
-        workload(&self.workload)
+        self.read.workload(&self.workload)
     }
 
     /// The load offered to a number of workers; `default` where neither load nor rate is given.
@@ -211,6 +215,14 @@ impl Traffic {
 }
 
 impl LengthFlags {
+    /// The length of a run: where it is not given the whole of a trace, else `default` arrivals.
+    pub(crate) fn length_of(&self, workload: &Workload, default: u64) -> Length {
+        self.length(match &workload.arrivals {
+            Arrivals::Trace(trace) => trace.records().len() as u64,
+            _ => default,
+        })
+    }
+
     /// The length of a run; `default` arrivals where neither is given.
     pub(crate) fn length(&self, default: u64) -> Length {
         match (self.requests, self.duration) {
@@ -413,6 +425,9 @@ pub(crate) struct Size {
     /// Workers of a server; with a host's policy, the cores that the host grants
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers, allow_negative_numbers = true)]
     pub(crate) workers: usize,
+    /// Cores of a server instead: a policy's workers are those that its dispatchers and timers leave, and load counts all of them
+    #[arg(long, value_name = "N", conflicts_with = "workers", value_parser = workers, allow_negative_numbers = true)]
+    pub(crate) cores: Option<usize>,
     /// Servers behind a switch, with a rack's policy (pallas, racksched,inner=darc); load counts all their workers
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers, allow_negative_numbers = true)]
     pub(crate) servers: usize,
@@ -422,10 +437,37 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// The number of workers of all servers.
-    pub(crate) fn total_workers(&self) -> usize {
-        self.servers * self.workers
+    /// The number of cores over which a load counts, of all servers: those given, or the workers.
+    pub(crate) fn load_cores(&self) -> usize {
+        self.servers * self.cores.unwrap_or(self.workers)
     }
+
+    /// Gives an experiment its servers, and each its workers.
+    pub(crate) fn apply(&self, experiment: Experiment) -> Result<Experiment> {
+        let workers = match self.cores {
+            None => self.workers,
+            Some(cores) => workers_of(&experiment.policy, cores)?,
+        };
+        let mut experiment = experiment
+            .servers(self.servers)
+            .racks(self.racks)
+            .workers(workers);
+        experiment.cores = self.cores;
+        Ok(experiment)
+    }
+}
+
+/// The workers that a policy's dispatchers and timers leave of these cores.
+pub(crate) fn workers_of(policy: &PolicySpec, cores: usize) -> Result<usize> {
+    let beside = SystemCores::of(policy, 0).beside;
+    if cores > beside {
+        return Ok(cores - beside);
+    }
+    let (policy, least) = (policy.to_string(), beside + 1);
+    Err(usage(
+        "--cores",
+        format!("'{policy}' takes {beside} beside its workers: {least} or more"),
+    ))
 }
 
 /// Parses a number of servers within a rack's limit.

@@ -9,6 +9,7 @@ mod learning;
 mod output;
 mod policy_flag;
 mod progress;
+mod trace_flags;
 
 use clap::{CommandFactory, Parser};
 use commands::Command;

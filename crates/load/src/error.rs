@@ -35,6 +35,19 @@ pub enum LoadError {
         /// Its classes.
         found: usize,
     },
+    /// A service time that the wire header cannot ask for.
+    #[error(
+        "workload {workload:?} has a service of {asked}, and the wire header asks for at most {most}, \
+         in 32 bits of ns; shorten it, or divide by the service times that the server reports"
+    )]
+    ServiceTooLong {
+        /// The workload's name.
+        workload: String,
+        /// The longest service time drawn.
+        asked: String,
+        /// The longest that can be asked for.
+        most: String,
+    },
     /// Some classes have a type in the wire header, others none.
     #[error(
         "workload {workload:?} has {found} classes and {types} wire types for them; give one to each, or to none"

@@ -1,12 +1,16 @@
 //! The requests and their send times, drawn before the run, so that sending only reads.
 
+use headway_report::format::duration_us;
 use headway_workload::{Arrival, Generator};
 
 use crate::error::LoadError;
-use crate::load::{Extent, Load};
+use crate::load::{Extent, Load, ServiceTime};
 
 /// Requests that the wire header's index can tell apart.
 const MAX_REQUESTS: u64 = 1 << 32;
+
+/// The longest service time that the wire header's field holds, ns.
+const MAX_ASKED_NS: u64 = u32::MAX as u64;
 
 /// A request to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +61,19 @@ impl SendPlan {
         if requests.is_empty() {
             return Err(LoadError::Empty { workload: name() });
         }
-        Ok(Self { requests })
+        let plan = Self { requests };
+        let longest_ns = plan.longest_service_ns();
+        // A service that serves other than for the time that is asked is divided by what it reports.
+        if longest_ns > MAX_ASKED_NS && load.service_time == ServiceTime::Nominal {
+            let [asked, most] = [longest_ns, MAX_ASKED_NS].map(|ns| duration_us(ns as f64 / 1e3));
+            let workload = name();
+            return Err(LoadError::ServiceTooLong {
+                workload,
+                asked,
+                most,
+            });
+        }
+        Ok(plan)
     }
 
     /// Requests per second, over the time from the start to the last one.
@@ -94,4 +110,28 @@ fn take(
         return Err(LoadError::TooMany { max: MAX_REQUESTS });
     }
     Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_workload::{Class, Offered, ServiceDistribution, Workload};
+
+    #[test]
+    fn a_service_that_the_header_cannot_ask_for_is_refused_before_the_start() {
+        let load = |mean_ns, service_time| {
+            let service = ServiceDistribution::Constant { mean_ns };
+            let workload = Workload::new("batch", vec![Class::new("c", 1.0, service)]);
+            let target = "127.0.0.1:9".parse().unwrap();
+            let extent = Extent::Requests { count: 1 };
+            let mut load = Load::new(target, workload, Offered::Rate(1e3), extent);
+            load.service_time = service_time;
+            SendPlan::draw(&load)
+        };
+        let refused = load(1 << 32, ServiceTime::Nominal).unwrap_err().to_string();
+        assert!(refused.contains("at most 4.29 s"), "{refused}");
+        assert!(load((1 << 32) - 1, ServiceTime::Nominal).is_ok());
+        // A real service takes its own time.
+        assert!(load(1 << 32, ServiceTime::Reported).is_ok());
+    }
 }

@@ -1,5 +1,7 @@
 //! Computes the result of a run from the records of its requests.
 
+use std::ops::Range;
+
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
 use headway_report::{
@@ -32,6 +34,8 @@ pub struct LoadReport {
     /// Every request served, as a trace records it, where [`Load::keep_trace`] asks for that: its intended send time, its class, and the
     /// server's execution time (the workload's service time, where the server reports none). Warm-up included.
     pub trace: Vec<TraceRecord>,
+    /// The measured interval, ns on the load's [clock](Load::clock): from the first measured request's intended send to the last reply.
+    pub measured: Range<u64>,
     /// The counts of all requests and replies, warm-up included.
     pub delivery: Delivery,
     /// The answered requests by their replies' status, warm-up included.
@@ -184,6 +188,7 @@ impl<'a, P: ClientPort> FinishedLoad<'a, P> {
             lag_ns: tally.lag_ns,
             answers: tally.kept,
             trace: tally.trace,
+            measured: tally.from_ns..tally.to_ns.max(tally.from_ns),
             delivery,
             statuses: tally.statuses,
             receive_clock: self.receive_clock(),

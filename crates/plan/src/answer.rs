@@ -4,13 +4,11 @@ use crate::bounds::impossible;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::{Ranked, Search, search};
 use crate::situations::{cores, sensitivity};
-use crate::trial::{SeededTask, try_all};
+use crate::trial::SeededTask;
 use headway_policy::Resume;
-use headway_report::slo::{Scope, Statistic};
-use headway_report::{
-    CoresNeeded, Impossible, PlanReport, PlanVerdict, Run, ShownBy, TrialResult, format,
-};
+use headway_report::{CoresNeeded, Impossible, PlanReport, PlanVerdict, ShownBy};
 use headway_workload::Arrivals;
+use headway_workload::fit::Doubt;
 
 /// Answers a question. `progress` is called with every stage and every finished run.
 ///
@@ -32,7 +30,8 @@ pub fn plan(
         seed: question.seed,
     };
     question.experiment(&probe, question.seed).check()?;
-    let impossible = impossible(question);
+    let recording = question.on_the_recording();
+    let impossible = impossible(recording.as_ref().unwrap_or(question));
     let found = search(question, &mut progress)?;
     let best = found.best();
     let hopeless = !impossible.is_empty();
@@ -54,7 +53,7 @@ pub fn plan(
         seed: question.seed,
         verdict: if hopeless {
             PlanVerdict::Impossible
-        } else if best.tried.all_met() {
+        } else if best.deciding().all_met() {
             PlanVerdict::Met
         } else {
             PlanVerdict::Missed
@@ -64,7 +63,11 @@ pub fn plan(
         comparison,
         live: found.best_live().map(|one| one.policy.to_string()),
         cores: all_cores(question, &found, &impossible, &mut progress)?,
-        replay: replay(question, best, &mut progress)?,
+        replay: best
+            .recorded
+            .as_ref()
+            .map(|tried| tried.report(&best.policy)),
+        doubt: question.doubt.map(|doubt| doubt.to_string()),
         rounds: found.rounds,
         sensitivity,
         impossible,
@@ -97,31 +100,9 @@ fn all_cores(
         .collect()
 }
 
-/// The best candidate on the recorded arrivals: a single run, since nothing in it is random.
-fn replay(
-    question: &Question,
-    best: &Ranked,
-    progress: &mut impl FnMut(PlanProgress),
-) -> Result<Option<TrialResult>, PlanError> {
-    let Some(workload) = &question.replay else {
-        return Ok(None);
-    };
-    let task = SeededTask {
-        policy: best.tried.task.policy.clone(),
-        workload: workload.clone(),
-        workers: best.tried.task.workers,
-        offered: question.offered,
-        requests: u64::MAX >> 16,
-        replications: 1,
-        seed: question.seed,
-    };
-    let tried = try_all(question, vec![task], "replaying", progress)?;
-    Ok(Some(tried[0].report(&best.policy)))
-}
-
 fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     let mut caveats = Vec::new();
-    if hopeless && found.best().tried.all_met() {
+    if hopeless && found.best().deciding().all_met() {
         caveats.push("the best met the SLO on what was drawn for this plan, which longer runs would not repeat".into());
     }
     if question.costs.is_free() {
@@ -130,7 +111,16 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     if question.resume == Resume::OwnWorker && question.policies.is_none() {
         caveats.push("interrupted requests go on where they were interrupted; --resume anywhere also tries policies that move them".into());
     }
-    if matches!(question.workload.arrivals, Arrivals::Trace(_)) {
+    if let Arrivals::Trace(trace) = &question.workload.arrivals {
+        if trace.arrival_doubt() == Some(Doubt::TooCoarse) {
+            caveats.push("the trace's clock is coarse: requests that share a recorded time arrive at once here".into());
+        }
+        if (trace.records().len() as u64) > question.requests {
+            let (of, requests) = (trace.records().len(), question.requests);
+            caveats.push(format!(
+                "only the first {requests} of the trace's {of} requests were simulated: ask for more --requests"
+            ));
+        }
         caveats.push("the trace is replayed as recorded: replications differ in the policy's own randomness only".into());
     }
     if !question.workload.phases.is_empty() {
@@ -151,44 +141,89 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
             best.policy
         ));
     }
-    caveats.extend(few_samples(
-        question,
-        &found.best().tried.replications[0].run,
-    ));
+    let remedy = match &best.recorded {
+        Some(_) => "record for longer",
+        None => "ask for more --requests",
+    };
+    let few = question
+        .slo
+        .few_samples(&best.deciding().replications[0].run);
+    caveats.extend(few.map(|few| format!("{few} a run: {remedy}")));
     caveats
 }
 
-/// Warns of a percentile that rests on a handful of requests per run.
-fn few_samples(question: &Question, run: &Run) -> Option<String> {
-    const ENOUGH: f64 = 10.0;
-    let beyond = |statistic| match statistic {
-        Statistic::P50 => 0.5,
-        Statistic::P90 => 0.1,
-        Statistic::P99 => 0.01,
-        Statistic::P999 => 0.001,
-        Statistic::Mean | Statistic::Max => 1.0,
-    };
-    let all: u64 = run.classes.iter().map(|class| class.count).sum();
-    let count = |scope: &Scope| match scope {
-        Scope::Class(name) => run.class(name).map_or(0, |class| class.count),
-        _ => all,
-    };
-    let bounds = question.slo.bounds().iter();
-    let rests_on = bounds.flat_map(|bound| {
-        let scopes = bound.values(run).into_iter().map(|(scope, _)| scope);
-        scopes.map(|scope| {
-            (
-                count(&scope) as f64 * beyond(bound.statistic),
-                scope,
-                bound.statistic,
-            )
-        })
-    });
-    let (requests, scope, statistic) = rests_on.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    (requests < ENOUGH).then(|| {
-        format!(
-            "{statistic} of {scope} rests on {} requests a run: ask for more --requests",
-            format::significant(requests, 2)
-        )
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_sim::Offered;
+    use headway_workload::Trace;
+
+    /// Waves of 200 requests in 10 ms, 90 ms apart, of 100 µs each: a fifth of a worker's work, and two workers' in a wave.
+    fn waves() -> Trace {
+        let rows = (0..4_000_u64).map(|n| {
+            let at_us = n / 200 * 100_000 + n % 200 * 50 + n * n % 37;
+            format!("{at_us},req,100\n")
+        });
+        let text = format!("time,class,service\n{}", rows.collect::<String>());
+        Trace::from_csv_str(&text, "waves.csv").unwrap()
+    }
+
+    fn planned(workers: usize) -> PlanReport {
+        let trace = waves();
+        let fitted = trace.fit("waves");
+        let rate = trace.rate_rps().unwrap();
+        let slo = "overall.latency.p99<=1ms".parse().unwrap();
+        let question = Question {
+            requests: 20_000,
+            replications: 2,
+            policies: Some(vec!["c-fcfs".parse().unwrap(), "d-fcfs".parse().unwrap()]),
+            replay: Some(trace.into_workload("waves")),
+            doubt: fitted.arrivals.doubt,
+            ..Question::new(fitted.workload, slo, workers, Offered::Rate(rate))
+        };
+        plan(&question, |_| {}).unwrap()
+    }
+
+    #[test]
+    fn the_recording_decides_and_not_the_process_fitted_to_it() {
+        let one = planned(1);
+        let best = &one.ranking[0];
+        assert_eq!(
+            (best.met, best.replications),
+            (2, 2),
+            "the process is met: {best:?}"
+        );
+        assert!(one.verdict != PlanVerdict::Met, "{:?}", one.verdict);
+        assert!(one.doubt.as_deref().is_some_and(|doubt| !doubt.is_empty()));
+        let needed = one.cores[0].workers.unwrap();
+        let met = |workers| {
+            let report = planned(workers);
+            assert_eq!(report.replay, report.ranking[0].replay);
+            report.verdict == PlanVerdict::Met
+        };
+        assert!(needed > 1 && met(needed) && !met(needed - 1), "{needed}");
+    }
+
+    #[test]
+    fn a_policy_that_was_asked_for_is_in_the_table_met_or_not() {
+        let slo = "class.short.slowdown.p99<=5".parse().unwrap();
+        let workload = headway_workload::Workload::named("high-bimodal").unwrap();
+        let offered = Offered::Load {
+            load: 0.8,
+            workers: 4,
+        };
+        let names = ["darc", "concord", "shinjuku-sq", "wrr", "d-fcfs"];
+        let question = Question {
+            requests: 5_000,
+            replications: 2,
+            policies: Some(names.map(|name| name.parse().unwrap()).into()),
+            ..Question::new(workload, slo, 4, offered)
+        };
+        let report = plan(&question, |_| {}).unwrap();
+        for name in names {
+            let mut entries = report.ranking.iter();
+            let found = entries.any(|entry| entry.policy.split(',').next() == Some(name));
+            assert!(found, "{name}: {:?}", report.ranking);
+        }
+    }
 }

@@ -5,7 +5,8 @@ use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_report::slo::{Slo, SloError};
 use headway_sim::{Costs, Offered, SimError, available_threads};
-use headway_workload::Workload;
+use headway_workload::fit::Doubt;
+use headway_workload::{Arrivals, Workload};
 
 /// The question that a plan answers.
 #[derive(Clone, Debug)]
@@ -42,8 +43,10 @@ pub struct Question {
     pub policies: Option<Vec<ServerSpec>>,
     /// Whether the live server runs a policy.
     pub live: fn(&ServerSpec) -> bool,
-    /// The trace behind the workload, for a run of the best candidate on it.
+    /// The trace behind the workload. The finalists run on it as well, and it decides the verdict and the number of workers.
     pub replay: Option<Workload>,
+    /// Why the process that was fitted to that trace's arrivals may mislead.
+    pub doubt: Option<Doubt>,
     /// Number of threads; the plan is independent of it.
     pub threads: usize,
 }
@@ -95,8 +98,24 @@ impl Question {
             policies: None,
             live: |_| true,
             replay: None,
+            doubt: None,
             threads: available_threads(),
         }
+    }
+
+    /// The question about the recorded arrivals themselves, where there is a recording: a single replication, since nothing in it
+    /// is drawn but the policy's own choices.
+    pub(crate) fn on_the_recording(&self) -> Option<Self> {
+        let replay = self.replay.clone()?;
+        let Arrivals::Trace(trace) = &replay.arrivals else {
+            return None;
+        };
+        Some(Self {
+            requests: trace.records().len() as u64,
+            replications: 1,
+            workload: replay,
+            ..self.clone()
+        })
     }
 
     /// Whether queues are bounded, so that requests may be shed.

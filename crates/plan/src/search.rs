@@ -20,6 +20,8 @@ const BASELINE: &str = "c-fcfs";
 pub(crate) struct Ranked {
     pub(crate) policy: ServerSpec,
     pub(crate) tried: Tried,
+    /// The run on the recorded arrivals, where there are any.
+    pub(crate) recorded: Option<Tried>,
     pub(crate) live: bool,
     /// Candidates under which every request fared the same.
     alike: Vec<ServerSpec>,
@@ -77,7 +79,7 @@ pub(crate) fn search(
                 .map(|other| (one.policy.clone(), other.clone()));
             alike.extend(pairs);
         }
-        field = kept(ranked);
+        field = kept(ranked, question.policies.is_some());
     }
     let last = RoundSize {
         requests: 1.0,
@@ -88,6 +90,9 @@ pub(crate) fn search(
     for one in &mut ranked {
         let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
         one.alike.extend(before.map(|(_, other)| other.clone()));
+    }
+    if let Some(recording) = question.on_the_recording() {
+        replay(&recording, &mut ranked, progress)?;
     }
     Ok(Search { ranked, rounds })
 }
@@ -127,22 +132,54 @@ fn round(
             live: (question.live)(&candidate.policy),
             policy: candidate.policy,
             tried,
+            recorded: None,
             alike: Vec::new(),
         })
         .collect();
     // The sort is stable: of two equal candidates, the one earlier in the table, the simpler, comes first.
     ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
-    Ok(without_twins(ranked))
+    Ok(without_twins(ranked, question.policies.is_some()))
+}
+
+/// Runs the finalists on the recorded arrivals. Those that meet the SLO there come first, in the order of the ranking, then the others
+/// by how much of it they use there.
+fn replay(
+    recording: &Question,
+    ranked: &mut [Ranked],
+    progress: &mut impl FnMut(PlanProgress),
+) -> Result<(), PlanError> {
+    let tasks = ranked
+        .iter()
+        .map(|one| SeededTask {
+            workers: one.tried.task.workers,
+            ..recording.task(&one.tried.task.policy)
+        })
+        .collect();
+    let tried = try_all(recording, tasks, "replaying", progress)?;
+    for (one, tried) in ranked.iter_mut().zip(tried) {
+        one.recorded = Some(tried);
+    }
+    let order = |one: &Ranked| match &one.recorded {
+        Some(recorded) if !recorded.all_met() => (1, recorded.used().unwrap_or(f64::INFINITY)),
+        _ => (0, one.badness()),
+    };
+    ranked.sort_by(|a, b| {
+        let ((a_misses, a), (b_misses, b)) = (order(a), order(b));
+        a_misses.cmp(&b_misses).then(a.total_cmp(&b))
+    });
+    Ok(())
 }
 
 /// Merges candidates with identical results for every request into the first of them, which keeps the
-/// others' names. Many parameters make no difference to many workloads. The baseline stays separate.
-fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
+/// others' names. Many parameters make no difference to many workloads. The baseline stays separate, and so do policies of different names
+/// that were `asked_for`.
+fn without_twins(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Ranked> {
     let mut distinct: Vec<Ranked> = Vec::new();
     for one in ranked {
-        let twin = distinct
-            .iter_mut()
-            .find(|other| other.tried.is_twin(&one.tried));
+        let twin = distinct.iter_mut().find(|other| {
+            let alike = !asked_for || other.policy.name() == one.policy.name();
+            alike && other.tried.is_twin(&one.tried)
+        });
         match twin {
             Some(twin) if one.policy.name() != BASELINE => twin.alike.push(one.policy),
             _ => distinct.push(one),
@@ -151,15 +188,23 @@ fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
     distinct
 }
 
-/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, and the baseline.
-fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
+/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, the baseline, and of
+/// policies that were `asked_for` the best of each name.
+fn kept(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Candidate> {
+    let names: Vec<&str> = ranked.iter().map(|one| one.policy.name()).collect();
+    let first_of_name = |index: usize| !names[..index].contains(&names[index]);
+    let firsts: Vec<bool> = (0..names.len()).map(first_of_name).collect();
     let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
     ranked
         .into_iter()
         .enumerate()
         .filter(|(index, one): &(usize, Ranked)| {
-            *index < count || Some(*index) == best_live || one.policy.name() == BASELINE
+            let asked_for = asked_for && firsts[*index];
+            *index < count
+                || asked_for
+                || Some(*index) == best_live
+                || one.policy.name() == BASELINE
         })
         .map(|(_, one): (usize, Ranked)| Candidate {
             simulated: one.tried.task.policy,
@@ -174,11 +219,17 @@ impl Ranked {
         self.tried.used().unwrap_or(f64::INFINITY)
     }
 
+    /// The runs that decide: those on the recording, where there is one.
+    pub(crate) fn deciding(&self) -> &Tried {
+        self.recorded.as_ref().unwrap_or(&self.tried)
+    }
+
     fn entry(&self, of_best: Option<ConfidenceInterval>) -> PlanEntry {
         PlanEntry {
             policy: self.policy.to_string(),
             params: self.tried.replications[0].run.meta.params.clone(),
             workers: self.tried.task.workers,
+            cores: self.tried.task.workers + self.policy.facts().cores_beside_workers(),
             live: self.live,
             lost_fraction: self.tried.lost(),
             met: self.tried.met(),
@@ -186,6 +237,10 @@ impl Ranked {
             overloaded: self.tried.overloaded(),
             slo_use: self.tried.interval(),
             tightest: self.tried.tightest(),
+            replay: self
+                .recorded
+                .as_ref()
+                .map(|tried| tried.report(&self.policy)),
             alike: self.alike.iter().map(ServerSpec::to_string).collect(),
             tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
             of_best,

@@ -23,7 +23,7 @@ impl Question {
         }
     }
 
-    fn task(&self, policy: &ServerSpec) -> SeededTask {
+    pub(crate) fn task(&self, policy: &ServerSpec) -> SeededTask {
         SeededTask {
             policy: policy.clone(),
             workload: self.workload.clone(),
@@ -36,13 +36,16 @@ impl Question {
     }
 }
 
-/// The fewest workers with which the policy meets the SLO in every replication, at the same rate.
+/// The fewest workers with which the policy meets the SLO at the same rate: on the recording where there is one, else in every
+/// replication.
 /// Bisects: a policy that meets it with some workers meets it with more.
 pub(crate) fn cores(
     question: &Question,
     ranked: &Ranked,
     progress: &mut impl FnMut(PlanProgress),
 ) -> Result<CoresNeeded, PlanError> {
+    let recording = question.on_the_recording();
+    let question = recording.as_ref().unwrap_or(question);
     let rate = question.rate_rps();
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
         // Each dispatcher needs at least one worker.
@@ -120,13 +123,17 @@ pub(crate) fn sensitivity(
         },
     ];
     let tried = try_all(question, changed, "stressing", progress)?;
+    let of = match question.replay {
+        Some(_) => "the fitted process, ",
+        None => "",
+    };
     let names = ["load +20 %", "service times +20 %"];
     Ok(names
         .into_iter()
         .zip(&tried)
         .map(
             |(change, tried): (&str, &crate::trial::Tried)| Sensitivity {
-                change: change.into(),
+                change: format!("{of}{change}"),
                 trial: tried.report(&ranked.policy),
             },
         )

@@ -7,12 +7,13 @@ use ::csv::Writer;
 use crate::run::{ClassResult, Run, Summary};
 use crate::table::Table;
 
-const RUN_COLUMNS: [&str; 14] = [
+const RUN_COLUMNS: [&str; 15] = [
     "policy",
     "params",
     "level",
     "workload",
     "workers",
+    "cores",
     "seed",
     "requests",
     "offered_rps",
@@ -91,6 +92,9 @@ fn run_fields(run: &Run) -> Vec<String> {
             .to_owned(),
         meta.workload.clone(),
         meta.workers.to_string(),
+        run.extras
+            .cores
+            .map_or(String::new(), |cores| cores.to_string()),
         meta.seed.to_string(),
         meta.requests.to_string(),
         figure(meta.offered_rps),

@@ -70,6 +70,15 @@ pub fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// The cores of a system for tables: the workers', then those beside them, and whether these run requests too: 16, 2 + 1, 2 + 1 serving.
+pub fn cores(workers: usize, all: usize, serving: usize) -> String {
+    match all.saturating_sub(workers) {
+        0 => workers.to_string(),
+        beside if serving > workers => format!("{workers} + {beside} serving"),
+        beside => format!("{workers} + {beside}"),
+    }
+}
+
 /// An estimate and its interval, all with three significant digits: 1.31 [1.27, 1.35].
 pub fn interval(interval: &ConfidenceInterval) -> String {
     let ConfidenceInterval {

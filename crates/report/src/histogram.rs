@@ -9,17 +9,18 @@
 
 use hdrhistogram::Histogram as HdrHistogram;
 
-/// The largest value that has a bucket; larger values are counted with it: 2^40 − 1, a little over 1 099 s in ns.
-const VALUE_MAX: u64 = (1 << 40) - 1;
-
 /// Buckets per power of two, as a power of two. Every value below twice that number has a bucket of its own.
 const STEPS_BITS: u32 = 10;
 /// Values that have a bucket of their own.
 const EXACT: u64 = 2 << STEPS_BITS;
-/// Buckets up to [`VALUE_MAX`].
-const BUCKETS: usize = bucket_of(VALUE_MAX) + 1;
+/// Buckets for every value: none is too large.
+const BUCKETS: usize = bucket_of(u64::MAX) + 1;
+/// The largest value that a log for other tools covers at least: some 18 minutes in ns.
+const LOGGED_MIN: u64 = (1 << 40) - 1;
+/// The largest value of a log: its readers have signed numbers.
+const LOGGED_MAX: u64 = i64::MAX as u64;
 
-/// The bucket that counts `value`, at most [`VALUE_MAX`].
+/// The bucket that counts `value`.
 #[inline]
 const fn bucket_of(value: u64) -> usize {
     let shift = (EXACT - 1).leading_zeros() - (value | (EXACT - 1)).leading_zeros();
@@ -30,12 +31,11 @@ const fn bucket_of(value: u64) -> usize {
 const fn highest_of(bucket: usize) -> u64 {
     let shift = (bucket >> STEPS_BITS).saturating_sub(1);
     let step = (bucket - (shift << STEPS_BITS)) as u64;
-    ((step + 1) << shift) - 1
+    // Of the last bucket the end is 2⁶⁴, which wraps to 0.
+    ((step + 1) << shift).wrapping_sub(1)
 }
 
-/// Counts of values in 0 ..= 2^40 − 1.
-///
-/// Larger values count as 2^40 − 1, except that mean and maximum stay exact.
+/// Counts of values, each to one part in 1 024, over all of `u64`: no value is clipped.
 ///
 /// # Examples
 ///
@@ -64,7 +64,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram with its 248 KiB of counters: recording never allocates.
+    /// An empty histogram with its 440 KiB of counters: recording never allocates. The system provides the pages of a range of values
+    /// when the first of them is recorded.
     pub fn new() -> Self {
         let counts = vec![0; BUCKETS].into_boxed_slice().try_into();
         Self {
@@ -78,7 +79,7 @@ impl Histogram {
     /// Counts `value` once.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.counts[bucket_of(value.min(VALUE_MAX))] += 1;
+        self.counts[bucket_of(value)] += 1;
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
@@ -140,13 +141,15 @@ impl Histogram {
 
     /// How many recorded values lie in buckets above that of `value`.
     pub fn count_above(&self, value: u64) -> u64 {
-        let beyond = bucket_of(value.min(VALUE_MAX)) + 1;
+        let beyond = bucket_of(value) + 1;
         self.counts[beyond..].iter().sum()
     }
 
-    /// The same counts as a histogram of the `hdrhistogram` crate, for formats that it writes.
+    /// The same counts as a histogram of the `hdrhistogram` crate, for formats that it writes. Values above `i64::MAX` (292 years in ns) count
+    /// as that.
     pub fn to_hdr(&self) -> HdrHistogram<u64> {
-        let mut hdr = HdrHistogram::new_with_bounds(1, VALUE_MAX, 3)
+        let most = self.max.clamp(LOGGED_MIN, LOGGED_MAX);
+        let mut hdr = HdrHistogram::new_with_bounds(1, most, 3)
             .unwrap_or_else(|error| unreachable!("the bounds are constant and valid: {error}"));
         for (bucket, &count) in self
             .counts
@@ -154,7 +157,7 @@ impl Histogram {
             .enumerate()
             .filter(|(_, count)| **count > 0)
         {
-            hdr.saturating_record_n(highest_of(bucket), count);
+            hdr.saturating_record_n(highest_of(bucket).min(LOGGED_MAX), count);
         }
         hdr
     }
@@ -210,24 +213,31 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_range_keep_count_sum_and_maximum() {
+    fn no_value_is_too_large_for_its_percentile() {
+        const MIN_NS: u64 = 60_000_000_000;
         let mut histogram = Histogram::new();
-        histogram.record(u64::MAX);
-        histogram.record(u64::MAX);
-        assert_eq!(histogram.count(), 2);
+        for value in [20 * MIN_NS, 20 * MIN_NS, 30 * MIN_NS, u64::MAX] {
+            histogram.record(value);
+        }
         assert_eq!(histogram.max(), Some(u64::MAX));
-        assert_eq!(histogram.mean(), Some(u64::MAX as f64));
-        assert_eq!(histogram.quantile(1.0), Some(VALUE_MAX));
+        let half = histogram.quantile(0.5).unwrap();
+        assert!(
+            (20 * MIN_NS..=20 * MIN_NS * 1025 / 1024).contains(&half),
+            "{half}"
+        );
+        assert_eq!(histogram.quantile(1.0), Some(u64::MAX));
+        assert_eq!(histogram.count_above(21 * MIN_NS), 2);
+        assert_eq!(histogram.to_hdr().len(), 4);
     }
 
     #[test]
     fn the_last_bucket_ends_where_values_do() {
-        assert_eq!(highest_of(BUCKETS - 1), VALUE_MAX);
+        assert_eq!(highest_of(BUCKETS - 1), u64::MAX);
     }
 
     proptest! {
         #[test]
-        fn buckets_are_those_of_an_hdr_histogram(bits in 0_u32..=40, low in any::<u64>()) {
+        fn buckets_are_those_of_an_hdr_histogram(bits in 0_u32..=62, low in any::<u64>()) {
             let value = low & ((1 << bits) - 1);
             let mut histogram = Histogram::new();
             histogram.record(value);
@@ -239,7 +249,7 @@ mod tests {
 
         #[test]
         fn quantiles_stay_within_one_in_1024_of_the_sorted_values(
-            mut values in prop::collection::vec(0..=VALUE_MAX, 1..300),
+            mut values in prop::collection::vec(any::<u64>(), 1..300),
             quantile in 0.0..=1.0_f64,
         ) {
             let mut histogram = Histogram::new();

@@ -43,12 +43,15 @@ pub struct PlanReport {
     pub cores: Vec<CoresNeeded>,
     /// The best candidate at higher loads and with longer service times.
     pub sensitivity: Vec<Sensitivity>,
-    /// The best candidate on the recorded trace itself.
+    /// The best candidate on the recorded trace itself, which decides the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<TrialResult>,
     /// A live run of the best candidate that the live server supports; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
+    /// Why the process that was fitted to the trace's arrivals may mislead; absent without a trace or a doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// Caveats to the figures, for the reader.
     pub caveats: Vec<String>,
 }
@@ -70,7 +73,7 @@ pub struct Validation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanVerdict {
-    /// The best candidate met the SLO in every replication.
+    /// The best candidate met the SLO: on the trace itself where there is one, else in every replication.
     Met,
     /// No candidate met the SLO; whether another policy could is unknown.
     Missed,
@@ -144,6 +147,9 @@ pub struct PlanEntry {
     pub params: Map<String, Value>,
     /// Number of workers.
     pub workers: usize,
+    /// Cores of the workers, and of the dispatchers and timers beside them.
+    #[serde(default)]
+    pub cores: usize,
     /// Whether the live server runs it.
     pub live: bool,
     /// The largest part of its requests that a replication shed, 0 to 1.
@@ -166,6 +172,9 @@ pub struct PlanEntry {
     /// interval; [`PlanComparison`] has that of all intervals together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_best: Option<ConfidenceInterval>,
+    /// The candidate on the recorded trace itself. Those that meet the SLO there come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<TrialResult>,
     /// Other candidates with identical results for every request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
@@ -178,7 +187,7 @@ pub struct PlanEntry {
 pub struct CoresNeeded {
     /// The policy.
     pub policy: String,
-    /// The fewest workers that met the SLO in every replication; `None` when not even
+    /// The fewest workers that met the SLO, on the trace itself where there is one, else in every replication; `None` when not even
     /// `searched_to` did.
     pub workers: Option<usize>,
     /// These workers plus the dispatchers' cores, where the machine's cores were given.

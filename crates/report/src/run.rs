@@ -4,9 +4,12 @@
 //! schemas in `schema/`. Latencies are in µs, slowdowns are ratios, rates are in requests per
 //! second. Fields marked optional are left out when they do not apply.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::format::cores;
 use crate::histogram::Histogram;
 use crate::null::null_as_nan;
 use crate::rack::RackFigures;
@@ -242,6 +245,15 @@ pub struct RunExtras {
     /// Number of racks behind a core switch, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub racks: Option<usize>,
+    /// All cores of the system, those of its servers' dispatchers and timers included; absent where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
+    /// The cores of these that run requests: the workers', and those of dispatchers that work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serving_cores: Option<usize>,
+    /// The system as it was asked for, which tells runs of one policy apart; absent where it runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Figures of a rack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rack: Option<RackFigures>,
@@ -337,6 +349,24 @@ impl Run {
         self.classes.iter().find(|class| class.name == name)
     }
 
+    /// The measured interval: from the first measured arrival to the last completion, over which [`achieved_rps`](RunMeta::achieved_rps)
+    /// is. Zero where nothing was measured.
+    #[must_use]
+    pub fn measured_interval(&self) -> Duration {
+        let completed: u64 = self.classes.iter().map(|class| class.count).sum();
+        let seconds = completed as f64 / self.meta.achieved_rps;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+    }
+
+    /// The cores for tables: of the workers, then those beside them, and whether these serve too; `2 + 1 serving`. Empty where they are not
+    /// known.
+    #[must_use]
+    pub fn cores_shown(&self) -> String {
+        let workers = self.meta.workers * self.extras.servers.unwrap_or(1);
+        let known = self.extras.cores.zip(self.extras.serving_cores);
+        known.map_or(String::new(), |(all, serving)| cores(workers, all, serving))
+    }
+
     /// The fraction of requests that were shed or lost: of the measured requests or of all requests that a load
     /// generator sent, whichever fraction is larger.
     #[must_use]
@@ -384,6 +414,12 @@ pub struct Capacity {
     /// The policy's parameters as used.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
+    /// All cores of the system, those of dispatchers and timers included.
+    #[serde(default)]
+    pub cores: usize,
+    /// Those of them that run requests.
+    #[serde(default)]
+    pub serving_cores: usize,
     /// Offered load (0 to 1); 0 when no load tried met the SLO.
     pub load: f64,
     /// The same as an arrival rate, in requests per second.

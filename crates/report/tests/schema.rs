@@ -173,6 +173,9 @@ fn run(extras: RunExtras) -> Run {
 fn full() -> RunExtras {
     let object = |value: Value| value.as_object().cloned();
     RunExtras {
+        cores: Some(15),
+        serving_cores: Some(14),
+        label: Some("darc,delta=2".into()),
         servers: Some(8),
         racks: Some(2),
         rack: Some(RackFigures {
@@ -255,6 +258,8 @@ fn reports_keep_to_their_schemas() {
         policy: "darc".into(),
         spec: "darc,delta=2".into(),
         params: meta().params,
+        cores: 15,
+        serving_cores: 14,
         load: 0.9,
         rps: 5e6,
         run,
@@ -306,6 +311,7 @@ fn a_plan_keeps_to_its_schema() {
         policy: "darc,delta=2".into(),
         params: meta().params,
         workers: 14,
+        cores: 15,
         live: true,
         lost_fraction: 0.002,
         met: 5,
@@ -314,6 +320,7 @@ fn a_plan_keeps_to_its_schema() {
         slo_use: full.then_some(of_best),
         tightest: full.then(|| "overall.slowdown.p99<=10".into()),
         of_best: full.then_some(of_best),
+        replay: full.then(|| trial(Some(0.5))),
         alike: if full {
             vec!["darc,delta=3".into()]
         } else {
@@ -366,6 +373,7 @@ fn a_plan_keeps_to_its_schema() {
         }],
         replay: full.then(|| trial(None)),
         validation: full.then(measured),
+        doubt: full.then(|| "the clock is too coarse".into()),
         caveats: vec!["ideal".into()],
     };
     for full in [true, false] {

@@ -1,7 +1,7 @@
 //! The highest load that meets an SLO.
 
 use crate::{Experiment, Offered, Outcome, SimError};
-use headway_report::slo::{Slo, SloError};
+use headway_report::slo::{FewSamples, Slo, SloError, Verdict};
 
 /// A search between two loads.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -33,6 +33,8 @@ pub struct Found {
     pub rate_rps: f64,
     /// The run at that load.
     pub outcome: Option<Outcome>,
+    /// The bounded figure that this run is too short to show: it broke no bound, which proves nothing.
+    pub unshown: Option<FewSamples>,
 }
 
 /// Why a search failed.
@@ -61,18 +63,29 @@ impl CapacitySearch {
         let mut attempt = |load: f64| -> Result<Option<Found>, CapacityError> {
             let at = at_load(experiment, load);
             let outcome = at.run()?;
-            let met = slo.evaluate(&outcome.run)?.is_met();
-            tried(load, met);
-            Ok(met.then(|| Found {
+            let verdict = slo.evaluate(&outcome.run)?;
+            // What a run at a low load cannot show, a run at a higher one may, which has more requests in the same time.
+            let unshown = match verdict {
+                Verdict::Unshown(few) => Some(few),
+                Verdict::Met => None,
+                Verdict::Missed(_) | Verdict::Overloaded | Verdict::Lossy(_) => {
+                    tried(load, false);
+                    return Ok(None);
+                }
+            };
+            tried(load, true);
+            Ok(Some(Found {
                 load,
                 rate_rps: at.rate_rps(),
                 outcome: Some(outcome),
+                unshown,
             }))
         };
         let nothing = Found {
             load: 0.0,
             rate_rps: 0.0,
             outcome: None,
+            unshown: None,
         };
         let Some(mut best) = attempt(self.lowest)? else {
             return Ok(nothing);
@@ -90,6 +103,31 @@ impl CapacitySearch {
 }
 
 fn at_load(experiment: &Experiment, load: f64) -> Experiment {
-    let workers = experiment.total_workers();
+    let workers = experiment.load_cores();
     experiment.clone().offered(Offered::Load { load, workers })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_workload::Workload;
+
+    #[test]
+    fn a_capacity_that_rests_on_no_request_is_none() {
+        let workload = Workload::named("high-bimodal").unwrap();
+        let experiment = Experiment::new(workload, "c-fcfs".parse().unwrap());
+        let slo = "class.*.slowdown.p999<=10".parse().unwrap();
+        let search = CapacitySearch::default();
+        // 225 requests of a class: the largest stands for p99.9, and 0.996 was the answer.
+        let short = search.find(&experiment.clone().requests(500), &slo, |_, _| {});
+        let few = short.unwrap().unshown.expect("nothing was shown");
+        assert!(few.requests > 0.1 && few.is_nothing(), "{few}");
+        let found = search.find(&experiment.requests(20_000), &slo, |_, _| {});
+        let found = found.unwrap();
+        assert!(
+            found.load < 0.5 && found.unshown.is_none(),
+            "{}",
+            found.load
+        );
+    }
 }

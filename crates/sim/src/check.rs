@@ -3,6 +3,7 @@
 use crate::error::{SimError, in_range};
 use crate::experiment::{Experiment, Length, MAX_SERVERS, own_slo};
 use crate::rack;
+use crate::span::check_span;
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec};
 use headway_workload::{Offered, Workload};
 
@@ -45,6 +46,7 @@ impl Experiment {
             }
             Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
         }
+        check_span(self.expected_requests() / self.rate_rps() * 1e9)?;
         if let Some(ns) = self.timeline_ns {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
         }
@@ -167,6 +169,41 @@ mod tests {
             "[[class]]\nname = \"a, odd.name\"\nshare = 1.0\nslo = \"{slo}\"\nservice = {{ dist = \"constant\", mean = \"2us\" }}"
         );
         Workload::from_toml_str(&text, "mix.toml").unwrap()
+    }
+
+    #[test]
+    fn no_request_is_lost_where_virtual_time_ends() {
+        let fixed = Workload::named("fixed-1us").unwrap();
+        let slow = |rate, requests, policy: &str| {
+            let experiment = Experiment::new(fixed.clone(), policy.parse().unwrap());
+            let experiment = experiment.workers(2).requests(requests);
+            experiment.offered(Offered::Rate(rate)).run()
+        };
+        // 347 days of arrivals; 10 days are all measured.
+        for policy in ["c-fcfs", "ps", "racksched,inner=d-fcfs"] {
+            let refused = slow(0.001, 30_000, policy).unwrap_err().to_string();
+            assert!(
+                refused.contains("347: ask for fewer"),
+                "{policy}: {refused}"
+            );
+            let outcome = slow(0.035, 30_000, policy).unwrap();
+            assert_eq!(outcome.recorder.overall().count(), 27_000, "{policy}");
+        }
+        // Few arrivals, and services that end beyond.
+        let mut long = fixed.clone();
+        long.classes[0].service = headway_workload::ServiceDistribution::Constant {
+            mean_ns: (1 << 53) - 1,
+        };
+        for policy in ["c-fcfs", "racksched,inner=d-fcfs"] {
+            let experiment = Experiment::new(long.clone(), policy.parse().unwrap());
+            let run = experiment
+                .workers(1)
+                .requests(10)
+                .offered(Offered::Rate(1.0))
+                .run();
+            let refused = run.unwrap_err().to_string();
+            assert!(refused.contains("the virtual time"), "{policy}: {refused}");
+        }
     }
 
     #[test]

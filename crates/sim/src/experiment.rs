@@ -36,6 +36,59 @@ pub struct CoreChange {
     pub present: bool,
 }
 
+/// The cores of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SystemCores {
+    /// Of the workers.
+    pub workers: usize,
+    /// Of the dispatchers and of a timer beside them.
+    pub beside: usize,
+    /// Those of the dispatchers that run requests themselves.
+    pub beside_serving: usize,
+}
+
+impl SystemCores {
+    /// The cores of a server with this number of workers under a policy. Under a rack's the switch is no core of a server.
+    #[must_use]
+    pub fn of(policy: &PolicySpec, workers: usize) -> Self {
+        let (beside, beside_serving) = match policy {
+            PolicySpec::Server(server)
+            | PolicySpec::Rack {
+                inner: Some(server),
+                ..
+            } => {
+                let facts = server.facts();
+                let works = if facts.dispatchers_work {
+                    facts.dispatchers
+                } else {
+                    0
+                };
+                (facts.cores_beside_workers(), works)
+            }
+            // A server that follows the control plane's layout has a dispatcher.
+            PolicySpec::Rack { inner: None, .. } => (1, 0),
+            PolicySpec::Fluid | PolicySpec::Host { .. } => (0, 0),
+        };
+        Self {
+            workers,
+            beside,
+            beside_serving,
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(self) -> usize {
+        self.workers + self.beside
+    }
+
+    /// Those that run requests.
+    #[must_use]
+    pub fn serving(self) -> usize {
+        self.workers + self.beside_serving
+    }
+}
+
 /// Most servers of a rack.
 pub const MAX_SERVERS: usize = 1024;
 
@@ -52,6 +105,9 @@ pub struct Experiment {
     pub racks: usize,
     /// Workers of a server.
     pub workers: usize,
+    /// Cores of a server over which the load counts, so that systems with cores beside their workers compare by the same rate; by default the
+    /// workers.
+    pub cores: Option<usize>,
     /// The offered load.
     pub offered: Offered,
     /// The length of the run.
@@ -77,7 +133,7 @@ pub struct Experiment {
     /// Changes in the set of workers, in order of time.
     pub core_changes: Vec<CoreChange>,
     /// Length of the intervals of [`Outcome::timeline`](crate::Outcome::timeline), ns; none by default. Each interval takes some
-    /// 250 KiB a class.
+    /// 440 KiB a class at most.
     pub timeline_ns: Option<u64>,
     /// The window, ns, whose schedule [`Outcome::slices`](crate::Outcome::slices) records; none by default.
     pub trace_window: Option<Range<u64>>,
@@ -94,6 +150,7 @@ impl Experiment {
             servers: 1,
             racks: 1,
             workers: WORKERS,
+            cores: None,
             offered: Offered::Load {
                 load: 0.8,
                 workers: WORKERS,
@@ -132,6 +189,31 @@ impl Experiment {
     #[must_use]
     pub fn total_workers(&self) -> usize {
         self.servers * self.workers
+    }
+
+    /// Number of cores over which the load counts.
+    #[must_use]
+    pub fn load_cores(&self) -> usize {
+        self.servers * self.cores.unwrap_or(self.workers)
+    }
+
+    /// The offered load of the first phase, as it was given where it was.
+    #[must_use]
+    pub fn offered_load(&self) -> f64 {
+        let cores = self.load_cores();
+        match (&self.workload.arrivals, self.offered) {
+            (Arrivals::Trace(_), _) | (_, Offered::Rate(_)) => {
+                self.workload.load_for_rate(self.rate_rps(), cores)
+            }
+            (_, Offered::Load { load, workers }) if workers == cores => load,
+            (_, Offered::Load { load, workers }) => load * workers as f64 / cores as f64,
+        }
+    }
+
+    /// The cores of a server.
+    #[must_use]
+    pub fn server_cores(&self) -> SystemCores {
+        SystemCores::of(&self.policy, self.workers)
     }
 
     /// Sets the number of workers per server. The offered load stays as set.

@@ -39,6 +39,7 @@ pub mod rack;
 mod replicated;
 mod run;
 pub mod server;
+mod span;
 mod standings;
 mod tape;
 mod timeline;
@@ -47,7 +48,9 @@ pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use check::check_slos;
 pub use costs::Costs;
 pub use error::SimError;
-pub use experiment::{Classification, CoreChange, Experiment, Length, MAX_SERVERS, class_hints};
+pub use experiment::{
+    Classification, CoreChange, Experiment, Length, MAX_SERVERS, SystemCores, class_hints,
+};
 pub use flows::{DrawnFlows, Flows};
 pub use headway_workload::Offered;
 pub use outcome::{Outcome, PlanChange, expected_waste_of, reservation_of, value_json};

@@ -97,7 +97,7 @@ impl Outcome {
             requests: totals.arrivals,
             offered_rps: rate_rps,
             achieved_rps: completed as f64 * 1e9 / measured_ns.max(1) as f64,
-            load: experiment.workload.load_for_rate(rate_rps, workers),
+            load: experiment.offered_load(),
             utilization: totals.work.busy_ns as f64 / elapsed_ns / workers as f64,
             dropped: recorder.classes().iter().map(|class| class.dropped()).sum(),
             preemptions: totals.work.preemptions,
@@ -110,6 +110,8 @@ impl Outcome {
             starved: starved.iter().map(|&class| names[class].into()).collect(),
             costs: costs_json(experiment),
             servers: rack.then_some(experiment.servers),
+            cores: Some(experiment.servers * experiment.server_cores().all()),
+            serving_cores: Some(experiment.servers * experiment.server_cores().serving()),
             racks: (experiment.racks > 1).then_some(experiment.racks),
             ..RunExtras::default()
         };

@@ -8,6 +8,7 @@ use crate::measures::Measures;
 use crate::outcome::Outcome;
 use crate::replicated::Replicated;
 use crate::server::{NEVER, Recorded, Simulated};
+use crate::span::check_end;
 use crate::{Costs, fluid, rack};
 use headway_policy::server::role::{Ingress, Local, Monitor};
 use headway_policy::server::systems::{self, Replicas, System, Visit};
@@ -24,7 +25,7 @@ impl Experiment {
         match &self.policy {
             PolicySpec::Server(policy) => {
                 let run = RunSystem { experiment: self };
-                Ok(systems::with(policy, &self.shape(), run)?)
+                systems::with(policy, &self.shape(), run)?
             }
             PolicySpec::Fluid => Ok(fluid::run(self)),
             PolicySpec::Rack { spec, inner, .. } => rack::run(self, spec, inner.as_ref()),
@@ -47,7 +48,7 @@ impl Experiment {
         M: Monitor + Send + 'static,
     {
         self.check()?;
-        Ok(RunSystem { experiment: self }.visit(build(&self.shape())))
+        RunSystem { experiment: self }.visit(build(&self.shape()))
     }
 }
 
@@ -57,9 +58,9 @@ struct RunSystem<'a> {
 }
 
 impl Visit for RunSystem<'_> {
-    type Output = Outcome;
+    type Output = Result<Outcome, SimError>;
 
-    fn visit<I, L, M>(self, mut system: System<I, L, M>) -> Outcome
+    fn visit<I, L, M>(self, mut system: System<I, L, M>) -> Self::Output
     where
         I: Ingress,
         L: Local,
@@ -71,7 +72,7 @@ impl Visit for RunSystem<'_> {
         })
     }
 
-    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Outcome
+    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
     where
         I: Ingress,
         L: Local,
@@ -91,16 +92,17 @@ impl RunSystem<'_> {
         name: &str,
         params: &Params,
         build: impl FnOnce(&Shape, Costs) -> S,
-    ) -> Outcome {
+    ) -> Result<Outcome, SimError> {
         let experiment = self.experiment;
         let mut server = build(&experiment.shape(), experiment.costs);
         server.record(experiment.trace_window.clone());
         let mut measures = Measures::new(experiment);
         drive(experiment, &mut server, &mut measures);
+        check_end(experiment, server.in_flight())?;
         let slices = server.take_slices();
         let mut outcome = measures.into_server_outcome(server.work(), server.plan(), name, params);
         outcome.slices = slices;
-        outcome
+        Ok(outcome)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Durations as people write them: `100ns`, `0.5us`, `20ms`, `3s`, `2min`.
+//! Durations as people write them: `100ns`, `0.5us`, `20ms`, `3s`, `2min`, and as programs do: `1.5e+06us`.
 
 use thiserror::Error;
 
 /// Units and their length in nanoseconds. Both code points for µ are accepted.
-const UNITS: [(&str, u64); 7] = [
+const UNITS: [(&str, u64); 10] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
@@ -11,7 +11,12 @@ const UNITS: [(&str, u64); 7] = [
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
+    ("usec", 1_000),
+    ("msec", 1_000_000),
+    ("sec", 1_000_000_000),
 ];
+/// The largest exponent of ten that can matter, either way.
+const EXPONENT_MAX: i32 = 60;
 
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -92,12 +97,33 @@ fn split(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let (number, unit) = text.split_at(end + exponent_len(&text[end..]));
     (number, unit.trim())
 }
 
+/// The length of the exponent that a text begins with, `e+06`; 0 where it has none.
+fn exponent_len(text: &str) -> usize {
+    let Some(signed) = text.strip_prefix(['e', 'E']) else {
+        return 0;
+    };
+    let unsigned = signed.strip_prefix(['+', '-']).unwrap_or(signed);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    match digits {
+        0 => 0,
+        _ => text.len() - unsigned.len() + digits,
+    }
+}
+
+/// Whether a text is a decimal number other than zero, whatever its unit.
+pub(crate) fn is_positive(text: &str) -> bool {
+    let (number, _) = split(text);
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+}
+
 fn parse_parts(text: &str, number: &str, unit: &str) -> Result<u64, DurationParseError> {
-    if !is_decimal(number) {
+    let (mantissa, _) = number.split_once(['e', 'E']).unwrap_or((number, ""));
+    if !is_decimal(mantissa) {
         return Err(DurationParseError::Number(text.trim().to_owned()));
     }
     let Some((_, unit_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
@@ -116,6 +142,9 @@ fn is_decimal(number: &str) -> bool {
 /// `number · unit_ns`, rounded half up; `None` when `number` is no decimal or the product does not fit.
 /// Digits beyond the eighteenth decimal place cannot change the result and are ignored.
 fn scale(number: &str, unit_ns: u64) -> Option<u64> {
+    if let Some((mantissa, exponent)) = number.split_once(['e', 'E']) {
+        return scale(&without_exponent(mantissa, exponent)?, unit_ns);
+    }
     if !is_decimal(number) {
         return None;
     }
@@ -136,6 +165,34 @@ fn scale(number: &str, unit_ns: u64) -> Option<u64> {
     whole
         .checked_mul(unit_ns)?
         .checked_add(u64::try_from(part).ok()?)
+}
+
+/// The same number as a plain decimal: the point moves by `exponent` places.
+fn without_exponent(mantissa: &str, exponent: &str) -> Option<String> {
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if !digits.bytes().any(|digit| digit != b'0') {
+        return Some(mantissa.to_owned());
+    }
+    let down = exponent.starts_with('-');
+    let exponent: i32 = match exponent.trim_start_matches(['+', '-']).parse::<i32>() {
+        Ok(exponent) if exponent <= EXPONENT_MAX => exponent,
+        _ if down => return Some("0".to_owned()),
+        _ => return None,
+    };
+    let places = usize::try_from(exponent).ok()?;
+    let zeros = "0".repeat(places);
+    Some(if down {
+        let padded = format!("{zeros}{digits}");
+        let point = padded.len() - fraction.len() - places;
+        format!("{}.{}", &padded[..point], &padded[point..])
+    } else {
+        let padded = format!("{digits}{zeros}");
+        let point = whole.len() + places;
+        let (whole, fraction) = padded.split_at(point.min(padded.len()));
+        let whole = whole.trim_start_matches('0');
+        format!("{whole}.{fraction}")
+    })
 }
 
 #[cfg(test)]
@@ -164,6 +221,25 @@ mod tests {
         }
         assert_eq!(parse_or_us("1.5"), Ok(1_500));
         assert_eq!(parse_or_us("1.5ms"), Ok(1_500_000));
+        for (text, ns) in [
+            ("1.5e+06", 1_500_000_000),
+            ("1.5E6us", 1_500_000_000),
+            ("2.5e-1 s", 250_000_000),
+            ("123.456e1ns", 1_235),
+            ("0.001e3ns", 1),
+            ("1e-05", 0),
+            ("1e-999999999999", 0),
+            ("0e99", 0),
+            ("0.0 sec", 0),
+            ("3 msec", 3_000_000),
+        ] {
+            assert_eq!(parse_or_us(text), Ok(ns), "{text}");
+        }
+        assert!(is_positive("1e-05") && !is_positive("0.000") && !is_positive("0e5"));
+        assert!(matches!(
+            parse("1e99s"),
+            Err(DurationParseError::TooLong(_))
+        ));
     }
 
     #[test]

@@ -107,6 +107,28 @@ pub enum Problem {
         /// The column of the file that may be meant.
         nearest: Option<String>,
     },
+    /// A log has no service times, and no model says them.
+    #[error(
+        "missing column; a trace's header row is `time,class,service`{}; or say how long requests take: --service get=1.2us,*=5us",
+        instead(nearest.as_deref())
+    )]
+    NoServices {
+        /// The column of the file that may be meant.
+        nearest: Option<String>,
+    },
+    /// A request of a trace took no time.
+    #[error(
+        "is zero, and a request takes at least 1ns; --skip-zero leaves such rows out and counts them"
+    )]
+    ZeroService,
+    /// A time of the calendar that is none.
+    #[error(
+        "`{given}` is no time, such as `2023-11-16 18:17:03.97` or `2023-11-16T18:17:03Z`, from 1970 on"
+    )]
+    Timestamp {
+        /// The time given.
+        given: String,
+    },
     /// The value has the wrong type.
     #[error("expected {expected}, found {found}")]
     Type {

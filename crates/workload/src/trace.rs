@@ -1,26 +1,29 @@
 //! Recorded arrivals.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
 use headway_words::nearest;
 
-use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time};
+use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time, ungrouped, with_header};
 use crate::duration;
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
+use crate::log::model::ServiceModel;
 use crate::section::Document;
+use crate::timestamp;
+use crate::trace_options::TraceOptions;
 
 /// The columns a trace must have, in any order and beside any others.
-const COLUMNS: [&str; 3] = ["time", "class", "service"];
+pub(crate) const COLUMNS: [&str; 3] = ["time", "class", "service"];
 
 /// A recorded sequence of requests.
 ///
-/// As a file: CSV with a header row that contains the columns `time` (since the start, never falling),
+/// As a file: CSV with a header row that contains the columns `time` (never falling; the first arrival is time 0, whatever the
+/// file counts from),
 /// `class` (a name) and `service` (its service time, at least 1 ns), in any order; other columns are
-/// ignored. A number without a unit is microseconds. Blank lines and lines that start with `#` are
-/// skipped.
+/// ignored. A number without a unit is microseconds, and may be written `1.5e+06` or, quoted, `1,000`; a time may also be one of the calendar,
+/// `2023-11-16T18:17:03.97Z`. Blank lines and lines that start with `#` are skipped, except for a header row.
 ///
 /// ```
 /// use headway_workload::{Generator, Offered, Trace};
@@ -36,12 +39,14 @@ pub struct Trace {
     file: PathBuf,
     classes: Vec<String>,
     records: Vec<TraceRecord>,
+    /// Rows left out, since their requests took no time.
+    left_out: u64,
 }
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When it arrived, since the start of the trace.
+    /// When it arrived, after the first of the trace.
     pub at_ns: u64,
     /// Its class, an index into [`Trace::classes`].
     pub class: u16,
@@ -66,31 +71,44 @@ impl Trace {
     /// # Errors
     /// [`Error::Located`] when a line is wrong or there is no record.
     pub fn from_csv_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
+        Self::from_csv_with(text, path.as_ref(), &TraceOptions::default())
+    }
+
+    /// Reads a trace from a text. A text without a column of service times gets those of the options.
+    pub(crate) fn from_csv_with(
+        text: &str,
+        path: &Path,
+        options: &TraceOptions,
+    ) -> Result<Self, Error> {
+        let text = &with_header(text, &COLUMNS[..2]);
         let document = Document { path, text };
         let mut reader = csv_reader(text, true);
         let header = reader
             .headers()
             .map_err(|error| csv_error(document, &error))?;
-        let columns =
-            columns(header).map_err(|(key, problem)| at(document, header, key, problem))?;
+        let columns = columns(header, &options.services)
+            .map_err(|(key, problem)| at(document, header, key, problem))?;
         let mut trace = Self::empty(path.to_owned());
         for row in reader.records() {
             let row = row.map_err(|error| csv_error(document, &error))?;
             trace
-                .push(&row, columns)
+                .push(&row, columns, options)
                 .map_err(|(key, problem)| at(document, &row, key, problem))?;
         }
         trace.filled(document)
     }
 
-    /// The trace, if it has a record.
-    pub(crate) fn filled(self, document: Document<'_>) -> Result<Self, Error> {
-        if self.records.is_empty() {
+    /// The trace, if it has a record, its times counted from the first.
+    pub(crate) fn filled(mut self, document: Document<'_>) -> Result<Self, Error> {
+        let Some(first) = self.records.first() else {
             let problem = Problem::Missing {
                 remedy: "a trace needs at least one record",
             };
             return Err(document.error(0, String::new(), problem));
+        };
+        let first_ns = first.at_ns;
+        for record in &mut self.records {
+            record.at_ns -= first_ns;
         }
         Ok(self)
     }
@@ -113,7 +131,7 @@ impl Trace {
         &self.file
     }
 
-    /// Time of the last arrival, in nanoseconds since the start.
+    /// Time of the last arrival, in nanoseconds after the first.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.records.last().map_or(0, |record| record.at_ns)
@@ -132,11 +150,35 @@ impl Trace {
         Self { file, ..self }
     }
 
-    fn push(&mut self, row: &StringRecord, [time, class, service]: [usize; 3]) -> Checked<()> {
-        let given = &row[time];
-        let at_ns = duration::parse_or_us(given).map_err(|error| ("time", error.into()))?;
-        let service_ns = service_time(&row[service]).map_err(|problem| ("service", problem))?;
-        self.add(given, at_ns, &row[class], service_ns)
+    /// Rows that were left out, since their requests took no time.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn push(
+        &mut self,
+        row: &StringRecord,
+        columns: TraceColumns,
+        options: &TraceOptions,
+    ) -> Checked<()> {
+        let (given, class) = (&row[columns.time], &row[columns.class]);
+        let at_ns = time(given).map_err(|problem| ("time", problem))?;
+        let service_ns = match columns.service {
+            None => options
+                .services
+                .of(class, 0)
+                .map_err(|problem| ("class", problem))?,
+            Some(service) => match service_time(&row[service]) {
+                Err(Problem::Range { .. }) if options.skip_zero => {
+                    self.left_out += 1;
+                    return Ok(());
+                }
+                Err(Problem::Range { .. }) => return Err(("service", Problem::ZeroService)),
+                service_ns => service_ns.map_err(|problem| ("service", problem))?,
+            },
+        };
+        self.add(given, at_ns, class, service_ns)
     }
 
     /// A trace without records, to be filled.
@@ -145,6 +187,7 @@ impl Trace {
             file,
             classes: Vec::new(),
             records: Vec::new(),
+            left_out: 0,
         }
     }
 
@@ -206,70 +249,48 @@ impl Trace {
     }
 }
 
-/// Writes a trace file for [`Trace::read`], record by record.
-///
-/// ```
-/// use headway_workload::{Trace, TraceRecord, TraceWriter};
-/// let classes = vec!["GET".to_owned(), "SCAN".to_owned()];
-/// let mut writer = TraceWriter::new(Vec::new(), classes)?;
-/// let record = TraceRecord { at_ns: 2_500, class: 1, service_ns: 635_000 };
-/// writer.write(&record)?;
-/// let text = String::from_utf8(writer.finish()?).unwrap();
-/// assert_eq!(text, "time,class,service\n2.500,SCAN,635.000\n");
-/// assert_eq!(Trace::from_csv_str(&text, "db.csv").unwrap().records()[0].at_ns, record.at_ns);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct TraceWriter<W: Write> {
-    rows: csv::Writer<W>,
-    classes: Vec<String>,
+/// The places of the columns in a row.
+#[derive(Clone, Copy)]
+struct TraceColumns {
+    time: usize,
+    class: usize,
+    /// None where a model has the service times.
+    service: Option<usize>,
 }
 
-impl<W: Write> TraceWriter<W> {
-    /// A trace of these classes; writes the header row.
-    ///
-    /// # Errors
-    /// What the writer answers.
-    pub fn new(writer: W, classes: Vec<String>) -> io::Result<Self> {
-        let mut rows = csv::Writer::from_writer(writer);
-        rows.write_record(COLUMNS)?;
-        Ok(Self { rows, classes })
-    }
-
-    /// Writes the next record. Records are in order of arrival, or the file cannot be read as a trace.
-    ///
-    /// # Errors
-    /// What the writer answers.
-    ///
-    /// # Panics
-    /// When the record's class is not one of the trace's classes.
-    pub fn write(&mut self, record: &TraceRecord) -> io::Result<()> {
-        let us = |ns: u64| format!("{}.{:03}", ns / 1_000, ns % 1_000);
-        let class = &self.classes[usize::from(record.class)];
-        let row = [&us(record.at_ns), class, &us(record.service_ns.max(1))];
-        Ok(self.rows.write_record(row)?)
-    }
-
-    /// Flushes everything, and returns the writer.
-    ///
-    /// # Errors
-    /// What the writer answers.
-    pub fn finish(self) -> io::Result<W> {
-        let rows = self.rows.into_inner();
-        rows.map_err(csv::IntoInnerError::into_error)
+fn columns(header: &StringRecord, services: &ServiceModel) -> Checked<TraceColumns> {
+    let place = |column: &str| header.iter().position(|name| name == column);
+    let nearest = |column: &str| nearest(column, header.iter()).map(str::to_owned);
+    let required = |column: &'static str| {
+        let missing = || {
+            let nearest = nearest(column);
+            (column, Problem::MissingColumn { nearest })
+        };
+        place(column).ok_or_else(missing)
+    };
+    let (time, class, service) = (required("time")?, required("class")?, place("service"));
+    match (service, services.is_empty()) {
+        (None, true) => {
+            let nearest = nearest("service");
+            Err(("service", Problem::NoServices { nearest }))
+        }
+        (Some(_), false) => {
+            let why = "the trace has service times of its own; leave out --service, or the column";
+            Err(("service", Problem::Conflict(why)))
+        }
+        _ => Ok(TraceColumns {
+            time,
+            class,
+            service,
+        }),
     }
 }
 
-fn columns(header: &StringRecord) -> Checked<[usize; 3]> {
-    let mut places = [0; 3];
-    for (place, column) in places.iter_mut().zip(COLUMNS) {
-        *place = header
-            .iter()
-            .position(|name| name == column)
-            .ok_or_else(|| {
-                let nearest = nearest(column, header.iter()).map(str::to_owned);
-                (column, Problem::MissingColumn { nearest })
-            })?;
+/// A time of the calendar, or a number, microseconds without a unit.
+fn time(text: &str) -> Result<u64, Problem> {
+    if timestamp::is_date(text) {
+        let given = text.to_owned();
+        return timestamp::parse(text).ok_or(Problem::Timestamp { given });
     }
-    Ok(places)
+    Ok(duration::parse_or_us(&ungrouped(text))?)
 }

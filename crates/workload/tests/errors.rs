@@ -356,7 +356,7 @@ fn traces() {
         ),
         (
             "1,a,1\n\n# comment\n2,a,0\n",
-            "5: service: must be at least 1ns, is `0`",
+            "5: service: is zero, and a request takes at least 1ns; --skip-zero leaves such rows out and counts them",
         ),
         (
             "1,a,1 parsec\n",

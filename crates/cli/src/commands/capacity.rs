@@ -1,6 +1,8 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
+use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
+use crate::error::usage;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
@@ -49,7 +51,7 @@ impl Args {
         let workload = args::scalable_workload(&self.workload)?;
         let slo = args::slo(&self.slo, &workload)?;
         if !(1e-4..=0.5).contains(&self.tolerance) {
-            return Err(crate::error::usage("--tolerance", "must be 0.0001 to 0.5"));
+            return Err(usage("--tolerance", "must be 0.0001 to 0.5"));
         }
         let search = CapacitySearch {
             tolerance: self.tolerance,
@@ -64,11 +66,22 @@ impl Args {
             |_, _| bar.inc(1),
         );
         bar.finish_and_clear();
-        let mut results = Vec::new();
+        let (mut results, mut rows) = (Vec::new(), Vec::new());
         for (experiment, found) in experiments.iter().zip(found) {
-            let found = found?;
+            let mut found = found?;
+            if let Some(few) = &found.unshown {
+                eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
+                (found.load, found.rate_rps, found.outcome) = (0.0, 0.0, None);
+            }
+            rows.push(SystemRow {
+                workers: experiment.total_workers(),
+                is_shown: found.unshown.is_none(),
+            });
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
+            let cores = experiment.server_cores();
             results.push(Capacity {
+                cores: experiment.servers * cores.all(),
+                serving_cores: experiment.servers * cores.serving(),
                 policy: experiment.policy.name().into(),
                 spec: experiment.policy.to_string(),
                 params: run
@@ -80,26 +93,30 @@ impl Args {
                 run,
             });
         }
+        let runs = results.iter().filter_map(|result| result.run.as_deref());
+        tell_few_samples(&slo, runs);
         let found_any = results.iter().any(|result| result.load > 0.0);
-        self.write(&CapacityReport {
+        let report = CapacityReport {
             slo: self.slo.clone(),
             results,
-        })?;
+        };
+        self.write(&report, &rows)?;
         if found_any {
             return Ok(ExitCode::SUCCESS);
         }
-        let lowest = format::significant(search.lowest, 2);
-        eprintln!("SLO missed: no policy meets it even at load {lowest}");
+        if rows.iter().all(|row| row.is_shown) {
+            let lowest = format::significant(search.lowest, 2);
+            eprintln!("SLO missed: no policy meets it even at load {lowest}");
+        }
         Ok(ExitCode::FAILURE)
     }
 
     fn experiments(&self, workload: &Workload) -> Result<Vec<Experiment>> {
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
-            let mut experiment = Experiment::new(workload.clone(), policy)
-                .servers(self.size.servers)
-                .racks(self.size.racks)
-                .workers(self.size.workers)
+            let mut experiment = self
+                .size
+                .apply(Experiment::new(workload.clone(), policy))?
                 .seed(self.extent.seed);
             experiment.length = self.extent.length(DEFAULT_REQUESTS);
             self.costs.apply(&mut experiment)?;
@@ -110,17 +127,17 @@ impl Args {
         Ok(experiments)
     }
 
-    fn write(&self, report: &CapacityReport) -> Result<()> {
+    fn write(&self, report: &CapacityReport, rows: &[SystemRow]) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             OutputFormat::Json => output::json(report, writer),
-            OutputFormat::Csv => output::table_csv(&table(report), writer),
+            OutputFormat::Csv => output::table_csv(&table(report, rows), writer),
             OutputFormat::Table => {
                 writeln!(
                     writer,
                     "highest load with {}\n\n{}",
                     report.slo,
-                    output::shown(&table(report), self.to.output.as_deref())
+                    output::shown(&table(report, rows), self.to.output.as_deref())
                 )?;
                 Ok(writer.flush()?)
             }
@@ -128,17 +145,29 @@ impl Args {
     }
 }
 
-fn table(report: &CapacityReport) -> Table {
+/// What the table says of a system beside its result.
+struct SystemRow {
+    workers: usize,
+    /// Whether the runs were long enough to show the SLO.
+    is_shown: bool,
+}
+
+fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
     let best = report
         .results
         .iter()
         .map(|result| result.rps)
         .fold(0.0, f64::max);
-    let mut table = Table::new(["policy", "load", "rate rps", "of the best"]);
-    for result in &report.results {
+    let mut table = Table::new(["policy", "cores", "load", "rate rps", "of the best"]);
+    for (result, row) in report.results.iter().zip(rows) {
         table.push([
             result.spec.clone(),
-            format::significant(result.load, 3),
+            format::cores(row.workers, result.cores, result.serving_cores),
+            if row.is_shown {
+                format::significant(result.load, 3)
+            } else {
+                "not shown".into()
+            },
             format::metric(result.rps),
             format::percent(if best > 0.0 { result.rps / best } else { 0.0 }),
         ]);

@@ -1,28 +1,15 @@
 //! `headway fit`: fits a workload file to a trace, and reports the quality of the fit.
 
-use crate::args::Destination;
-use crate::error::usage;
+use crate::args::{Destination, TraceFlags};
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_report::{Table, format};
 use headway_workload::fit::{ClassFit, FitCandidate};
-use headway_workload::log::{Format, ServiceModel};
-use headway_workload::{Arrivals, Fitted, Trace, rate};
+use headway_workload::{Arrivals, Fitted, rate};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The flags that control reading a trace.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct TraceFlags {
-    /// The trace's format: csv, twitter-cache or redis-monitor [default: guessed from its first line]
-    #[arg(long, value_name = "FORMAT", value_parser = Format::from_name, requires = "trace")]
-    trace_format: Option<Format>,
-    /// Service times of the operations in a cache's log: get=1.2us,set=2us+300ns/KiB,*=5us
-    #[arg(long, value_name = "MODEL", requires = "trace")]
-    service: Option<ServiceModel>,
-}
 
 /// Destination of the fitted workload.
 #[derive(clap::Args, Clone, Debug)]
@@ -43,14 +30,6 @@ pub(crate) struct Args {
     fit: FitFlags,
     #[command(flatten)]
     to: Destination,
-}
-
-impl TraceFlags {
-    /// Reads the trace that a flag names.
-    pub(crate) fn read(&self, flag: &str, path: &Path) -> Result<Trace> {
-        let model = self.service.clone().unwrap_or_default();
-        Trace::read_log(path, self.trace_format, &model).map_err(|error| usage(flag, error))
-    }
 }
 
 impl FitFlags {

@@ -9,7 +9,7 @@ use headway_report::{Recorder, Run, Table, csv, hlog};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 pub(crate) use replace::Output;
 
@@ -81,14 +81,15 @@ pub(crate) fn table_csv(table: &Table, writer: impl Write) -> Result<()> {
     Ok(csv::write_table(table, writer)?)
 }
 
-/// Histograms of latency, one per class, as an HDR histogram log.
+/// Histograms of latency, one per class, as an HDR histogram log whose interval is the measured one, which began at `began`: its counts by its
+/// length are the run's achieved rate.
 pub(crate) fn histograms(
     path: &Path,
     recorder: &Recorder,
+    run: &Run,
     began: SystemTime,
-    length: Duration,
 ) -> Result<()> {
     let mut file = create("--hlog", path)?;
-    hlog::write_hlog(recorder, began, length, &mut file)?;
+    hlog::write_hlog(recorder, began, run.measured_interval(), &mut file)?;
     Ok(file.flush()?)
 }

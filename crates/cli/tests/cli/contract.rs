@@ -173,7 +173,7 @@ fn a_run_that_loses_requests_has_no_capacity() {
         "--queue-limit",
         "1",
         "--requests",
-        "50k",
+        "300k",
     ];
     let capacity = [
         &["capacity"][..],
@@ -477,4 +477,69 @@ fn a_sweep_draws_its_curves_into_one_file() {
         !html.contains("http://")
             || html.matches("http://").count() == html.matches("http://www.w3.org").count()
     );
+}
+
+#[test]
+fn the_interval_of_a_histogram_log_is_the_measured_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sim.hlog").display().to_string();
+    // Overloaded: what is served takes longer than what arrives.
+    let run = json(&[
+        "sim",
+        "--policy",
+        "c-fcfs",
+        "--workload",
+        "fixed-1us",
+        "--workers",
+        "1",
+        "--load",
+        "2",
+        "--requests",
+        "20k",
+        "--hlog",
+        &path,
+        "--format",
+        "json",
+    ]);
+    let log = std::fs::read_to_string(&path).unwrap();
+    let line = log.lines().find(|line| line.starts_with("Tag=")).unwrap();
+    let length_s: f64 = line.split(',').nth(2).unwrap().parse().unwrap();
+    let measured_s = 18_000.0 / run["achieved_rps"].as_f64().unwrap();
+    // The log has milliseconds.
+    assert!(
+        (length_s - measured_s).abs() <= 0.001,
+        "{length_s} {measured_s}"
+    );
+}
+
+#[test]
+fn what_an_slo_rests_on_is_said_by_every_command_that_judges_one() {
+    let of = |args: &[&str]| {
+        let done = headway(args);
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&done.stderr).into_owned(),
+        )
+    };
+    let slo = ["--slo", "overall.slowdown.p999<=1000", "--policy", "c-fcfs"];
+    let (code, said) = of(&[&["sim", "--requests", "2"][..], &slo].concat());
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("SLO not shown: p999 of overall rests on 0.0020 requests"),
+        "{said}"
+    );
+    let (code, said) = of(&["capacity", "--requests", "500"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("SLO not shown: c-fcfs: p999 of class."),
+        "{said}"
+    );
+    for command in [&["sim"][..], &["capacity"], &["sweep", "--loads", "0.5"]] {
+        let (code, said) = of(&[command, &["--requests", "5k"], &slo].concat());
+        assert_eq!(code, Some(0), "{command:?}: {said}");
+        assert!(
+            said.contains("note: p999 of overall rests on 4.5 requests a run"),
+            "{command:?}: {said}"
+        );
+    }
 }

@@ -114,6 +114,10 @@ fn wrong_values_name_their_flag() {
         refused(&[command, "--workers", "0"], &["--workers", "'0'", "256"]);
         refused(&[command, "--workers", "9999"], &["--workers", "256"]);
     }
+    refused(
+        &["bench", "--cores", "256"],
+        &["--cores", "this machine has"],
+    );
     for flag in ["--requests", "--queue-limit"] {
         for value in ["0", "1.5", "many"] {
             refused(
@@ -495,13 +499,14 @@ fn flags_without_an_effect_are_refused() {
         &["sweep", "--ci-of", "overall.latency.p99"],
         &["--until-ci"],
     );
-    for flag in ["--trace-format", "--service", "--fit-out"] {
-        let value = match flag {
-            "--trace-format" => "csv",
-            "--service" => "*=1us",
-            _ => &out,
-        };
-        refused(&["plan", flag, value], &["--trace <FILE>"]);
+    refused(&["plan", "--fit-out", &out], &["--trace <FILE>"]);
+    for flag in ["--trace-format=csv", "--service=*=1us", "--skip-zero"] {
+        let name = flag.split('=').next().unwrap_or(flag);
+        for command in ["plan", "sim", "sweep", "bench"] {
+            refused(&[command, flag], &[name, "no trace"]);
+        }
+        let app = ["sim", "--policy", "shenango", "--app", "b:batch", flag];
+        refused(&app, &[name, "--app"]);
     }
     let trace = dir.path().join("t.csv").display().to_string();
     std::fs::write(&trace, "time,class,service\n0,a,1\n5,a,1\n").unwrap();

@@ -524,3 +524,64 @@ fn logs_of_caches_are_fitted_and_their_mistakes_named() {
         }
     }
 }
+
+#[test]
+fn files_as_other_programs_write_them_are_read_by_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name).display().to_string();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let monitor = write(
+        "monitor.log",
+        "+OK\n1.0 [0 10.0.0.5:1] \"GET\" \"k\"\n1.1 (db 0) \"get\" \"k\"\n",
+    );
+    let epoch = write(
+        "epoch.csv",
+        "#time,class,service\n1700000000000000,a,1\n1700000000000010,a,1.5e+00\n1700000000000020,a,0.000\n",
+    );
+    for command in ["sim", "fit"] {
+        let of = |path: &str, more: &[&str]| {
+            let named = match command {
+                "sim" => vec!["sim", "--policy", "c-fcfs", "--workload", path],
+                _ => vec!["fit", path],
+            };
+            headway(&[&named[..], more, &["--format", "json"]].concat())
+        };
+        let read = of(&monitor, &["--service", "get=1us"]);
+        let report: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
+        let classes = report["classes"].as_array().unwrap();
+        assert_eq!(
+            (classes.len(), &classes[0]["name"]),
+            (1, &"get".into()),
+            "{report}"
+        );
+        let refused = of(&monitor, &[]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(said(&refused).contains("get=2us"), "{}", said(&refused));
+        let zero = of(&epoch, &[]);
+        assert!(said(&zero).contains("--skip-zero"), "{}", said(&zero));
+        let skipped = of(&epoch, &["--skip-zero"]);
+        assert_eq!(skipped.status.code(), Some(0), "{}", said(&skipped));
+        assert!(
+            said(&skipped).contains("1 of 3 rows left out"),
+            "{}",
+            said(&skipped)
+        );
+        let report: serde_json::Value = serde_json::from_slice(&skipped.stdout).unwrap();
+        assert_eq!(report["classes"][0]["count"], 2, "{report}");
+    }
+    let ycsb = write("workloada", "recordcount=1000\nreadproportion=0.5\n");
+    for (args, parts) in [
+        (&["sim", "--workload", &ycsb][..], ["--workload", "YCSB"]),
+        (&["sim", "--service", "*=1us"], ["--service", "no trace"]),
+        (&["sweep", "--skip-zero"], ["--skip-zero", "no trace"]),
+    ] {
+        let done = headway(args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", said(&done));
+        for part in parts {
+            assert!(said(&done).contains(part), "{args:?}: {}", said(&done));
+        }
+    }
+}

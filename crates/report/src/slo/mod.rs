@@ -3,11 +3,13 @@
 mod bound;
 mod objective;
 mod parse;
+mod samples;
 mod verdict;
 
 pub use bound::{Bound, Measure, Scope, Statistic};
 pub use objective::Slo;
 pub use parse::SloError;
+pub use samples::FewSamples;
 pub use verdict::{Loss, Verdict, Violation};
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::bound::{Bound, Scope};
 use super::parse::{self, SloError};
+use super::samples::{ENOUGH, FewSamples};
 use super::verdict::{Loss, Verdict};
 use crate::run::{LOST_FRACTION_MAX, Run};
 
@@ -13,7 +14,7 @@ use crate::run::{LOST_FRACTION_MAX, Run};
 /// The text is a list of bounds joined by commas, each `SCOPE.MEASURE.STATISTIC<=BOUND`:
 ///
 /// - scope: `class.NAME`, `class.*` (each class by itself) or `overall`;
-/// - measure: `latency`, bounded by a duration (`250us`, `1.5ms`), or `slowdown`, bounded by a
+/// - measure: `latency`, bounded by a duration (`250us`, `1.5ms`, `20min`), or `slowdown`, bounded by a
 ///   number;
 /// - statistic: `mean`, `p50`, `p90`, `p99`, `p999` (also `p99.9`) or `max`.
 ///
@@ -77,11 +78,11 @@ impl Slo {
             .iter()
             .flat_map(|bound| bound.check(run))
             .collect();
-        Ok(if violations.is_empty() {
-            Verdict::Met
-        } else {
-            Verdict::Missed(violations)
-        })
+        if !violations.is_empty() {
+            return Ok(Verdict::Missed(violations));
+        }
+        let few = self.few_samples(run).filter(FewSamples::is_nothing);
+        Ok(few.map_or(Verdict::Met, Verdict::Unshown))
     }
 }
 
@@ -110,6 +111,13 @@ impl Slo {
         let shown = uses.iter().all(|(_, used)| used.is_finite());
         let tightest = uses.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         tightest.filter(|_| shown)
+    }
+
+    /// The bounded figure of the run that rests on the fewest requests, where they are fewer than ten: another run may say something else.
+    pub fn few_samples(&self, run: &Run) -> Option<FewSamples> {
+        let all = self.bounds.iter().flat_map(|bound| bound.samples(run));
+        let fewest = all.min_by(|a, b| a.requests.total_cmp(&b.requests))?;
+        (fewest.requests < ENOUGH).then_some(fewest)
     }
 
     /// The loss that makes `run` unusable for a verdict: of all requests, or else of a bounded class.

@@ -19,12 +19,13 @@ const STATISTICS: [(&str, Statistic); 7] = [
     ("max", Statistic::Max),
 ];
 /// Units of time, in µs.
-const UNITS: [(&str, f64); 5] = [
+const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-3),
     ("us", 1.0),
     ("µs", 1.0),
     ("ms", 1e3),
     ("s", 1e6),
+    ("min", 60e6),
 ];
 
 /// Why an SLO cannot be used. Columns count characters from 1.

@@ -55,6 +55,7 @@ fn durations_are_kept_in_microseconds() {
         ("2s", 2e6),
         ("500ns", 0.5),
         ("3 µs", 3.0),
+        ("20min", 1.2e9),
     ] {
         let parsed = slo(&format!("overall.latency.p50 <= {text}"));
         assert_eq!(parsed.bounds()[0].at_most, us, "{text}");
@@ -243,4 +244,29 @@ fn a_rare_class_is_not_lost_among_the_others() {
             .unwrap()
             .is_met()
     );
+}
+
+/// A run of this many requests, all of a slowdown of 1.
+fn run_of(count: u64) -> Run {
+    let mut recorder = crate::Recorder::new(&[crate::ClassMeta::new("GET", 500.0)]);
+    for _ in 0..count {
+        recorder.record(0, 500, 500);
+    }
+    Run::new(run().meta, &recorder, crate::RunExtras::default())
+}
+
+#[test]
+fn a_percentile_that_rests_on_no_request_is_not_shown() {
+    let slo = slo("class.*.slowdown.p999<=10");
+    let verdict = |count| slo.evaluate(&run_of(count)).unwrap();
+    let Verdict::Unshown(few) = verdict(2) else {
+        panic!("{:?}", verdict(2))
+    };
+    assert_eq!(
+        few.to_string(),
+        "p999 of class.GET rests on 0.0020 requests"
+    );
+    assert!(!verdict(999).is_met() && verdict(1_000).is_met());
+    let few = |count| slo.few_samples(&run_of(count)).is_some();
+    assert!(few(1_000) && few(9_999) && !few(10_000));
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::bound::{Bound, Scope};
+use super::samples::FewSamples;
 use crate::format::percent;
 use crate::run::{LOST_FRACTION_MAX, Run};
 
@@ -13,6 +14,8 @@ pub enum Verdict {
     Met,
     /// At least one was not.
     Missed(Vec<Violation>),
+    /// Every bound was kept, but a bounded percentile rests on less than one request, so the run cannot show it.
+    Unshown(FewSamples),
     /// The run was overloaded: its tail measures only its length, so no bound was checked.
     Overloaded,
     /// The run lost more than [`LOST_FRACTION_MAX`] of all requests, or of a bounded class: the latencies of the

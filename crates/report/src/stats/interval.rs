@@ -34,6 +34,16 @@ impl ConfidenceInterval {
         !self.contains(reference)
     }
 
+    /// The interval of a quantity that cannot be below `least`: Student's t knows no bounds.
+    #[must_use]
+    pub fn at_least(self, least: f64) -> Self {
+        Self {
+            lo: self.lo.max(least),
+            hi: self.hi.max(least),
+            ..self
+        }
+    }
+
     /// Half the interval's width.
     pub fn half_width(&self) -> f64 {
         (self.hi - self.lo) / 2.0

@@ -320,3 +320,13 @@ fn growth_names_the_question_that_was_answered_no() {
         GrowthReason::Growing
     );
 }
+
+#[test]
+fn an_interval_does_not_leave_what_is_possible() {
+    // Two replications of a heavy tail, whose interval by Student's t begins at −1 153.
+    let interval = mean_interval(&[3.7, 201.3], 0.95).unwrap();
+    assert!(interval.lo < -1_000.0, "{interval:?}");
+    let possible = interval.at_least(1.0);
+    assert_eq!((possible.lo, possible.hi), (1.0, interval.hi));
+    assert_eq!(possible.estimate, interval.estimate);
+}

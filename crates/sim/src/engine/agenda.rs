@@ -9,7 +9,7 @@ const PLAYER_BITS: u32 = 10;
 const PLAYER_MASK: u64 = (1 << PLAYER_BITS) - 1;
 
 /// The latest time of an event: half a year of virtual time. Later times count as never.
-const LAST_NS: u64 = NEVER >> PLAYER_BITS;
+pub(crate) const LAST_NS: u64 = NEVER >> PLAYER_BITS;
 
 /// A cache line of entries. Up to some dozens of players, comparing a line is faster than climbing a tree: each level of
 /// a tree waits for a store to the level below.

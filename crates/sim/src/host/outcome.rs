@@ -122,6 +122,8 @@ impl HostOutcome {
         };
         let overloaded = apps.iter().filter(|app| app.overloaded);
         let extras = RunExtras {
+            cores: Some(cores),
+            serving_cores: Some(cores),
             starved: overloaded.map(|app| app.name.clone()).collect(),
             costs: costs_json(experiment),
             ..RunExtras::default()

@@ -10,6 +10,7 @@ use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use crate::server::{self, Left, NEVER, SimRequest, SimulatedServer};
+use crate::span::check_end;
 use crate::standings::Standings;
 use headway_policy::rack::{
     Agent, Bouncing, ControlPlane, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
@@ -33,6 +34,8 @@ pub(super) fn run<S: Switch>(
     let mut rack = Rack::new(experiment, system, inner, scoring)?;
     rack.first_policy()?;
     rack.run()?;
+    let in_flight = rack.servers.iter().map(|server| server.in_flight()).sum();
+    check_end(experiment, in_flight)?;
     Ok(rack.into_outcome())
 }
 

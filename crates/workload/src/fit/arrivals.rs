@@ -10,6 +10,14 @@ const GAPS_MIN: usize = 30;
 const CV_MIN: f64 = 0.02;
 /// The largest `cv` that a workload file accepts.
 const CV_MAX: f64 = 100.0;
+/// Fewest ticks of the clock in a mean gap, where requests share their times.
+const TICKS_MIN: f64 = 10.0;
+/// Parts of the trace whose rates are compared, and the fewest gaps for each.
+const WINDOWS_MAX: usize = 20;
+const WINDOWS_MIN: usize = 4;
+const GAPS_PER_WINDOW: usize = 25;
+/// A spread of the parts' rates up to this, relative to their mean, is no trend.
+const SPREAD_MAX: f64 = 0.1;
 /// Neighbouring gaps correlated more than this form bursts or waves that no renewal process has.
 const LAG1_MAX: f64 = 0.1;
 /// A process is clearly nearer than another if its distance is smaller by this.
@@ -22,11 +30,13 @@ const POOR: f64 = 0.05;
 pub enum Doubt {
     /// Fewer than thirty gaps: Poisson was assumed.
     TooFew,
-    /// Most requests arrive at the same recorded time as the one before: the clock was too coarse,
-    /// and Poisson was assumed.
+    /// The clock was too coarse, such as one of whole seconds: many requests share their recorded times, and Poisson
+    /// was assumed.
     TooCoarse,
     /// Neighbouring gaps resemble each other: the trace is burstier than the process.
     Correlated,
+    /// The rate rises, falls or comes in waves in the course of the trace.
+    Trend,
     /// No process comes near the gaps.
     Poor,
 }
@@ -59,15 +69,52 @@ pub(super) fn fit(trace: &Trace) -> ArrivalFit {
         distances: Vec::new(),
         doubt: None,
     };
-    let at_once = gaps.iter().filter(|gap| **gap == 0).count();
     if gaps.len() < GAPS_MIN {
         fit.doubt = Some(Doubt::TooFew);
-    } else if 2 * at_once > gaps.len() {
+    } else if is_coarse(&gaps) {
         fit.doubt = Some(Doubt::TooCoarse);
     } else {
+        let trend = has_trend(trace, gaps.len(), fit.cv);
         choose(&mut fit, gaps);
+        if trend && fit.doubt != Some(Doubt::Correlated) {
+            fit.doubt = Some(Doubt::Trend);
+        }
     }
     fit
+}
+
+/// Whether the clock hides the gaps: most are zero, or some are and the mean is a few ticks only.
+fn is_coarse(gaps: &[u64]) -> bool {
+    let at_once = gaps.iter().filter(|gap| **gap == 0).count();
+    let tick_ns = gaps.iter().fold(0, |tick, gap| common_divisor(tick, *gap));
+    2 * at_once > gaps.len() || at_once > 0 && mean(gaps) < TICKS_MIN * tick_ns as f64
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Whether the numbers of requests in equal parts of the trace differ by more than independent gaps of this `cv` explain.
+///
+/// Over long intervals the counts of a renewal process have a variance of cv² times their mean (Cox, *Renewal Theory*, § 4.2).
+fn has_trend(trace: &Trace, gaps: usize, cv: f64) -> bool {
+    let windows = (gaps / GAPS_PER_WINDOW).min(WINDOWS_MAX);
+    let first_ns = trace.records()[0].at_ns;
+    let span_ns = trace.duration_ns() - first_ns;
+    if windows < WINDOWS_MIN || span_ns == 0 {
+        return false;
+    }
+    let mut counts = vec![0_u64; windows];
+    for record in trace.records() {
+        let window = u128::from(record.at_ns - first_ns) * windows as u128 / u128::from(span_ns);
+        counts[(window as usize).min(windows - 1)] += 1;
+    }
+    let (mean, spread) = (mean(&counts), self::cv(&counts));
+    let freedom = (windows - 1) as f64;
+    let variance = square(spread * mean) * windows as f64 / freedom;
+    // Four and a half standard deviations of χ² ÷ its degrees of freedom.
+    let chance = 1.0 + 4.5 * libm::sqrt(2.0 / freedom);
+    spread > SPREAD_MAX && variance > mean * (cv * cv + 0.1) * chance
 }
 
 fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
@@ -157,9 +204,14 @@ impl std::fmt::Display for Doubt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::TooFew => "too few requests to tell how they arrive: Poisson is assumed",
-            Self::TooCoarse => "most requests share their time with another: Poisson is assumed",
+            Self::TooCoarse => {
+                "the clock is too coarse, so that requests share their times: Poisson is assumed"
+            }
             Self::Correlated => {
                 "neighbouring gaps are alike: the trace is burstier than the process"
+            }
+            Self::Trend => {
+                "the rate changes in the course of the trace: the process keeps to its mean"
             }
             Self::Poor => "no process comes near the recorded gaps",
         })
@@ -219,6 +271,14 @@ mod tests {
             trace(&coarse).fit("w").arrivals.doubt,
             Some(Doubt::TooCoarse)
         );
+        // Whole seconds, of which one in three is shared: 0, 1, 1, 4, 5, 5, 8 …
+        let shared: String = (0..400_u64)
+            .map(|n| format!("{}s,c,1\n", n * n % 3 + n / 3 * 4))
+            .collect();
+        assert_eq!(
+            trace(&shared).fit("w").arrivals.doubt,
+            Some(Doubt::TooCoarse)
+        );
         // Fast for a while, then slow for a while.
         let (mut at, mut waves) = (0, String::new());
         for n in 0..4_000 {
@@ -229,5 +289,25 @@ mod tests {
             trace(&waves).fit("w").arrivals.doubt,
             Some(Doubt::Correlated)
         );
+    }
+
+    #[test]
+    fn a_rate_that_rises_is_no_steady_process() {
+        let drawn = |end: f64| -> String {
+            let class = Class::new("c", 1.0, ServiceDistribution::Constant { mean_ns: 1 });
+            let workload = Workload::new("w", vec![class]);
+            let steady = Generator::new(&workload, Offered::Rate(1e5), 7).take(4_000);
+            // The same gaps, ever shorter: from 1 to 1 ÷ `end` of their length.
+            let (mut last, mut at) = (0, 0.0);
+            let rows = steady.enumerate().map(|(n, arrival)| {
+                at += (arrival.at_ns - last) as f64 / (1.0 + (end - 1.0) * n as f64 / 4_000.0);
+                last = arrival.at_ns;
+                format!("{at:.0}ns,c,1ns\n")
+            });
+            rows.collect()
+        };
+        let doubt = |end| trace(&drawn(end)).fit("w").arrivals.doubt;
+        assert_eq!((doubt(1.0), doubt(1.05)), (None, None));
+        assert_eq!(doubt(2.0), Some(Doubt::Trend));
     }
 }

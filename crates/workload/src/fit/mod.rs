@@ -25,6 +25,12 @@ pub struct Fitted {
 }
 
 impl Trace {
+    /// Why a process fitted to the arrivals may mislead.
+    #[must_use]
+    pub fn arrival_doubt(&self) -> Option<Doubt> {
+        arrivals::fit(self).doubt
+    }
+
     /// Fits a workload to the trace.
     ///
     /// ```

@@ -4,179 +4,65 @@
 //! |---|---|
 //! | [`Format::Csv`] | a [`Trace`]'s own: `time,class,service` with a header row |
 //! | [`Format::TwitterCache`] | Twitter's cache traces: `timestamp,key,key size,value size,client,operation,TTL`, the time in seconds |
-//! | [`Format::RedisMonitor`] | what `redis-cli MONITOR` prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "x"` |
+//! | [`Format::RedisMonitor`] | what `redis-cli MONITOR` prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "x"`; of old servers with `(db 0)` for the brackets, of the protocol with a `+` before it. Commands are the same in every case |
 //!
 //! Logs of caches record the time and name of each operation, without its service time: a
 //! [`ServiceModel`] supplies that. Times count from the first line.
 
-mod model;
+pub(crate) mod format;
+pub(crate) mod model;
 
+pub use format::Format;
 pub use model::{ModelError, ServiceModel};
 
 use std::path::Path;
 
-use headway_words::nearest;
-
 use crate::Trace;
 use crate::csv_rows::Checked;
 use crate::duration;
-use crate::error::{Error, Problem, suggestion, unreadable};
+use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
+use crate::trace_options::TraceOptions;
+use format::is_skipped;
 
-/// The format of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// The CSV of a [`Trace`].
-    Csv,
-    /// Twitter's cache traces (Yang, Yue & Rashmi, OSDI 2020).
-    TwitterCache,
-    /// Redis' `MONITOR`.
-    RedisMonitor,
-}
-
-/// The content of a line of a cache's log.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct LogLine<'a> {
-    /// Seconds, as written.
-    time: &'a str,
-    class: &'a str,
-    /// Size of the value, or of the command's arguments.
-    bytes: u64,
-}
-
-impl Format {
-    /// The names of the formats.
-    pub const NAMES: [&'static str; 3] = ["csv", "twitter-cache", "redis-monitor"];
-
-    /// The format of this name.
-    ///
-    /// # Errors
-    /// An error message with the nearest name.
-    pub fn from_name(name: &str) -> Result<Self, String> {
-        const ALL: [Format; 3] = [Format::Csv, Format::TwitterCache, Format::RedisMonitor];
-        let place = Self::NAMES.iter().position(|known| *known == name);
-        place.map(|place| ALL[place]).ok_or_else(|| {
-            let hint = suggestion(nearest(name, Self::NAMES));
-            let known = Self::NAMES.join(", ");
-            format!("no log format is called `{name}`{hint}; there are: {known}")
-        })
-    }
-
-    /// The format of a log's first line; CSV when no other format matches.
-    #[must_use]
-    pub fn guess(text: &str) -> Self {
-        let first = text.lines().find(|line| !is_skipped(line)).unwrap_or("");
-        let is = |format: Self| format.line(first).is_some();
-        if is(Self::RedisMonitor) {
-            Self::RedisMonitor
-        } else if is(Self::TwitterCache) {
-            Self::TwitterCache
-        } else {
-            Self::Csv
-        }
-    }
-
-    /// Name and example of a line, for errors.
-    fn example(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Csv => ("a trace", "2.5us,SCAN,635us"),
-            Self::TwitterCache => ("Twitter's cache traces", "0,q:1:8WTf,17,213,4,get,0"),
-            Self::RedisMonitor => (
-                "Redis' MONITOR",
-                "1339518083.107412 [0 127.0.0.1:60866] \"get\" \"x\"",
-            ),
-        }
-    }
-
-    fn line(self, line: &str) -> Option<LogLine<'_>> {
-        match self {
-            Self::Csv => None,
-            Self::TwitterCache => twitter_cache(line),
-            Self::RedisMonitor => redis_monitor(line),
-        }
-    }
-}
-
-/// Keys are anonymised but may hold commas: the fields after them are counted from the end.
-fn twitter_cache(line: &str) -> Option<LogLine<'_>> {
-    let (time, rest) = line.split_once(',')?;
-    let mut fields = rest.rsplitn(6, ',').map(str::trim);
-    let mut number = || fields.next()?.parse::<u64>().ok();
-    number()?; // the TTL
-    let class = fields.next().filter(|class| !class.is_empty())?;
-    let mut number = || fields.next()?.parse::<u64>().ok();
-    let (_client, bytes, _key_size) = (number()?, number()?, number()?);
-    fields.next()?; // the key
-    is_time(time).then_some(LogLine {
-        time: time.trim(),
-        class,
-        bytes,
-    })
-}
-
-/// Commands of scripts have `lua` in place of the client's address.
-fn redis_monitor(line: &str) -> Option<LogLine<'_>> {
-    let (time, rest) = line.split_once(' ')?;
-    let (_client, command) = rest.strip_prefix('[')?.split_once("] \"")?;
-    let (class, arguments) = command.split_once('"')?;
-    (is_time(time) && !class.is_empty()).then_some(LogLine {
-        time,
-        class,
-        bytes: arguments.trim().len() as u64,
-    })
-}
-
-fn is_time(text: &str) -> bool {
-    text.trim()
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.')
-}
-
-/// Blank lines, comments, and Redis' greeting.
-fn is_skipped(line: &str) -> bool {
-    let line = line.trim();
-    line.is_empty() || line.starts_with('#') || line == "OK"
+/// Whether the first row of a text names the columns of a trace.
+pub(crate) fn has_trace_header(text: &str) -> bool {
+    let rows = text.lines().map(|line| line.trim().trim_start_matches('#'));
+    let first = rows.into_iter().find(|row| !row.is_empty()).unwrap_or("");
+    let names = || first.split(',').map(str::trim);
+    ["time", "class"]
+        .iter()
+        .all(|column| names().any(|name| name == *column))
 }
 
 impl Trace {
-    /// Reads a log. Without `format`, the first line determines it. `model` gives the service times of a
-    /// cache's operations.
+    /// Reads a trace or log as the options say.
     ///
     /// # Errors
     /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong, or has a
     /// class that the model lacks.
-    pub fn read_log(
-        path: &Path,
-        format: Option<Format>,
-        model: &ServiceModel,
-    ) -> Result<Self, Error> {
+    pub fn read_with(path: &Path, options: &TraceOptions) -> Result<Self, Error> {
         let text = read_regular(path, TRACE_BYTES_MAX)
             .map_err(|source| unreadable("trace", path.to_owned(), source))?;
-        let format = format.unwrap_or_else(|| Format::guess(&text));
-        Self::from_log_str(&text, path, format, model)
+        Self::from_str_with(&text, path, options)
     }
 
-    /// Reads a log from a text; `path` is named in errors.
+    /// Reads a trace or log from a text; `path` is named in errors.
     ///
     /// # Errors
-    /// As [`Trace::read_log`].
-    pub fn from_log_str(
-        text: &str,
-        path: &Path,
-        format: Format,
-        model: &ServiceModel,
-    ) -> Result<Self, Error> {
+    /// As [`Trace::read_with`].
+    pub fn from_str_with(text: &str, path: &Path, options: &TraceOptions) -> Result<Self, Error> {
+        let format = options.format.unwrap_or_else(|| Format::guess(text));
         if format == Format::Csv {
-            return Self::from_csv_str(text, path);
+            return Self::from_csv_with(text, path, options);
         }
         let document = Document { path, text };
         let mut trace = Self::empty(path.to_owned());
-        let mut first_ns = None;
         let mut offset = 0;
         for line in text.split_inclusive('\n') {
             if !is_skipped(line) {
-                add(&mut trace, line.trim_end(), format, model, &mut first_ns)
+                add(&mut trace, line.trim_end(), format, &options.services)
                     .map_err(|(key, problem)| document.error(offset, key.into(), problem))?;
             }
             offset += line.len();
@@ -185,13 +71,7 @@ impl Trace {
     }
 }
 
-fn add(
-    trace: &mut Trace,
-    text: &str,
-    format: Format,
-    model: &ServiceModel,
-    first_ns: &mut Option<u64>,
-) -> Checked<()> {
+fn add(trace: &mut Trace, text: &str, format: Format, model: &ServiceModel) -> Checked<()> {
     let (name, example) = format.example();
     let line = format.line(text).ok_or_else(|| {
         let wrong = Problem::NotOfFormat {
@@ -202,17 +82,10 @@ fn add(
     })?;
     let seconds = format!("{}s", line.time);
     let at_ns = duration::parse(&seconds).map_err(|error| ("time", error.into()))?;
-    let first_ns = *first_ns.get_or_insert(at_ns);
-    let since_ns = at_ns.checked_sub(first_ns).ok_or_else(|| {
-        let given = line.time.to_owned();
-        ("time", Problem::Unsorted { given })
-    })?;
-    let service_ns = model.service_ns(line.class, line.bytes);
-    let service_ns = service_ns.ok_or_else(|| {
-        let class = line.class.to_owned();
-        ("class", Problem::Unpriced { class })
-    })?;
-    trace.add(line.time, since_ns, line.class, service_ns)
+    let service_ns = model
+        .of(&line.class, line.bytes)
+        .map_err(|problem| ("class", problem))?;
+    trace.add(line.time, at_ns, &line.class, service_ns)
 }
 
 #[cfg(test)]

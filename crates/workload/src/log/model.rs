@@ -5,6 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::duration;
+use crate::error::Problem;
 
 /// Service times by operation: `get=1.2us,set=2us+300ns/KiB,*=5us`.
 ///
@@ -47,6 +48,19 @@ pub enum ModelError {
 }
 
 impl ServiceModel {
+    /// Whether it has no operation.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.prices.is_empty()
+    }
+
+    /// The service time of an operation, which the model must have.
+    pub(crate) fn of(&self, class: &str, bytes: u64) -> Result<u64, Problem> {
+        let priced = self.service_ns(class, bytes);
+        priced.ok_or_else(|| Problem::Unpriced {
+            class: class.to_owned(),
+        })
+    }
+
     /// The service time of an operation on this number of bytes; `None` when the model lacks the operation.
     #[must_use]
     pub fn service_ns(&self, class: &str, bytes: u64) -> Option<u64> {

@@ -18,7 +18,12 @@ fn model(text: &str) -> ServiceModel {
 }
 
 fn read(text: &str, format: Format, prices: &str) -> Result<Trace, Error> {
-    Trace::from_log_str(text, Path::new("cache.log"), format, &model(prices))
+    let options = TraceOptions {
+        format: Some(format),
+        services: model(prices),
+        ..TraceOptions::default()
+    };
+    Trace::from_str_with(text, Path::new("cache.log"), &options)
 }
 
 #[test]
@@ -41,7 +46,7 @@ fn a_cache_trace_is_read_with_the_sizes_of_its_values() {
 fn what_redis_monitors_is_read_from_its_first_command() {
     assert_eq!(Format::guess(REDIS), Format::RedisMonitor);
     let trace = read(REDIS, Format::RedisMonitor, "GET=1us,keys=1ms,SET=2us").unwrap();
-    assert_eq!(trace.classes(), ["keys", "get", "SET"]);
+    assert_eq!(trace.classes(), ["keys", "get", "set"]);
     let records: Vec<_> = trace
         .records()
         .iter()
@@ -55,6 +60,119 @@ fn what_redis_monitors_is_read_from_its_first_command() {
             (7_312_858_000, 2_000)
         ]
     );
+}
+
+#[test]
+fn the_first_arrival_is_time_0_whatever_the_file_counts_from() {
+    let times = |first: u64| {
+        let rows = [0, 10, 20].map(|us| format!("{},a,1\n", first + us));
+        let text = format!("time,class,service\n{}", rows.concat());
+        let trace = Trace::from_csv_str(&text, "t.csv").unwrap();
+        trace.records().iter().map(|r| r.at_ns).collect::<Vec<_>>()
+    };
+    // Microseconds since 1970.
+    assert_eq!(times(1_700_000_000_000_000), times(0));
+    assert_eq!(times(0), [0, 10_000, 20_000]);
+}
+
+#[test]
+fn every_form_of_a_redis_monitor_is_read_and_a_command_is_one_class() {
+    let log = "+OK\n+1.0 [0 10.0.0.5:1] \"GET\" \"k\"\n1.1 (db 0) \"get\" \"k\"\n1.2 [0 lua] \"Get\" \"k\"\n";
+    assert_eq!(Format::guess(log), Format::RedisMonitor);
+    let trace = read(log, Format::RedisMonitor, "GET=1us").unwrap();
+    assert_eq!(
+        (trace.classes(), trace.records().len()),
+        (&["get".to_owned()][..], 3)
+    );
+}
+
+/// Reads a CSV with these options.
+fn csv(text: &str, services: &str, skip_zero: bool) -> Result<Trace, String> {
+    let services = match services {
+        "" => ServiceModel::default(),
+        services => model(services),
+    };
+    let options = TraceOptions {
+        format: None,
+        services,
+        skip_zero,
+    };
+    let read = Trace::from_str_with(text, Path::new("t.csv"), &options);
+    read.map_err(|error| error.to_string())
+}
+
+#[test]
+fn files_of_other_programs_are_read() {
+    let rows = |text: &str| -> Vec<(u64, u64)> {
+        let trace = csv(text, "", false).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let records = trace.records().iter();
+        records
+            .map(|record| (record.at_ns, record.service_ns))
+            .collect()
+    };
+    const HEADER: &str = "time,class,service\n";
+    for (text, expected) in [
+        ("0,a,1\n1.5e+06,a,1e-05\n", [(0, 1_000), (1_500_000_000, 1)]),
+        (
+            "0,a,1\n\"1,000\",a,\"2,500.5\"\n",
+            [(0, 1_000), (1_000_000, 2_500_500)],
+        ),
+        (
+            "0.0 sec,a,1\n1 sec,a,1\n",
+            [(0, 1_000), (1_000_000_000, 1_000)],
+        ),
+        (
+            "2023-11-16 18:17:03.97,a,1\n2023-11-16T18:17:04Z,a,1\n",
+            [(0, 1_000), (30_000_000, 1_000)],
+        ),
+    ] {
+        assert_eq!(rows(&format!("{HEADER}{text}")), expected);
+    }
+    let commented = "# of a tool\n#time,class,service\n0,a,1\n# no row\n10,a,1\n";
+    assert_eq!(rows(commented), [(0, 1_000), (10_000, 1_000)]);
+    let wrong = csv(
+        "#time,class,service\n0,a,1\n2023-02-29 00:00:00,a,1\n",
+        "",
+        false,
+    );
+    assert!(
+        wrong
+            .clone()
+            .unwrap_err()
+            .starts_with("t.csv:3: time: `2023-02-29"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn rows_of_zero_service_are_left_out_on_request() {
+    let text = "time,class,service\n0,a,1\n10,a,0.000\n20,a,1\n";
+    let refused = csv(text, "", false).unwrap_err();
+    assert!(
+        refused.starts_with("t.csv:3: service: is zero") && refused.contains("--skip-zero"),
+        "{refused}"
+    );
+    let trace = csv(text, "", true).unwrap();
+    assert_eq!((trace.records().len(), trace.left_out()), (2, 1));
+}
+
+#[test]
+fn a_log_without_service_times_asks_for_them() {
+    let text = "time,class\n0,GET\n10,SCAN\n";
+    let refused = csv(text, "", false).unwrap_err();
+    assert!(
+        refused.starts_with("t.csv:1: service: missing column") && refused.contains("--service"),
+        "{refused}"
+    );
+    let trace = csv(text, "get=1us,*=1ms", false).unwrap();
+    assert_eq!(trace.records()[1].service_ns, 1_000_000);
+    let unpriced = csv(text, "get=1us", false).unwrap_err();
+    assert!(
+        unpriced.starts_with("t.csv:3: class: nothing says how long `SCAN` takes"),
+        "{unpriced}"
+    );
+    let both = csv("time,class,service\n0,a,1\n", "*=1us", false).unwrap_err();
+    assert!(both.contains("leave out --service"), "{both}");
 }
 
 #[test]
@@ -132,9 +250,10 @@ proptest! {
     #[test]
     fn no_text_makes_a_reader_panic(text in "\\PC*", prices in "\\PC*") {
         let _ = prices.parse::<ServiceModel>();
-        let model = model("get=1us,*=2us+18446744073709551615ns/KiB");
-        for format in [Format::guess(&text), Format::TwitterCache, Format::RedisMonitor] {
-            let _ = Trace::from_log_str(&text, Path::new("log"), format, &model);
+        let services = model("get=1us,*=2us+18446744073709551615ns/KiB");
+        for format in [None, Some(Format::Csv), Some(Format::TwitterCache), Some(Format::RedisMonitor)] {
+            let options = TraceOptions { format, services: services.clone(), skip_zero: true };
+            let _ = Trace::from_str_with(&text, Path::new("log"), &options);
         }
     }
 

@@ -1,19 +1,21 @@
 //! `headway bench`: policies live on this machine, through the replay datapath.
 
 mod compared;
+mod flags;
 mod show;
+
+pub(crate) use flags::{IdleFlag, LayoutFlag};
 
 use super::admission::{self, Refused};
 use super::apps::BuiltInApp;
-use super::sim::tell_verdict;
-use crate::args::{self, Destination, LengthFlags, Traffic};
+use super::sim::{tell_few_samples, tell_verdict};
+use crate::args::{self, Destination, LengthFlags, TraceFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
@@ -21,9 +23,7 @@ use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
-use headway_runtime::{
-    Admission, Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape,
-};
+use headway_runtime::{Admission, Layout, Mechanism, StartError, max_queue_limit, server_shape};
 use headway_sim::{Experiment, Flows};
 use headway_workload::Workload;
 use std::io::Write;
@@ -32,50 +32,6 @@ use std::time::Duration;
 
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
-
-/// Where the dispatcher runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub(crate) enum LayoutFlag {
-    /// Dedicated where there are more cores than workers, else inline
-    #[default]
-    Auto,
-    /// A thread of its own
-    Dedicated,
-    /// The workers in turn
-    Inline,
-}
-
-impl From<LayoutFlag> for Layout {
-    fn from(flag: LayoutFlag) -> Self {
-        match flag {
-            LayoutFlag::Auto => Self::Auto,
-            LayoutFlag::Dedicated => Self::Dedicated,
-            LayoutFlag::Inline => Self::Inline,
-        }
-    }
-}
-
-/// How idle threads wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub(crate) enum IdleFlag {
-    /// Never sleep
-    Spin,
-    /// Spin for a while, then sleep
-    #[default]
-    SpinThenPark,
-    /// Sleep at once
-    Park,
-}
-
-impl From<IdleFlag> for Idle {
-    fn from(flag: IdleFlag) -> Self {
-        match flag {
-            IdleFlag::Spin => Self::Spin,
-            IdleFlag::SpinThenPark => Self::default(),
-            IdleFlag::Park => Self::Park,
-        }
-    }
-}
 
 const POLICY_HELP: &str = "A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with \
     --preempt c-fcfs and the policies of that mechanism, concord or tiny-quanta]";
@@ -96,6 +52,9 @@ pub(crate) struct Args {
     /// darc reserves nothing with one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
+    /// Cores instead: a policy's workers are those that its dispatchers and monitor leave, and load counts all of them
+    #[arg(long, value_name = "N", conflicts_with = "workers", value_parser = args::workers)]
+    cores: Option<usize>,
     #[command(flatten)]
     extent: LengthFlags,
     /// Rounds; each round runs each policy once, in rotating order
@@ -130,9 +89,11 @@ pub(crate) struct Args {
 /// The workload, with a default that a noisy machine can still tell apart.
 #[derive(clap::Args, Clone, Debug)]
 struct BenchTraffic {
-    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    /// A workload by name, a workload file (TOML), a trace (CSV) or a log of a cache
     #[arg(long, value_name = "NAME|FILE", default_value = "shenango-bimodal")]
     workload: String,
+    #[command(flatten)]
+    read: TraceFlags,
     /// Offered load: rate × mean service time / workers
     #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = args::load)]
     load: Option<f64>,
@@ -145,7 +106,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let workers = self.workers.unwrap_or_else(|| self.default_workers());
         let layout = self.layout(workers);
-        let trials = self.trials(workers, layout)?;
+        let trials = self.trials(layout)?;
         let slo = self
             .slo
             .as_deref()
@@ -160,7 +121,7 @@ impl Args {
             .iter()
             .map(|observed| observed.run.clone())
             .collect();
-        let report = BenchReport {
+        let mut report = BenchReport {
             noise: worst(&runs),
             runs,
         };
@@ -169,6 +130,9 @@ impl Args {
             None => Vec::new(),
         };
         let labels = show::labels(&trials, &report.runs);
+        for (run, label) in report.runs.iter_mut().zip(labels.iter().cycle()) {
+            run.extras.label = Some(label.clone());
+        }
         self.write(&report, &labels, &comparisons, calibration.as_ref())?;
         learning::tell(report.runs.iter());
         let differs = comparisons
@@ -226,8 +190,23 @@ impl Args {
         }
     }
 
+    /// The workers of a policy.
+    fn workers_of(&self, policy: &ServerSpec) -> Result<usize> {
+        let machine = headway_sim::available_threads();
+        match self.cores {
+            None => Ok(self.workers.unwrap_or_else(|| self.default_workers())),
+            Some(cores) if cores > machine => {
+                let has = format!("this machine has {}", format::counted(machine, "core"));
+                Err(usage("--cores", has))
+            }
+            Some(cores) if self.layout == LayoutFlag::Inline => Ok(cores),
+            Some(cores) => args::workers_of(&policy.clone().into(), cores),
+        }
+    }
+
     fn layout(&self, workers: usize) -> Layout {
         match self.layout {
+            LayoutFlag::Auto if self.cores.is_some() => Layout::Dedicated,
             LayoutFlag::Auto if workers < headway_sim::available_threads() => Layout::Dedicated,
             LayoutFlag::Auto => Layout::Inline,
             flag => flag.into(),
@@ -235,19 +214,21 @@ impl Args {
     }
 
     /// One experiment per policy, all with the same arrivals.
-    fn trials(&self, workers: usize, layout: Layout) -> Result<Vec<Trial>> {
+    fn trials(&self, layout: Layout) -> Result<Vec<Trial>> {
         let traffic = Traffic {
             workload: self.traffic.workload.clone(),
+            read: self.traffic.read.clone(),
             load: self.traffic.load,
             rate: self.traffic.rate,
         };
         let workload = traffic.workload()?;
         let mut trials = Vec::new();
         let policies = self.policies()?;
-        let admissions = self.check_live(&policies, &workload, workers)?;
+        let admissions = self.check_live(&policies, &workload)?;
         self.check_flows(&policies)?;
         for (policy, admission) in policies.into_iter().zip(admissions) {
             let name = policy.to_string();
+            let workers = self.workers_of(&policy)?;
             let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
             trial.layout = self.layout_of(admission, workers, layout);
             if self.compares_defaults() {
@@ -282,20 +263,16 @@ impl Args {
     }
 
     /// Refuses a policy that no live server runs, and a layout that none of the policies uses.
-    fn check_live(
-        &self,
-        policies: &[ServerSpec],
-        workload: &Workload,
-        workers: usize,
-    ) -> Result<Vec<Admission>> {
+    fn check_live(&self, policies: &[ServerSpec], workload: &Workload) -> Result<Vec<Admission>> {
         let classes = BuiltInApp::Spin.classes(workload);
-        let most = max_queue_limit(workers, classes.len());
-        let shape = server_shape(workers, &classes, most);
-        let mut shape = shape.map_err(|error| usage("--workload", error))?;
-        // The bench's handler keeps no thread-local state.
-        shape.resume = Resume::Anywhere;
         let mut admissions = Vec::new();
         for policy in policies {
+            let workers = self.workers_of(policy)?;
+            let most = max_queue_limit(workers, classes.len());
+            let shape = server_shape(workers, &classes, most);
+            let mut shape = shape.map_err(|error| usage("--workload", error))?;
+            // The bench's handler keeps no thread-local state.
+            shape.resume = Resume::Anywhere;
             let admit = |layout: LayoutFlag| {
                 admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
             };
@@ -451,11 +428,12 @@ impl Args {
     ) -> Result<Trial> {
         let mut experiment = Experiment::new(workload.clone(), policy.clone().into())
             .workers(workers)
-            .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
+            .offered(traffic.offered(workload, self.cores.unwrap_or(workers), DEFAULT_LOAD)?)
             .seed(self.extent.seed);
+        experiment.cores = self.cores;
         experiment.network_ns = self.network;
         experiment.flows = self.flows;
-        experiment.length = match self.extent.length(0) {
+        experiment.length = match self.extent.length_of(workload, 0) {
             headway_sim::Length::Requests(0) => headway_sim::Length::Duration(DEFAULT_DURATION_NS),
             length => length,
         };
@@ -508,7 +486,11 @@ impl Args {
             OutputFormat::Csv => return output::runs_csv(&report.runs, writer),
             OutputFormat::Table => {}
         }
-        writeln!(writer, "{}\n", show::describe(&report.runs[0], self.rounds))?;
+        writeln!(
+            writer,
+            "{}\n",
+            show::describe(&report.runs[0], self.rounds, self.cores)
+        )?;
         writeln!(writer, "{}", show::summary(&report.runs, labels))?;
         writeln!(
             writer,
@@ -548,9 +530,12 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
         let verdict = slo.evaluate(run)?;
         if !verdict.is_met() {
             eprintln!("{}, seed {}:", run.meta.policy, run.meta.seed);
-            tell_verdict(&verdict);
+            tell_verdict(slo, run)?;
             all = false;
         }
+    }
+    if all {
+        tell_few_samples(slo, runs.iter());
     }
     Ok(all)
 }

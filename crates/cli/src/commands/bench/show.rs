@@ -7,7 +7,7 @@ use headway_report::{LOST_FRACTION_MAX, Run, Table, format};
 const CONFIDENCE: f64 = 0.95;
 
 /// Prints the setup: workload, machine and costs.
-pub(super) fn describe(run: &Run, rounds: u64) -> String {
+pub(super) fn describe(run: &Run, rounds: u64, cores: Option<usize>) -> String {
     let machine = run.extras.machine.as_ref();
     let of = |key: &str| {
         machine
@@ -16,9 +16,12 @@ pub(super) fn describe(run: &Run, rounds: u64) -> String {
             .unwrap_or("")
     };
     format!(
-        "{} · {} workers, {} · load {} ({} rps) · {} requests × {rounds} rounds\n{}",
+        "{} · {}, {} · load {} ({} rps) · {} requests × {rounds} rounds\n{}",
         run.meta.workload,
-        run.meta.workers,
+        match cores {
+            Some(cores) => format::counted(cores, "core"),
+            None => format::counted(run.meta.workers, "worker"),
+        },
         of("layout"),
         format::significant(run.meta.load, 3),
         format::metric(run.meta.offered_rps),
@@ -46,6 +49,7 @@ pub(super) fn labels(trials: &[Trial], runs: &[Run]) -> Vec<String> {
 pub(super) fn summary(runs: &[Run], labels: &[String]) -> Table {
     let mut table = Table::new([
         "policy",
+        "cores",
         "class",
         "p50",
         "p99",
@@ -78,6 +82,7 @@ pub(super) fn summary(runs: &[Run], labels: &[String]) -> Table {
             };
             table.push([
                 label.clone(),
+                mine[0].cores_shown(),
                 class.name.clone(),
                 format::duration_us(median(&|run| run.classes[index].latency_us.p50)),
                 format::duration_us(median(&|run| run.classes[index].latency_us.p99)),

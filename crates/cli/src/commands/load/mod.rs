@@ -74,21 +74,21 @@ impl Args {
             .as_deref()
             .map(|text| args::slo(text, &load.workload))
             .transpose()?;
-        let began = SystemTime::now();
+        let (began, began_ns) = (SystemTime::now(), load.clock.now_ns());
         let report = send(&load)?;
         self.write(&load, &report)?;
         if let Some(path) = &self.record {
             record(path, &load, &report)?;
         }
         if let Some(path) = &self.hlog {
-            let length = began.elapsed().unwrap_or(Duration::ZERO);
-            output::histograms(path, &report.corrected, began, length)?;
+            let after = Duration::from_nanos(report.measured.start.saturating_sub(began_ns));
+            output::histograms(path, &report.corrected, &report.run, began + after)?;
         }
         for flaw in &report.flaws {
             eprintln!("not valid: {flaw}");
         }
         let verdict = match slo {
-            Some(slo) => tell_verdict(&slo.evaluate(&report.run)?),
+            Some(slo) => tell_verdict(&slo, &report.run)?,
             None => ExitCode::SUCCESS,
         };
         Ok(if report.is_valid() {
@@ -106,7 +106,7 @@ impl Args {
                 .traffic
                 .offered(&workload, self.workers as usize, 1.0)?,
         };
-        let extent = match self.extent.length(0) {
+        let extent = match self.extent.length_of(&workload, 0) {
             Length::Requests(0) => Extent::Duration {
                 ns: DEFAULT_DURATION_NS,
             },

@@ -5,7 +5,7 @@ mod live;
 mod machine;
 mod show;
 
-use super::fit::{self, FitFlags, TraceFlags};
+use super::fit::{self, FitFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
 use crate::output::{self, OutputFormat};
@@ -18,6 +18,7 @@ use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
+use headway_workload::fit::Doubt;
 use headway_workload::{Arrivals, Trace, Workload};
 use machine::Machine;
 use std::io::Write;
@@ -36,8 +37,6 @@ pub(crate) struct Args {
     /// Plan for a recorded trace instead: a workload is fitted to it, at the rate it was recorded
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
-    #[command(flatten)]
-    read: TraceFlags,
     #[command(flatten)]
     fit: FitFlags,
     /// The SLO: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
@@ -79,6 +78,8 @@ struct PlanSubject {
     workers: usize,
     /// The trace itself, where there is one.
     replay: Option<Workload>,
+    /// The doubt of the fit to its arrivals.
+    doubt: Option<Doubt>,
 }
 
 impl Args {
@@ -135,6 +136,7 @@ impl Args {
                 offered,
                 workers,
                 replay: None,
+                doubt: None,
             });
         };
         let fit_out = self.fit.fit_out.as_deref();
@@ -144,7 +146,7 @@ impl Args {
                 "the server needs the fitted workload in a file: add --fit-out FILE",
             ));
         }
-        let trace = self.read.read("--trace", path)?;
+        let trace = self.traffic.read.read("--trace", path)?;
         let fitted = trace.fit(fit::name(path));
         self.fit.write(&fitted, path)?;
         let (offered, workers) = self.offered(&fitted.workload, Some(&trace))?;
@@ -152,6 +154,7 @@ impl Args {
         Ok(PlanSubject {
             name: fit_out.unwrap_or(path).display().to_string(),
             replay: as_recorded.then(|| trace.into_workload(fit::name(path))),
+            doubt: fitted.arrivals.doubt,
             workload: fitted.workload,
             offered,
             workers,
@@ -216,6 +219,7 @@ impl Args {
             policies: self.policies(subject)?,
             live: runs_live,
             replay: subject.replay.clone(),
+            doubt: subject.doubt,
             threads: self.threads.unwrap_or_else(available_threads),
             ..question
         })

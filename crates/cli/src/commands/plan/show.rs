@@ -50,6 +50,10 @@ pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
             .iter()
             .map(|one| trial("on the trace itself", one)),
     );
+    if report.doubt.is_some() && !differs(report) {
+        let doubt = report.doubt.iter();
+        lines.extend(doubt.map(|doubt| format!("note: the fit of the arrivals: {doubt}")));
+    }
     lines.extend(
         report
             .caveats
@@ -61,20 +65,26 @@ pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
 
 /// The candidates of the last round.
 pub(super) fn ranking(report: &PlanReport) -> Table {
-    let columns = [
+    let recorded = report.replay.is_some();
+    let mut columns = vec![
         "policy",
         "workers",
+        "cores",
         "SLO used",
         "of the best",
         "met",
         "tightest bound",
         "live",
     ];
+    if recorded {
+        columns.push("on the trace");
+    }
     let mut table = Table::new(columns);
     for (rank, entry) in report.ranking.iter().enumerate() {
-        table.push([
+        let mut row = vec![
             entry.policy.clone(),
             entry.workers.to_string(),
+            entry.cores.to_string(),
             used(entry),
             match rank {
                 0 => "1".into(),
@@ -83,7 +93,16 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
             format!("{}/{}", entry.met, entry.replications),
             entry.tightest.clone().unwrap_or_else(|| "–".into()),
             if entry.live { "yes" } else { "not yet" }.into(),
-        ]);
+        ];
+        row.extend(entry.replay.as_ref().map(|replay| {
+            let met = if replay.met == replay.replications {
+                "met"
+            } else {
+                "missed"
+            };
+            format!("{met}, {}", outcome(replay))
+        }));
+        table.push(row);
     }
     table
 }
@@ -132,14 +151,18 @@ fn comparison(report: &PlanReport) -> Option<String> {
 fn verdict(report: &PlanReport) -> Vec<String> {
     let best = &report.ranking[0];
     let mut lines = Vec::new();
+    let decided = match report.replay {
+        Some(_) => "on the trace itself",
+        None => "in every replication",
+    };
     match report.verdict {
         PlanVerdict::Met => lines.push(format!(
-            "{} meets the SLO in every replication{}.",
+            "{} meets the SLO {decided}{}.",
             best.policy,
             machine(report.ideal)
         )),
         PlanVerdict::Missed => lines.push(format!(
-            "No candidate meets the SLO in every replication{}; that none could was not shown.",
+            "No candidate meets the SLO {decided}{}; that none could was not shown.",
             machine(report.ideal)
         )),
         PlanVerdict::Impossible => {
@@ -150,6 +173,14 @@ fn verdict(report: &PlanReport) -> Vec<String> {
             let shown = report.impossible.iter();
             lines.extend(shown.map(|one| format!("  {}: {}", one.bound, one.why)));
         }
+    }
+    if differs(report) {
+        let doubt = report.doubt.as_deref();
+        let doubt = doubt.unwrap_or("it knows gaps and service times, not what follows what");
+        let (met, of) = (best.met, best.replications);
+        lines.push(format!(
+            "The process fitted to the trace says otherwise, met {met}/{of}, and does not count: {doubt}."
+        ));
     }
     let tied = report.ranking.iter().skip(1).filter(|entry| entry.tied);
     let tied: Vec<&str> = tied.map(|entry| entry.policy.as_str()).collect();
@@ -177,6 +208,15 @@ fn verdict(report: &PlanReport) -> Vec<String> {
         Some(_) => {}
     }
     lines
+}
+
+/// Whether the best candidate meets the SLO on the trace and misses it on the fitted process, or the reverse.
+fn differs(report: &PlanReport) -> bool {
+    let best = &report.ranking[0];
+    let replay = best.replay.as_ref();
+    replay.is_some_and(|replay| {
+        (replay.met == replay.replications) != (best.met == best.replications)
+    })
 }
 
 /// A note that the verdict concerns an ideal machine.
@@ -237,6 +277,16 @@ fn validation(validation: &Validation, path: Option<&Path>) -> Vec<String> {
     ]
 }
 
+/// What came of a trial, in a few words.
+fn outcome(trial: &TrialResult) -> String {
+    match (trial.overloaded, trial.slo_use) {
+        (true, _) => "overloaded".into(),
+        (false, Some(used)) => format!("{} % used", format::significant(100.0 * used, 3)),
+        (false, None) if trial.lost_fraction > LOST_FRACTION_MAX => sheds(trial.lost_fraction),
+        (false, None) => "nothing was measured".into(),
+    }
+}
+
 fn trial(when: &str, trial: &TrialResult) -> String {
     let TrialResult {
         policy,
@@ -245,12 +295,10 @@ fn trial(when: &str, trial: &TrialResult) -> String {
         ..
     } = trial;
     let outcome = match (trial.overloaded, trial.slo_use) {
-        (true, _) => "overloaded".into(),
         (false, Some(used)) => {
             format!("uses {} % of the SLO", format::significant(100.0 * used, 3))
         }
-        (false, None) if trial.lost_fraction > LOST_FRACTION_MAX => sheds(trial.lost_fraction),
-        (false, None) => "nothing was measured".into(),
+        _ => outcome(trial),
     };
     let load = format::significant(trial.load, 3);
     format!("{when}: {policy} at load {load} {outcome}, met {met}/{replications}.")

@@ -14,7 +14,7 @@ use headway_sim::Length;
 use headway_sim::host::{App, AppOutcome, HostExperiment, HostOutcome};
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 const DEFAULT_REQUESTS: u64 = 500_000;
 const DEFAULT_NS: u64 = 200_000_000;
@@ -34,11 +34,10 @@ impl Args {
         }
         self.write_host(&experiment, &outcome)?;
         if let Some(path) = &self.hlog {
-            let length = Duration::from_nanos(experiment.duration_ns);
-            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
+            output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
         match slo {
-            Some(slo) => Ok(tell_verdict(&slo.evaluate(&outcome.run)?)),
+            Some(slo) => tell_verdict(&slo, &outcome.run),
             None => Ok(ExitCode::SUCCESS),
         }
     }
@@ -49,6 +48,12 @@ impl Args {
         )?;
         self.circumstances
             .refuse("a host's applications are simulated as they are", true)?;
+        if self.size.cores.is_some() {
+            return Err(usage(
+                "--cores",
+                "the cores that a host grants are its --workers",
+            ));
+        }
         if self.size.servers != 1 {
             return Err(usage("--servers", "a host is one server: leave it out"));
         }
@@ -72,6 +77,8 @@ impl Args {
 
     fn apps(&self) -> Result<Vec<App>> {
         if !self.host.app.is_empty() {
+            let why = "the applications of --app name workloads of their own";
+            self.traffic.read.refuse(why)?;
             let apps = self.host.app.iter();
             return apps
                 .map(|text| apps::app(text, self.size.workers))

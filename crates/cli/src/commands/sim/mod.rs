@@ -7,7 +7,7 @@ mod host_flags;
 mod show;
 
 pub(crate) use args::Args;
-pub(crate) use show::{ranges, tell_verdict};
+pub(crate) use show::{LONGER, ranges, tell_few_samples, tell_verdict};
 
 use crate::args::{any_policy, slo};
 use crate::error::usage;
@@ -24,7 +24,7 @@ use show::headline;
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 const DEFAULT_REQUESTS: u64 = 2_000_000;
 
@@ -47,28 +47,27 @@ impl Args {
         self.write(&outcome)?;
         learning::tell(std::iter::once(&outcome.run));
         if let Some(path) = &self.hlog {
-            let length =
-                Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
-            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
+            output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
         let Some(slo) = slo else {
             return Ok(ExitCode::SUCCESS);
         };
-        Ok(tell_verdict(&slo.evaluate(&outcome.run)?))
+        tell_verdict(&slo, &outcome.run)
     }
 
     fn experiment(&self, policy: PolicySpec) -> Result<Experiment> {
         let workload = self.traffic.workload()?;
         let offered = self
             .traffic
-            .offered(&workload, self.size.total_workers(), DEFAULT_LOAD)?;
-        let mut experiment = Experiment::new(workload, policy)
-            .servers(self.size.servers)
-            .racks(self.size.racks)
-            .workers(self.size.workers)
+            .offered(&workload, self.size.load_cores(), DEFAULT_LOAD)?;
+        let mut experiment = self
+            .size
+            .apply(Experiment::new(workload, policy))?
             .offered(offered)
             .seed(self.extent.seed);
-        experiment.length = self.extent.length(DEFAULT_REQUESTS);
+        experiment.length = self
+            .extent
+            .length_of(&experiment.workload, DEFAULT_REQUESTS);
         self.costs.apply(&mut experiment)?;
         self.circumstances.apply(&mut experiment)?;
         experiment.check()?;

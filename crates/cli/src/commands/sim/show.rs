@@ -1,12 +1,17 @@
 //! The output of `headway sim` for any run.
 
-use headway_report::{Run, Verdict, format};
+use anyhow::Result;
+use headway_report::{Run, Slo, Verdict, format};
 use std::process::ExitCode;
 
-/// Says whether the run meets the SLO, and which bounds it misses.
-pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
-    match verdict {
-        Verdict::Met => return ExitCode::SUCCESS,
+/// Says whether the run meets the SLO, which bounds it misses, and which rest on a handful of requests.
+pub(crate) fn tell_verdict(slo: &Slo, run: &Run) -> Result<ExitCode> {
+    match slo.evaluate(run)? {
+        Verdict::Met => {
+            tell_few_samples(slo, std::iter::once(run));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Verdict::Unshown(few) => eprintln!("SLO not shown: {few}: {LONGER}"),
         Verdict::Overloaded => eprintln!("SLO missed: the run is overloaded"),
         Verdict::Lossy(loss) => eprintln!("SLO missed: {loss}"),
         Verdict::Missed(violations) => {
@@ -15,7 +20,18 @@ pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
             }
         }
     }
-    ExitCode::FAILURE
+    Ok(ExitCode::FAILURE)
+}
+
+/// The remedy for figures that rest on few requests.
+pub(crate) const LONGER: &str = "ask for more --requests, or a longer --duration";
+
+/// Warns where a bounded figure of one of the runs rests on a handful of requests.
+pub(crate) fn tell_few_samples<'a>(slo: &Slo, runs: impl Iterator<Item = &'a Run>) {
+    let few = runs.filter_map(|run| slo.few_samples(run));
+    if let Some(few) = few.min_by(|a, b| a.requests.total_cmp(&b.requests)) {
+        eprintln!("note: {few} a run: {LONGER}");
+    }
 }
 
 /// The setup of the run in one line.
@@ -35,16 +51,29 @@ pub(crate) fn headline(run: &Run) -> String {
         racks => format!("{} × ", format::counted(racks, "rack")),
     };
     format!(
-        "{}{params} · {} · {racks}{}{} · load {} ({} rps) · {} requests · seed {}",
+        "{}{params} · {} · {racks}{}{}{} · load {} ({} rps) · {} requests · seed {}",
         meta.policy,
         meta.workload,
         servers,
         format::counted(meta.workers, "worker"),
+        cores(run),
         format::significant(meta.load, 3),
         format::metric(meta.offered_rps),
         meta.requests,
         meta.seed,
     )
+}
+
+/// The cores of a system that has some beside its workers.
+fn cores(run: &Run) -> String {
+    let workers = run.meta.workers * run.extras.servers.unwrap_or(1);
+    match run.extras.cores {
+        Some(cores) if cores > workers && run.extras.serving_cores > Some(workers) => {
+            format!(", {cores} cores, dispatchers serve too")
+        }
+        Some(cores) if cores > workers => format!(", {cores} cores"),
+        _ => String::new(),
+    }
 }
 
 /// A JSON value as it is written after `key=`.

@@ -3,6 +3,7 @@
 mod pieces;
 mod show;
 
+use super::sim::tell_few_samples;
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
@@ -54,9 +55,9 @@ pub(crate) struct Args {
     shard: Option<ShardNumber>,
     /// Join the pieces of a sweep instead of running it; the result equals that of a whole run
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
+        "policies", "workload", "loads", "load", "rate", "workers", "cores", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
-        "resume", "classifier", "unknown", "core_changes",
+        "resume", "classifier", "unknown", "core_changes", "trace_format", "service", "skip_zero",
     ])]
     merge: Vec<PathBuf>,
     /// Threads; the figures do not depend on it
@@ -85,6 +86,9 @@ impl Args {
             pieces::merge(&self.merge)?
         };
         let points = judged(piece.points(), slo.as_ref())?;
+        if let Some(slo) = &slo {
+            tell_few_samples(slo, points.iter().flat_map(|point| &point.runs));
+        }
         if let Some(path) = &self.html {
             output::page(path, &show::page(&points))?;
         }
@@ -139,14 +143,16 @@ impl Args {
     /// Policies, then loads; of the first seed.
     fn experiments(&self) -> Result<Vec<Experiment>> {
         let workload = args::scalable_workload(&self.traffic.workload)?;
+        self.traffic
+            .read
+            .refuse("a sweep sets the loads, so it reads no trace")?;
         let offers = self.offers()?;
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
             for &offered in &offers {
-                let mut experiment = Experiment::new(workload.clone(), policy.clone())
-                    .servers(self.size.servers)
-                    .racks(self.size.racks)
-                    .workers(self.size.workers)
+                let mut experiment = self
+                    .size
+                    .apply(Experiment::new(workload.clone(), policy.clone()))?
                     .offered(offered)
                     .seed(self.extent.seed);
                 experiment.length = self.extent.length(DEFAULT_REQUESTS);
@@ -161,7 +167,7 @@ impl Args {
 
     /// One load or rate where it is given, else the list.
     fn offers(&self) -> Result<Vec<Offered>> {
-        let workers = self.size.total_workers();
+        let workers = self.size.load_cores();
         let of_load = |load| Offered::Load { load, workers };
         Ok(match (self.traffic.load, self.traffic.rate) {
             (_, Some(rate)) => vec![Offered::Rate(rate)],
@@ -208,11 +214,9 @@ fn replicated(
         let run = |&(point, replication): &(usize, u64)| {
             let experiment = &experiments[point];
             let seed = experiment.seed.wrapping_add(replication);
-            experiment
-                .clone()
-                .seed(seed)
-                .run()
-                .map(|outcome| outcome.run)
+            let mut run = experiment.clone().seed(seed).run()?.run;
+            run.extras.label = Some(experiment.policy.to_string());
+            Ok::<_, SimError>(run)
         };
         let made = in_parallel(&batch, threads, run, |_, _| bar.inc(1));
         for ((point, _), run) in batch.into_iter().zip(made) {

@@ -1,8 +1,8 @@
 //! A sweep as a table and as a page of curves.
 
-use super::pieces::SweepPoint;
+use super::pieces::{LEAST_SLOWDOWN, SweepPoint};
 use headway_report::html::{Chart, Page, Series};
-use headway_report::stats::mean_interval;
+use headway_report::stats::{ConfidenceInterval, mean_interval};
 use headway_report::{Run, Table, format};
 use headway_sim::CONFIDENCE;
 
@@ -15,11 +15,16 @@ impl SweepPoint {
         self.runs.iter().map(measure).collect()
     }
 
-    /// The mean over replications, and its interval where there are several.
-    fn estimate(&self, measure: impl Fn(&Run) -> f64) -> (f64, Option<(f64, f64)>) {
+    /// The mean over replications, and its interval where there are several: at `least`, below which the measure cannot be.
+    fn estimate(&self, least: f64, measure: impl Fn(&Run) -> f64) -> (f64, Option<(f64, f64)>) {
         let values = self.values(measure);
         match mean_interval(&values, CONFIDENCE) {
-            Ok(interval) => (interval.estimate, Some((interval.lo, interval.hi))),
+            Ok(interval) => {
+                let ConfidenceInterval {
+                    estimate, lo, hi, ..
+                } = interval.at_least(least);
+                (estimate, Some((lo, hi)))
+            }
             Err(_) => (values[0], None),
         }
     }
@@ -31,7 +36,9 @@ pub(super) fn table(points: &[SweepPoint]) -> Table {
         .iter()
         .map(|class| class.name.clone())
         .collect();
-    let mut columns = vec!["policy".into(), "load".into(), "slowdown p99.9".into()];
+    let mut columns: Vec<String> = ["policy", "cores", "load", "slowdown p99.9"]
+        .map(Into::into)
+        .into();
     columns.extend(classes.iter().map(|class| format!("{class} p99.9")));
     columns.push("overloaded".into());
     if points[0].meets_slo.is_some() {
@@ -39,14 +46,18 @@ pub(super) fn table(points: &[SweepPoint]) -> Table {
     }
     let mut table = Table::new(columns);
     for point in points {
-        let (slowdown, interval) = point.estimate(|run| run.overall.slowdown.p999);
-        let mut row = vec![point.policy.clone(), format::significant(point.load, 3)];
+        let (slowdown, interval) = point.estimate(LEAST_SLOWDOWN, |run| run.overall.slowdown.p999);
+        let mut row = vec![
+            point.policy.clone(),
+            point.runs[0].cores_shown(),
+            format::significant(point.load, 3),
+        ];
         row.push(match interval {
             Some((lo, hi)) => format!("{} [{}, {}]", short(slowdown), short(lo), short(hi)),
             None => short(slowdown),
         });
         for index in 0..classes.len() {
-            let (p999, _) = point.estimate(|run| run.classes[index].latency_us.p999);
+            let (p999, _) = point.estimate(0.0, |run| run.classes[index].latency_us.p999);
             row.push(format::duration_us(p999));
         }
         row.push(if point.overloaded() { "yes" } else { "" }.into());
@@ -80,13 +91,17 @@ pub(super) fn page(points: &[SweepPoint]) -> Page {
         "Simulated: {} requests a run, {replications} {runs} a point from seed {}. Overloaded runs are left out.",
         first.meta.requests, first.meta.seed
     );
-    let slowdown = curves("Slowdown, all classes", "p99.9 slowdown", points, |run| {
-        run.overall.slowdown.p999
-    });
+    let slowdown = curves(
+        "Slowdown, all classes",
+        "p99.9 slowdown",
+        LEAST_SLOWDOWN,
+        points,
+        |run| run.overall.slowdown.p999,
+    );
     let mut page = Page::new(title).paragraph(&intro).chart(&slowdown);
     for (index, class) in first.classes.iter().enumerate() {
         let title = format!("Latency of {}", class.name);
-        page = page.chart(&curves(&title, "p99.9 latency, µs", points, |run| {
+        page = page.chart(&curves(&title, "p99.9 latency, µs", 0.0, points, |run| {
             run.classes[index].latency_us.p999
         }));
     }
@@ -96,6 +111,7 @@ pub(super) fn page(points: &[SweepPoint]) -> Page {
 fn curves(
     title: &str,
     y_label: &str,
+    least: f64,
     points: &[SweepPoint],
     measure: impl Fn(&Run) -> f64 + Copy,
 ) -> Chart {
@@ -109,7 +125,10 @@ fn curves(
         let (mine, others) = rest.split_at(of_policy);
         rest = others;
         let sound: Vec<&SweepPoint> = mine.iter().filter(|point| !point.overloaded()).collect();
-        let estimates: Vec<_> = sound.iter().map(|point| point.estimate(measure)).collect();
+        let estimates: Vec<_> = sound
+            .iter()
+            .map(|point| point.estimate(least, measure))
+            .collect();
         let line = sound
             .iter()
             .zip(&estimates)
