@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::atomic::{AtomicBool, Ordering, fence};
+use crate::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::{Guarded, Padded};
 
 /// Where one thread sleeps. Waking a thread that is awake costs a load.
@@ -99,36 +99,54 @@ impl Parker {
 
 /// The workers' parkers, each on cache lines of its own.
 #[derive(Clone, Debug)]
-pub struct Parkers(Arc<[Padded<Parker>]>);
+pub struct Parkers(Arc<ParkedWorkers>);
+
+#[derive(Debug)]
+struct ParkedWorkers {
+    parkers: Box<[Padded<Parker>]>,
+    /// Workers between the beginning and the end of a sleep: while there are none, whoever wants to wake one looks at no parker.
+    sleeping: Padded<AtomicUsize>,
+}
 
 impl Parkers {
     /// Parkers of so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Padded(Parker::new())).collect())
+        Self(Arc::new(ParkedWorkers {
+            parkers: (0..workers).map(|_| Padded(Parker::new())).collect(),
+            sleeping: Padded(AtomicUsize::new(0)),
+        }))
     }
 
     /// As [`Parker::park_unless`], for the thread of this worker.
     #[inline]
     pub fn park_unless(&self, worker: usize, ready: impl FnOnce() -> bool) {
-        self.0[worker].park_unless(ready);
+        // Before the parker's fence, as its own word.
+        self.0.sleeping.fetch_add(1, Ordering::Relaxed);
+        self.0.parkers[worker].park_unless(ready);
+        self.0.sleeping.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Wakes this worker if it sleeps. Call [`announce`] before.
     #[inline]
     pub fn wake(&self, worker: usize) {
-        self.0[worker].wake();
+        self.0.parkers[worker].wake();
     }
 
-    /// Wakes the first worker that sleeps; whether one did. Call [`announce`] before.
+    /// Wakes the first worker that sleeps; whether one did. Call [`announce`] before. While none sleeps it costs a load, however many workers there are.
     #[inline]
     pub fn wake_one(&self) -> bool {
-        self.0.iter().any(|parker| parker.wake())
+        self.0.sleeping.load(Ordering::Relaxed) > 0 && self.wake_first()
+    }
+
+    #[cold]
+    fn wake_first(&self) -> bool {
+        self.0.parkers.iter().any(|parker| parker.wake())
     }
 
     /// Wakes every worker that sleeps. Call [`announce`] before.
     pub fn wake_all(&self) {
-        for parker in &*self.0 {
+        for parker in &self.0.parkers {
             parker.wake();
         }
     }

@@ -128,6 +128,8 @@ struct WatchedWorker {
     worker_slot: Arc<SteeredWorkerSlot>,
     asker: Option<Asker>,
     running: Option<Running>,
+    /// Whether the monitor knows that the request has said that it is long.
+    heard: bool,
     /// When to ask the monitor about what runs; never where it is `u64::MAX`.
     due_ns: u64,
     /// When the request was first asked to yield; never where it is `u64::MAX`.
@@ -142,6 +144,7 @@ impl WatchedWorker {
             worker_slot,
             asker: None,
             running: None,
+            heard: false,
             due_ns: u64::MAX,
             asked_ns: u64::MAX,
             overran: false,
@@ -197,11 +200,11 @@ impl<M: Monitor> SteeredWatch<M> {
         if epoch != watched.running.map(|running| running.epoch) {
             self.changed(now_ns, worker, watched, running);
         }
-        if M::HEEDS {
-            self.hear(now_ns, worker, watched, running);
-        }
         match running {
             Some(running) => {
+                if M::HEEDS && running.job.said_long && !watched.heard {
+                    self.hear(now_ns, worker, watched, &running);
+                }
                 let is_first_ask = abandons && watched.asked_ns == u64::MAX;
                 if now_ns >= watched.due_ns || is_first_ask {
                     self.expired(now_ns, worker, watched, &running, abandons);
@@ -224,6 +227,7 @@ impl<M: Monitor> SteeredWatch<M> {
             self.monitor.stopped(now_ns, worker, ended.epoch);
         }
         watched.running = running;
+        watched.heard = running.is_some_and(|running| running.job.said_long);
         watched.due_ns = u64::MAX;
         watched.asked_ns = u64::MAX;
         watched.overran = false;
@@ -245,32 +249,26 @@ impl<M: Monitor> SteeredWatch<M> {
         }
     }
 
-    /// The request that runs may have said that it is long.
-    #[inline]
+    /// The request that runs said that it is long.
+    #[cold]
     fn hear(
         &mut self,
         now_ns: u64,
         worker: WorkerId,
         watched: &mut WatchedWorker,
-        running: Option<Running>,
+        running: &Running,
     ) {
-        let (Some(running), Some(before)) = (running, watched.running) else {
-            return;
+        watched.heard = true;
+        let since_ns = running.since_ns.min(now_ns);
+        let glances = Glances {
+            peers: &self.peers,
+            now_ns,
         };
-        if running.job.said_long && !before.job.said_long {
-            watched.running = Some(running);
-            let since_ns = running.since_ns.min(now_ns);
-            let Running { epoch, job, .. } = running;
-            let glances = Glances {
-                peers: &self.peers,
-                now_ns,
-            };
-            let after_ns = self
-                .monitor
-                .said_long(since_ns, worker, &job, epoch, &glances);
-            if let Some(after_ns) = after_ns {
-                watched.due_ns = since_ns.saturating_add(after_ns);
-            }
+        let after_ns =
+            self.monitor
+                .said_long(since_ns, worker, &running.job, running.epoch, &glances);
+        if let Some(after_ns) = after_ns {
+            watched.due_ns = since_ns.saturating_add(after_ns);
         }
     }
 

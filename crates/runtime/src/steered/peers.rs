@@ -32,6 +32,8 @@ struct PeerFindings {
 /// Receive queues, run queues, shared queues, and what workers tell each other.
 pub(super) struct Peers {
     rx_wakers: Box<[RxWaker]>,
+    /// Workers between the beginning and the end of a sleep at their receive queues.
+    sleeping: Padded<AtomicUsize>,
     /// The run queue of each worker.
     thieves: Box<[RequestThief]>,
     shared: Box<[SharedQueue<RequestWord>]>,
@@ -64,6 +66,7 @@ impl Peers {
         let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
         Self {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
+            sleeping: Padded::default(),
             shared: shared.collect(),
             congested: Padded::default(),
             looks: Looks::new(workers, 0),
@@ -121,8 +124,28 @@ impl Peers {
         &self.thieves[worker]
     }
 
-    /// Wakes one worker that sleeps, for it to look what there is to steal.
+    /// A worker sleeps at its receive queue, as by [`RxWaker::sleep_unless`].
+    pub(super) fn sleep_unless(
+        &self,
+        worker: usize,
+        timeout_ns: u64,
+        ready: impl FnOnce() -> bool,
+    ) {
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        self.rx_wakers[worker].sleep_unless(timeout_ns, ready);
+        self.sleeping.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Wakes one worker that sleeps, for it to look what there is to steal. While none sleeps it costs a load, however many workers there are.
+    #[inline]
     pub(super) fn wake_one(&self) {
+        if self.sleeping.load(Ordering::Relaxed) > 0 {
+            self.wake_first();
+        }
+    }
+
+    #[cold]
+    fn wake_first(&self) {
         let _ = self.rx_wakers.iter().any(RxWaker::wake_announced);
     }
 

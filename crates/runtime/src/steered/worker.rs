@@ -206,8 +206,7 @@ impl<L: Local> SteeredWorker<L> {
         let timeout_ns = if thief { THIEF_SLEEP_NS } else { MAX_SLEEP_NS };
         let control = &self.control;
         self.peers
-            .rx_waker(self.index)
-            .sleep_unless(timeout_ns, || control.phase() != phase);
+            .sleep_unless(self.index, timeout_ns, || control.phase() != phase);
         self.peers.wake_monitor();
         self.backoff.slept();
     }
