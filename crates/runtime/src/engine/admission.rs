@@ -272,7 +272,8 @@ mod tests {
         }
         let synergy = said("synergy");
         assert!(!synergy.has_dispatcher && synergy.workers_interrupt && synergy.has_monitor);
-        assert!(!synergy.limits_queues && !synergy.polls_at_work(false));
+        assert!(!synergy.limits_queues && synergy.polls_at_work(true));
+        assert!(!said("d-fcfs").polls_at_work(false));
         let tardis = said("tardis");
         assert!(!tardis.has_dispatcher && tardis.workers_interrupt);
         assert!(tardis.limits_queues && tardis.polls_at_work(true));
