@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 /// Why a text is not a duration.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum DurationParseError {
     /// The text does not start with a plain decimal number.
     #[error("`{0}` is not a duration; write a number and a unit, such as `5us`")]
@@ -34,6 +34,8 @@ pub enum DurationParseError {
     #[error("`{0}` is longer than 584 years, the longest duration that can be held")]
     TooLong(String),
 }
+
+headway_words::debug_is_display!(DurationParseError);
 
 /// Reads a duration such as `0.5us` into nanoseconds, rounded to the nearest (halves up).
 ///

@@ -165,7 +165,7 @@ impl SteeredQueues {
         }
         let max = max.min(self.allowance);
         peers.provide(max.min(BATCH), &mut intake.free);
-        if max > 0 && intake.free.len() == 0 {
+        if max > 0 && intake.free.is_empty() {
             let shed = intake.shed(peers.rx(worker), *now_ns);
             self.allowance -= shed.min(self.allowance);
             return 0;

@@ -23,7 +23,7 @@ struct Price {
 }
 
 /// Why a text is no [`ServiceModel`].
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum ModelError {
     /// A part is not `operation=time`.
     #[error(
@@ -45,6 +45,8 @@ pub enum ModelError {
     #[error("`{0}` is there twice")]
     Twice(String),
 }
+
+headway_words::debug_is_display!(ModelError);
 
 impl ServiceModel {
     /// The service time of an operation on this number of bytes; `None` when the model lacks the operation.
