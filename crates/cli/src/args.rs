@@ -353,16 +353,25 @@ fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
 pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
     match any_policy(text)? {
         PolicySpec::Server(server) => Ok(server),
-        PolicySpec::Host { spec, .. } => Err(only_of_host(&spec)),
-        PolicySpec::Rack { spec, .. } => Err(format!(
-            "'{}' is the policy of a rack, which runs in the simulator only (headway sim --servers N); choose what one server runs, such as darc",
-            spec.name
-        )),
+        PolicySpec::Host { spec, .. } => Err(of_other_level(&spec)),
+        PolicySpec::Rack { spec, .. } => Err(of_other_level(&spec)),
         PolicySpec::Fluid => Err(SpecError::OnlyVirtual {
             policy: ProcessorSharing::NAME,
         }
         .to_string()),
     }
+}
+
+/// Why one server cannot run the policy of a rack or a host.
+fn of_other_level(spec: &Spec) -> String {
+    let policy = Policy::find(&spec.name);
+    let level = policy.map_or("other level", |it| it.level().name());
+    let live = policy.and_then(|it| it.live_command());
+    let runs = live.map_or(String::new(), |command| format!(", which '{command}' runs"));
+    format!(
+        "'{}' is the policy of a {level}{runs}; choose what one server runs, such as darc",
+        spec.name
+    )
 }
 
 /// A policy of a rack, for a live switch.
@@ -402,7 +411,7 @@ pub(crate) fn host_policy(text: &str) -> Result<Spec, String> {
 
 fn only_of_host(host: &Spec) -> String {
     format!(
-        "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",
+        "'{}' deals the cores of a host out to applications: 'headway sim' simulates it, and 'headway host' runs it live",
         host.name
     )
 }
