@@ -10,7 +10,7 @@ mod output;
 mod policy_flag;
 mod progress;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
 use std::process::ExitCode;
 
@@ -32,7 +32,11 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    match Cli::parse().command.run(command_line) {
+    let mut matches = command_line().get_matches();
+    let destinations = output::destinations(&matches);
+    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    let done = output::early(&destinations).and_then(|_early| cli.command.run(command_line));
+    match done {
         Ok(code) => code,
         Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
