@@ -1,5 +1,12 @@
 //! The command `headway`: the entry point of its binary, and its command-line definition for tests.
 
+/// In place of the standard library's, which panics: a standard error that is full, closed or gone ends no command.
+macro_rules! eprintln {
+    ($($what:tt)*) => {
+        headway_words::remark!($($what)*)
+    };
+}
+
 mod args;
 mod commands;
 mod ctl;

@@ -60,6 +60,15 @@ fn similarity(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
 }
 
+/// Prints a line to standard error as `eprintln!` does, and goes on where standard error is full, closed or gone: `eprintln!` panics there.
+#[macro_export]
+macro_rules! remark {
+    ($($what:tt)*) => {{
+        let line = ::std::format!("{}\n", ::std::format_args!($($what)*));
+        let _ = ::std::io::Write::write_all(&mut ::std::io::stderr(), line.as_bytes());
+    }};
+}
+
 /// Implements `Debug` of an error by its `Display`: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.
 ///
 /// ```
