@@ -15,7 +15,7 @@ use headway_sim::{
 };
 use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The workload of a run and its offered load.
@@ -549,8 +549,5 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
     let place = text.strip_prefix("udp://").unwrap_or(text);
     let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("is no address ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
+    headway::config::resolve(place).map_err(|why| wrong(&why))
 }

@@ -1,5 +1,7 @@
 //! Computes the result of a run from the records of its requests.
 
+use std::net::SocketAddr;
+
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
 use headway_report::{
@@ -56,7 +58,7 @@ impl LoadReport {
     }
 
     /// The flaws of the run; empty for a valid run.
-    fn found_flaws(&self, bound_ns: u64) -> Vec<Flaw> {
+    fn found_flaws(&self, target: SocketAddr, bound_ns: u64) -> Vec<Flaw> {
         let delivery = &self.delivery;
         let sent = delivery.sent.max(1) as f64;
         let (refused, send_failed) = (self.refused, self.send_failed);
@@ -64,7 +66,13 @@ impl LoadReport {
         let late = delivery.late as f64 / sent;
         let failed = self.statuses.failed() as f64 / sent;
         let candidates = [
-            (refused > 0, Flaw::Refused { count: refused }),
+            (
+                refused > 0,
+                Flaw::Refused {
+                    count: refused,
+                    target,
+                },
+            ),
             (send_failed > 0, Flaw::SendFailed { count: send_failed }),
             (lost > LOST_FRACTION_MAX, Flaw::Lost { fraction: lost }),
             (
@@ -192,7 +200,7 @@ impl<'a, P: ClientPort> FinishedLoad<'a, P> {
             send_failed: self.harvest.failed,
             flaws: Vec::new(),
         };
-        report.flaws = report.found_flaws(self.load.late_bound_ns);
+        report.flaws = report.found_flaws(self.load.target, self.load.late_bound_ns);
         report
     }
 
