@@ -86,6 +86,7 @@ busy: toolchain
 lint: toolchain
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
+	for beside in peers fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$beside/Cargo.toml >/dev/null; done
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 # Every test of the workspace, with short soaks: it says what it skips, and why.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why the store could not do what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum KvError {
     /// The database cannot be opened.
     #[error(
@@ -52,3 +52,5 @@ pub enum KvError {
     #[error("the store is empty; fill it first")]
     Empty,
 }
+
+headway_words::debug_is_display!(KvError);

@@ -78,7 +78,7 @@ pub enum Request<'a> {
 }
 
 /// Why a body is no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The first byte names no operation.
     #[error("operation {0} does not exist: GET is 0, SCAN 1, PUT 2, DELETE 3")]
@@ -94,8 +94,10 @@ pub enum Malformed {
     EmptyKey,
 }
 
+headway_words::debug_is_display!(Malformed);
+
 /// The request is longer than the buffer, or its key than 65 535 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a request of {needed} bytes does not fit into {room}, or its key is over 65535 bytes")]
 pub struct NoRoom {
     /// Bytes of the request.
@@ -103,6 +105,8 @@ pub struct NoRoom {
     /// Bytes of the buffer.
     pub room: usize,
 }
+
+headway_words::debug_is_display!(NoRoom);
 
 impl<'a> Request<'a> {
     /// What it asks for.

@@ -36,7 +36,7 @@ pub struct KvWorkload {
 }
 
 /// A class of a workload is named after no operation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "class {name:?} is no operation of the key-value service; name it GET, SCAN, PUT or DELETE"
 )]
@@ -44,6 +44,8 @@ pub struct UnknownOperation {
     /// The class's name.
     pub name: String,
 }
+
+headway_words::debug_is_display!(UnknownOperation);
 
 impl KvWorkload {
     /// Keys to choose from, unless the store has another number.

@@ -97,7 +97,7 @@ pub struct Served {
 }
 
 /// Why a trial failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum TrialError {
     /// The experiment is wrong.
     #[error(transparent)]
@@ -126,6 +126,8 @@ pub enum TrialError {
         most: u64,
     },
 }
+
+headway_words::debug_is_display!(TrialError);
 
 impl Trial {
     /// A trial with the server's own defaults.

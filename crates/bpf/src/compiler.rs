@@ -10,7 +10,7 @@ const OLDEST_CLANG: u32 = 14;
 const NEWEST_CLANG: u32 = 23;
 
 /// Why there is no object.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ObjectError {
     /// No clang, or only older ones.
     #[error(
@@ -49,6 +49,8 @@ pub enum ObjectError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(ObjectError);
 
 /// A clang that compiles for BPF: the one that `HEADWAY_CLANG` names, or the first that is installed.
 #[derive(Debug, Clone)]

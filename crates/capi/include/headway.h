@@ -31,13 +31,13 @@
 // to their end.
 #define HEADWAY_FEEDBACK_HEEDED 1
 
-// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
+// The dispatcher has a thread of its own if there is a core for it beside the workers', or if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
 #define HEADWAY_LAYOUT_AUTO 0
 
 // The dispatcher has a thread of its own.
 #define HEADWAY_LAYOUT_DEDICATED 1
 
-// The workers carry the dispatcher out in turn. Not for policies that interrupt requests.
+// The workers take turns as the dispatcher, and each interrupts its own requests. Not with HEADWAY_PREEMPT_SIGNAL where the policy interrupts.
 #define HEADWAY_LAYOUT_INLINE 2
 
 // One core per thread if there are enough, else none.
@@ -448,8 +448,6 @@ int headway_wait(const struct headway_server *server);
 int headway_stop(struct headway_server *server,
                  uint64_t deadline_ns,
                  struct headway_stats *stats);
-
-extern void *dlsym(void *handle, const char *symbol);
 
 // The message of this thread's last failed call, in English; empty before the first. Valid until the next call that fails.
 const char *headway_last_error(void);

@@ -36,11 +36,11 @@ pub const HEADWAY_FEEDBACK_OFF: u32 = 0;
 /// to their end.
 pub const HEADWAY_FEEDBACK_HEEDED: u32 = 1;
 
-/// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
+/// The dispatcher has a thread of its own if there is a core for it beside the workers', or if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
 pub const HEADWAY_LAYOUT_AUTO: u32 = 0;
 /// The dispatcher has a thread of its own.
 pub const HEADWAY_LAYOUT_DEDICATED: u32 = 1;
-/// The workers carry the dispatcher out in turn. Not for policies that interrupt requests.
+/// The workers take turns as the dispatcher, and each interrupts its own requests. Not with HEADWAY_PREEMPT_SIGNAL where the policy interrupts.
 pub const HEADWAY_LAYOUT_INLINE: u32 = 2;
 
 /// One core per thread if there are enough, else none.

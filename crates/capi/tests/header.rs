@@ -2,7 +2,13 @@
 
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
+
+use headway_fiber::Mechanism;
+use headway_policy::Shape;
+use headway_runtime::{Layout, LayoutFacts, admit};
 
 use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 
@@ -48,6 +54,77 @@ fn the_headers_are_current() {
     assert_current("headway_threads.h", "cbindgen-threads.toml", |file| {
         THREADS.contains(&file)
     });
+}
+
+/// A declaration of somebody else's function is not the same in each C library: glibc's `dlsym` does not throw in C++.
+#[test]
+fn the_headers_declare_our_own_functions_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let foreign = text.lines().find(|line| {
+            let declares = line.starts_with("extern ") && !line.starts_with("extern \"C\"");
+            let function = line.split('(').next().unwrap_or_default();
+            declares && !function.contains("headway_")
+        });
+        assert_eq!(foreign, None, "{}", path.display());
+    }
+}
+
+/// As the first header and as the last beside the system's.
+#[test]
+fn the_headers_compile_beside_the_systems_in_any_order() {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let system =
+        "#include <dlfcn.h>\n#include <pthread.h>\n#include <signal.h>\n#include <unistd.h>\n";
+    for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
+        for own in ["headway.h", "headway_preempt.h", "headway_threads.h"] {
+            let own = format!("#include \"{own}\"\n");
+            for text in [own.clone() + system, system.to_owned() + &own] {
+                let mut command = Command::new(compiler);
+                command.args([
+                    "-fsyntax-only",
+                    "-Wall",
+                    "-Werror",
+                    "-D_GNU_SOURCE",
+                    "-x",
+                    language,
+                    "-I",
+                ]);
+                command.arg(&include).arg("-").stdin(Stdio::piped());
+                let Ok(mut child) = command.spawn() else {
+                    println!("SKIPPED the headers in {language}: there is no {compiler}");
+                    continue;
+                };
+                let mut input = child.stdin.take().unwrap();
+                input.write_all(text.as_bytes()).unwrap();
+                drop(input);
+                assert!(child.wait().unwrap().success(), "{language}:\n{text}");
+            }
+        }
+    }
+}
+
+/// What the header says of a layout is what the library does with it.
+#[test]
+fn a_policy_that_interrupts_takes_each_layout_as_the_header_says() {
+    let admission = admit(&"concord".parse().unwrap(), &Shape::new(2)).unwrap();
+    let resolved = |layout: Layout, mechanism, cores| {
+        let facts = LayoutFacts {
+            admission: &admission,
+            workers: 2,
+            mechanism,
+            hosted: false,
+            cores,
+        };
+        layout.resolve(&facts).map(|it| it.is_dedicated())
+    };
+    assert!(!resolved(Layout::Inline, Mechanism::Flag, 8).unwrap());
+    assert!(!resolved(Layout::Auto, Mechanism::Flag, 2).unwrap());
+    assert!(resolved(Layout::Auto, Mechanism::Flag, 3).unwrap());
+    assert!(resolved(Layout::Auto, Mechanism::Signal, 2).unwrap());
+    assert!(resolved(Layout::Inline, Mechanism::Signal, 8).is_err());
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) fn prepare(
         Ok(before) if before == now && request.report.is_none() => return Ok(()),
         Ok(before) => {
             if before != now {
-                eprintln!("note: the compiler pass has changed: building anew");
+                headway_words::remark!("note: the compiler pass has changed: building anew");
             }
             fs::remove_dir_all(directory).map_err(failed)?;
         }

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
                 Failure::Usage(text) => (text, 2),
                 Failure::Impossible(text) => (text, 1),
             };
-            eprintln!("error: {text}");
+            headway_words::remark!("error: {text}");
             ExitCode::from(code)
         }
     }
@@ -50,7 +50,7 @@ fn run() -> Result<ExitCode, Failure> {
     let directory = cache::directory(&package, &request)?;
     cache::prepare(&directory, &request, &pass)?;
     if let Some(other) = env::var_os("RUSTC_WRAPPER").filter(|other| *other != wrapper.path) {
-        eprintln!("note: RUSTC_WRAPPER={} is set aside", other.display());
+        headway_words::remark!("note: RUSTC_WRAPPER={} is set aside", other.display());
     }
     let mut cargo = Command::new(cargo::cargo());
     cargo

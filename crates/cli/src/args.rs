@@ -17,7 +17,7 @@ use headway_sim::{
 };
 use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The workload of a run and its offered load.
@@ -365,16 +365,25 @@ fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
 pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
     match any_policy(text)? {
         PolicySpec::Server(server) => Ok(server),
-        PolicySpec::Host { spec, .. } => Err(only_of_host(&spec)),
-        PolicySpec::Rack { spec, .. } => Err(format!(
-            "'{}' is the policy of a rack, which runs in the simulator only (headway sim --servers N); choose what one server runs, such as darc",
-            spec.name
-        )),
+        PolicySpec::Host { spec, .. } => Err(of_other_level(&spec)),
+        PolicySpec::Rack { spec, .. } => Err(of_other_level(&spec)),
         PolicySpec::Fluid => Err(SpecError::OnlyVirtual {
             policy: ProcessorSharing::NAME,
         }
         .to_string()),
     }
+}
+
+/// Why one server cannot run the policy of a rack or a host.
+fn of_other_level(spec: &Spec) -> String {
+    let policy = Policy::find(&spec.name);
+    let level = policy.map_or("other level", |it| it.level().name());
+    let live = policy.and_then(|it| it.live_command());
+    let runs = live.map_or(String::new(), |command| format!(", which '{command}' runs"));
+    format!(
+        "'{}' is the policy of a {level}{runs}; choose what one server runs, such as darc",
+        spec.name
+    )
 }
 
 /// A policy of a rack, for a live switch.
@@ -414,7 +423,7 @@ pub(crate) fn host_policy(text: &str) -> Result<Spec, String> {
 
 fn only_of_host(host: &Spec) -> String {
     format!(
-        "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",
+        "'{}' deals the cores of a host out to applications: 'headway sim' simulates it, and 'headway host' runs it live",
         host.name
     )
 }
@@ -582,8 +591,5 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
     let place = text.strip_prefix("udp://").unwrap_or(text);
     let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("is no address ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
+    headway::config::resolve(place).map_err(|why| wrong(&why))
 }

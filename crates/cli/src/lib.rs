@@ -1,5 +1,12 @@
 //! The command `headway`: the entry point of its binary, and its command-line definition for tests.
 
+/// In place of the standard library's, which panics: a standard error that is full, closed or gone ends no command.
+macro_rules! eprintln {
+    ($($what:tt)*) => {
+        headway_words::remark!($($what)*)
+    };
+}
+
 mod args;
 mod commands;
 mod ctl;
@@ -11,7 +18,7 @@ mod policy_flag;
 mod progress;
 mod trace_flags;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
 use std::process::ExitCode;
 
@@ -33,7 +40,11 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    match Cli::parse().command.run(command_line) {
+    let mut matches = command_line().get_matches();
+    let destinations = output::destinations(&matches);
+    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    let done = output::early(&destinations).and_then(|_early| cli.command.run(command_line));
+    match done {
         Ok(code) => code,
         Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

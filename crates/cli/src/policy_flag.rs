@@ -33,7 +33,9 @@ impl Runs {
             (Self::Servers, policy) => policy.level() != Level::Host,
             (Self::OneServer, policy) => matches!(policy, Policy::Server(_)),
             (Self::Racks, policy) => policy.level() == Level::Rack,
-            (Self::Live, policy) => runs_live(policy),
+            (Self::Live, policy) => {
+                policy.level() == Level::Server && policy.live_command().is_some()
+            }
             (Self::Hosts, policy) => policy.level() == Level::Host,
         }
     }
@@ -54,11 +56,6 @@ impl Runs {
         }
         text + "\n\n'headway policies NAME' shows the parameters of one."
     }
-}
-
-/// Whether a live server runs it with its default parameters.
-pub(crate) fn runs_live(policy: &Policy) -> bool {
-    matches!(policy, Policy::Server(server) if server.by_default().runs_live())
 }
 
 impl TypedValueParser for Runs {

@@ -107,12 +107,14 @@ impl FromStr for Mechanism {
 }
 
 /// No mechanism has that name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no way to preempt is called {0:?}; there are flag, tsc, signal and uintr")]
 pub struct UnknownMechanism(String);
 
+headway_words::debug_is_display!(UnknownMechanism);
+
 /// A mechanism cannot be used here.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("preemption by {mechanism} is not available: {why}; {}", alternatives(*mechanism))]
 pub struct Unavailable {
     /// The mechanism.
@@ -120,6 +122,8 @@ pub struct Unavailable {
     /// The reason.
     pub why: String,
 }
+
+headway_words::debug_is_display!(Unavailable);
 
 fn alternatives(to: Mechanism) -> String {
     let others = Mechanism::ALL

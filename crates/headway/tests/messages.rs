@@ -72,6 +72,23 @@ fn the_compiler_says_what_a_builder_lacks() {
 }
 
 #[test]
+fn a_main_prints_the_sentence_of_an_error() {
+    let source = "127.0.0.1:0".parse().unwrap();
+    let built = headway::prelude::Server::builder()
+        .policy("synergy")
+        .handler(|call| call.reply(b"pong"))
+        .listen_udp(source);
+    let error: Box<dyn std::error::Error> = built.start().err().unwrap().into();
+    let printed = format!("Error: {error:?}");
+    assert!(
+        printed.starts_with("Error: policy: under 'synergy' any worker"),
+        "{printed}"
+    );
+    let error = headway::workload::Workload::resolve("tpc").unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+}
+
+#[test]
 fn the_compiler_says_where_long_goes() {
     let started = "Server::builder().handler(|call| call.reply(b\"pong\")).listen_udp(\"127.0.0.1:0\".parse().unwrap()).start()";
     let no_call = said_of(&format!(

@@ -45,7 +45,7 @@ pub struct ArbiterLine {
 }
 
 /// Why memory cannot be shared.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum MemoryError {
     /// The system refuses.
     #[error("cannot {what}: {source}")]
@@ -79,6 +79,8 @@ pub enum MemoryError {
     )]
     Lanes(usize),
 }
+
+headway_words::debug_is_display!(MemoryError);
 
 /// The lines of an application, mapped.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ pub struct HostCores {
 }
 
 /// Why a division of the cores is refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(PartialEq, Eq, thiserror::Error)]
 pub enum CoresError {
     /// A named core does not exist.
     #[error(
@@ -37,6 +37,8 @@ pub enum CoresError {
     )]
     OnlyCore(usize),
 }
+
+headway_words::debug_is_display!(CoresError);
 
 /// The number of cores from which on the daemon keeps one.
 const SPINS_FROM: usize = 4;

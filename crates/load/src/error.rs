@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 /// Why no load was generated.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum LoadError {
     /// The workload and the extent together make no request.
     #[error(
@@ -77,3 +77,5 @@ pub enum LoadError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(LoadError);

@@ -1,6 +1,7 @@
 //! Flaws of a run, which make it measure something else than the server.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use headway_report::LOST_FRACTION_MAX;
 
@@ -14,6 +15,8 @@ pub enum Flaw {
     Refused {
         /// Datagrams that the server's machine refused.
         count: u64,
+        /// The address that they were sent to: of a name's several addresses the first.
+        target: SocketAddr,
     },
     /// The system refused to send.
     SendFailed {
@@ -42,10 +45,10 @@ pub enum Flaw {
 impl fmt::Display for Flaw {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Refused { count } => write!(
+            Self::Refused { count, target } => write!(
                 out,
-                "the target's machine refused {count} datagrams: no server listens on that port, \
-                 or it stopped during the run"
+                "the target's machine refused {count} datagrams: no server listens on udp://{target}, \
+                 or it stopped during the run; a server may listen on another address of the same name"
             ),
             Self::SendFailed { count } => write!(
                 out,

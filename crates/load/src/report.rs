@@ -1,5 +1,6 @@
 //! Computes the result of a run from the records of its requests.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use headway_machine::thread::Responsiveness;
@@ -60,7 +61,7 @@ impl LoadReport {
     }
 
     /// The flaws of the run; empty for a valid run.
-    fn found_flaws(&self, bound_ns: u64) -> Vec<Flaw> {
+    fn found_flaws(&self, target: SocketAddr, bound_ns: u64) -> Vec<Flaw> {
         let delivery = &self.delivery;
         let sent = delivery.sent.max(1) as f64;
         let (refused, send_failed) = (self.refused, self.send_failed);
@@ -68,7 +69,13 @@ impl LoadReport {
         let late = delivery.late as f64 / sent;
         let failed = self.statuses.failed() as f64 / sent;
         let candidates = [
-            (refused > 0, Flaw::Refused { count: refused }),
+            (
+                refused > 0,
+                Flaw::Refused {
+                    count: refused,
+                    target,
+                },
+            ),
             (send_failed > 0, Flaw::SendFailed { count: send_failed }),
             (lost > LOST_FRACTION_MAX, Flaw::Lost { fraction: lost }),
             (
@@ -197,7 +204,7 @@ impl<'a, P: ClientPort> FinishedLoad<'a, P> {
             send_failed: self.harvest.failed,
             flaws: Vec::new(),
         };
-        report.flaws = report.found_flaws(self.load.late_bound_ns);
+        report.flaws = report.found_flaws(self.load.target, self.load.late_bound_ns);
         report
     }
 

@@ -61,10 +61,13 @@ impl fmt::Display for MachineDescription {
 
 /// The running kernel's release, or `unknown`.
 pub fn kernel_release() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(
-        |_| "unknown".to_owned(),
-        |release| release.trim().to_owned(),
-    )
+    // The system call, not /proc, which is missing in some containers.
+    let release = nix::sys::utsname::uname();
+    let release = release
+        .as_ref()
+        .ok()
+        .and_then(|name| name.release().to_str());
+    release.unwrap_or("unknown").trim().to_owned()
 }
 
 /// The major and minor version in a release such as `6.12.1-amd64`.
@@ -129,6 +132,15 @@ mod tests {
             sentence,
             "Some CPU, 8 cores (4 physical), Linux 6.12.1, virtual machine"
         );
+    }
+
+    #[test]
+    fn the_kernel_says_its_release_itself() {
+        let release = kernel_release();
+        assert!(kernel_version(&release).is_some(), "{release}");
+        if let Ok(file) = fs::read_to_string("/proc/sys/kernel/osrelease") {
+            assert_eq!(release, file.trim());
+        }
     }
 
     #[test]

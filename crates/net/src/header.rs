@@ -51,7 +51,7 @@ pub struct Header {
 }
 
 /// The header does not fit into the given bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The datagram received ends before its header does.
     #[error("datagram of {found} bytes ends inside the {HEADER_BYTES}-byte wire header")]
@@ -66,6 +66,8 @@ pub enum HeaderError {
         found: usize,
     },
 }
+
+headway_words::debug_is_display!(HeaderError);
 
 impl Header {
     /// Splits a datagram into its header and its payload, which may be empty.

@@ -25,7 +25,7 @@ pub const MAX_SLOTS: usize = 1 << INDEX_BITS;
 const MAX_POOLS: u32 = 1 << (u32::BITS - INDEX_BITS);
 
 /// Why a pool cannot be made.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(thiserror::Error, PartialEq, Eq)]
 pub enum PoolError {
     /// More slots than a token can number.
     #[error("a pool of {slots} slots is more than {MAX_SLOTS}; use several pools")]
@@ -40,6 +40,8 @@ pub enum PoolError {
     )]
     TooMany,
 }
+
+headway_words::debug_is_display!(PoolError);
 
 /// The right to use one slot of one pool: neither copied nor cloned, made only by [`Pool::new`].
 ///

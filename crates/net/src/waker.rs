@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
@@ -27,7 +28,7 @@ impl Waker {
     /// When the process may not open an event descriptor.
     pub fn new() -> io::Result<Waker> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let event = EventFd::from_flags(flags)?;
+        let event = EventFd::from_flags(flags).map_err(refused)?;
         Ok(Waker {
             event,
             pending: AtomicBool::new(false),
@@ -76,6 +77,19 @@ impl Waker {
     }
 }
 
+/// A filter of system calls looks like a lack of rights: the call is named. The limit of open files stays what it is.
+fn refused(errno: Errno) -> io::Error {
+    match errno {
+        Errno::EPERM | Errno::EACCES | Errno::ENOSYS => io::Error::new(
+            io::Error::from(errno).kind(),
+            format!(
+                "eventfd2: {errno}: a filter of system calls (seccomp) refuses what threads are woken by; allow eventfd2 there"
+            ),
+        ),
+        other => other.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU64;
@@ -84,6 +98,16 @@ mod tests {
 
     /// So long that a lost wake would hang the test instead of passing late.
     const FOREVER_NS: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn a_refused_event_names_the_call() {
+        let told = refused(Errno::EPERM).to_string();
+        assert!(
+            told.contains("eventfd2") && told.contains("seccomp"),
+            "{told}"
+        );
+        assert_eq!(refused(Errno::EMFILE).raw_os_error(), Some(libc::EMFILE));
+    }
 
     #[test]
     fn a_wake_before_the_wait_ends_it() {

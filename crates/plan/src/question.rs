@@ -52,7 +52,7 @@ pub struct Question {
 }
 
 /// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum PlanError {
     /// The table, or a policy's parameters, are wrong.
     #[error(transparent)]
@@ -67,6 +67,8 @@ pub enum PlanError {
     #[error("none of the policies to try is a candidate for this workload")]
     NoCandidates,
 }
+
+headway_words::debug_is_display!(PlanError);
 
 /// The progress of the planner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -59,6 +59,18 @@ impl Policy {
         }
     }
 
+    /// The command that runs it live, with its default parameters; `None` where it runs in virtual time alone. Everybody who says where a policy
+    /// runs asks here.
+    #[must_use]
+    pub fn live_command(&self) -> Option<&'static str> {
+        match self {
+            Self::Server(policy) => policy.by_default().runs_live().then_some("headway serve"),
+            Self::Fluid => None,
+            Self::Rack(_) => Some("headway rack"),
+            Self::Host(_) => Some("headway host"),
+        }
+    }
+
     /// Where it decides.
     #[must_use]
     pub fn level(&self) -> Level {

@@ -5,7 +5,7 @@ use headway_policy::rack::ServerId;
 use std::net::SocketAddr;
 
 /// Why a list of servers is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The list is empty.
     #[error("a rack needs a server: name at least one")]
@@ -29,6 +29,8 @@ pub enum AddressError {
         server: SocketAddr,
     },
 }
+
+headway_words::debug_is_display!(AddressError);
 
 /// The servers' addresses, with a hash table to find a server by its address.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use headway_report::slo::{Bound, Measure};
 use headway_report::{Slo, nearest_rank};
 
 /// Why a switch cannot watch an SLO.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum SloWatchError {
     /// A mean is not a share of requests.
     #[error(
@@ -16,6 +16,8 @@ pub enum SloWatchError {
     )]
     Mean(Bound),
 }
+
+headway_words::debug_is_display!(SloWatchError);
 
 /// A bound as each response is compared with it.
 #[derive(Clone, Copy, Debug)]

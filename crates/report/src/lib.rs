@@ -13,6 +13,7 @@ pub mod schedule;
 pub mod slo;
 pub mod stats;
 pub mod table;
+mod table_fit;
 
 mod histogram;
 mod null;

@@ -89,22 +89,6 @@ fn reads_as_number(cell: &str) -> bool {
 }
 
 impl Table {
-    /// The table as text in lines of at most `columns` characters; cells that are too wide are broken into several lines.
-    pub fn within(&self, columns: usize) -> String {
-        let mut table = self.laid_out();
-        let as_it_is = table.to_string();
-        if as_it_is
-            .lines()
-            .all(|line: &str| line.chars().count() <= columns)
-        {
-            return as_it_is;
-        }
-        table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(columns.min(usize::from(u16::MAX)) as u16);
-        table.to_string()
-    }
-
     fn laid_out(&self) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
         table

@@ -1,7 +1,7 @@
 //! The errors of an experiment.
 
 /// Why an experiment cannot be read or run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ReproduceError {
     /// The file is missing, unreadable or invalid.
     #[error("experiment {name}: {problem}")]
@@ -27,6 +27,8 @@ pub enum ReproduceError {
     #[error(transparent)]
     Slo(#[from] headway_report::SloError),
 }
+
+headway_words::debug_is_display!(ReproduceError);
 
 impl ReproduceError {
     /// A problem in the file of the experiment called `name`.

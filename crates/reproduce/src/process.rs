@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The errors of a measured process.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ProcessError {
     /// The process cannot start, or cannot get a file or port.
     #[error("cannot run {program}: {source}")]
@@ -31,6 +31,8 @@ pub enum ProcessError {
         said: String,
     },
 }
+
+headway_words::debug_is_display!(ProcessError);
 
 /// A process whose output lines can be awaited; killed when it is dropped.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ pub trait SharedIndices {
 }
 
 /// The other side wrote an impossible index. The ring is unusable from then on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other side of a ring of {capacity} entries claims that {claimed} are in use")]
 pub struct BrokenRing {
     /// Capacity of the ring, in entries.
@@ -20,6 +20,8 @@ pub struct BrokenRing {
     /// Entries in use by the other side's index.
     pub claimed: u32,
 }
+
+headway_words::debug_is_display!(BrokenRing);
 
 /// The producer's side of the protocol.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use headway_policy::spec::SpecError;
 pub type SetupFailure = Box<dyn Error + Send + Sync>;
 
 /// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The policy's name or a parameter is wrong.
@@ -182,8 +182,10 @@ pub enum StartError {
     },
 }
 
+headway_words::debug_is_display!(StartError);
+
 /// What went wrong while a server ran, told when it is shut down.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownError {
     /// Handlers that did not return; their threads are left behind.
@@ -204,8 +206,10 @@ pub enum ShutdownError {
     },
 }
 
+headway_words::debug_is_display!(ShutdownError);
+
 /// The number of workers cannot be changed so.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResizeError {
     /// Out of range.
@@ -236,6 +240,8 @@ pub enum ResizeError {
         policy: &'static str,
     },
 }
+
+headway_words::debug_is_display!(ResizeError);
 
 /// What to choose instead, where a number is out of range.
 fn range(what: &str, least: usize, most: usize) -> String {

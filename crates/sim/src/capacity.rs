@@ -38,7 +38,7 @@ pub struct Found {
 }
 
 /// Why a search failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum CapacityError {
     /// The runs.
     #[error(transparent)]
@@ -47,6 +47,8 @@ pub enum CapacityError {
     #[error(transparent)]
     Slo(#[from] SloError),
 }
+
+headway_words::debug_is_display!(CapacityError);
 
 impl CapacitySearch {
     /// Bisects: tails grow with load, so a policy that fails at a load fails above it. `tried` is

@@ -4,7 +4,7 @@ use headway_policy::spec::{Spec, SpecError};
 use headway_report::slo::SloError;
 
 /// Why an experiment cannot be run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum SimError {
     /// The policy's name or parameters are wrong.
     #[error(transparent)]
@@ -56,6 +56,8 @@ pub enum SimError {
         given: String,
     },
 }
+
+headway_words::debug_is_display!(SimError);
 
 impl SimError {
     pub(crate) fn of_host(policy: &Spec) -> Self {

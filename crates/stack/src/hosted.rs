@@ -8,7 +8,7 @@ use crate::net_stack::{NetStack, StackConfig};
 use crate::threads::ThreadParking;
 
 /// Why an application has no stack.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum HostStackError {
     /// It registered without packets.
     #[error("the application has no packets: set `network` in its `ClientOptions`")]
@@ -20,6 +20,8 @@ pub enum HostStackError {
     #[error("the system gives no random number: {0}")]
     NoRandom(getrandom::Error),
 }
+
+headway_words::debug_is_display!(HostStackError);
 
 impl<T: ThreadParking> NetStack<T> {
     /// The stack of a registered application, over its lanes and with the address of the daemon's settings. It wakes a sleeping daemon when it sends. A

@@ -1,4 +1,4 @@
-//! "Did you mean …?": the valid word that a misspelt one is most like.
+//! The words of errors: the valid word that a misspelt one is most like ("did you mean …?"), and `Debug` that prints the sentence.
 //!
 //! ```
 //! use headway_words::{hint, nearest, remedy};
@@ -58,6 +58,36 @@ fn folded(word: &str) -> String {
 /// Jaro–Winkler finds long words by their beginnings, Damerau–Levenshtein short ones with two letters swapped.
 fn similarity(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
+}
+
+/// Prints a line to standard error as `eprintln!` does, and goes on where standard error is full, closed or gone: `eprintln!` panics there.
+#[macro_export]
+macro_rules! remark {
+    ($($what:tt)*) => {{
+        let line = ::std::format!("{}\n", ::std::format_args!($($what)*));
+        let _ = ::std::io::Write::write_all(&mut ::std::io::stderr(), line.as_bytes());
+    }};
+}
+
+/// Implements `Debug` of an error by its `Display`: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.
+///
+/// ```
+/// #[derive(thiserror::Error)]
+/// #[error("cannot bind port {0}: choose another")]
+/// struct Taken(u16);
+/// headway_words::debug_is_display!(Taken);
+///
+/// assert_eq!(format!("Error: {:?}", Taken(80)), "Error: cannot bind port 80: choose another");
+/// ```
+#[macro_export]
+macro_rules! debug_is_display {
+    ($error:ty) => {
+        impl ::std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 10] = [
 const EXPONENT_MAX: i32 = 60;
 
 /// Why a text is not a duration.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum DurationParseError {
     /// The text does not start with a plain decimal number.
     #[error("`{0}` is not a duration; write a number and a unit, such as `5us`")]
@@ -39,6 +39,8 @@ pub enum DurationParseError {
     #[error("`{0}` is longer than 584 years, the longest duration that can be held")]
     TooLong(String),
 }
+
+headway_words::debug_is_display!(DurationParseError);
 
 /// Reads a duration such as `0.5us` into nanoseconds, rounded to the nearest (halves up).
 ///

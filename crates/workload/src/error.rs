@@ -9,7 +9,7 @@ use crate::duration;
 use crate::names::NAMES;
 
 /// Why a workload, trace or sample file could not be loaded.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum Error {
     /// The name is none of [`NAMES`] and no file either.
     #[error(transparent)]
@@ -39,8 +39,10 @@ pub enum Error {
     },
 }
 
+headway_words::debug_is_display!(Error);
+
 /// A name that is neither a named workload nor a file.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error(
     "no workload and no file is called `{name}`{hint}; workloads by name: {names}",
     hint = suggestion(*nearest),
@@ -53,8 +55,10 @@ pub struct UnknownWorkload {
     pub nearest: Option<&'static str>,
 }
 
+headway_words::debug_is_display!(UnknownWorkload);
+
 /// A [`Problem`] and its place; displayed as `FILE:LINE: key: message`.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 #[error("{file}:{line}: {prefix}{problem}", prefix = if key.is_empty() { String::new() } else { format!("{key}: ") })]
 pub struct Located {
     /// The file, as it was named by the caller.
@@ -68,8 +72,10 @@ pub struct Located {
     pub problem: Problem,
 }
 
+headway_words::debug_is_display!(Located);
+
 /// The problem with a value.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The file is not well-formed.
@@ -184,6 +190,8 @@ pub enum Problem {
     #[error("{0}")]
     Conflict(&'static str),
 }
+
+headway_words::debug_is_display!(Problem);
 
 /// `; did you mean `x`?`, or nothing.
 pub(crate) fn suggestion(nearest: Option<&str>) -> String {

@@ -3,9 +3,11 @@
 use thiserror::Error;
 
 /// A text that is not a rate.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a rate; write requests per second above 0, such as `900`, `260k` or `5.1M`")]
 pub struct RateParseError(String);
+
+headway_words::debug_is_display!(RateParseError);
 
 /// Suffixes and their multipliers.
 const SUFFIXES: [(char, f64); 4] = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Why a server is unreachable.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum NeighbourError {
     /// The kernel did not answer, or knows no route.
     #[error(
@@ -49,6 +49,8 @@ pub enum NeighbourError {
         interface: String,
     },
 }
+
+headway_words::debug_is_display!(NeighbourError);
 
 // linux/rtnetlink.h, linux/neighbour.h, linux/if_link.h.
 const RTM_GETLINK: u16 = 18;

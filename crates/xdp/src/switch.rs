@@ -46,7 +46,7 @@ pub struct XdpSwitchConfig {
 }
 
 /// Why loading, attaching or using a switch failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum SwitchError {
     /// The kernel refused the program or its maps.
     #[error(
@@ -101,6 +101,8 @@ pub enum SwitchError {
     #[error("{0} types: at most 255, since 255 is UNKNOWN")]
     TooManyTypes(u16),
 }
+
+headway_words::debug_is_display!(SwitchError);
 
 impl From<TickError> for SwitchError {
     fn from(error: TickError) -> Self {

@@ -8,7 +8,7 @@ use aya::programs::ProgramError;
 use headway_bpf::ObjectError;
 
 /// Why a device's packets are out of reach.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum XskError {
     /// There is no such device.
     #[error("there is no device {device}: `ip link` lists those of this network namespace")]
@@ -107,6 +107,8 @@ pub enum XskError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(XskError);
 
 impl XskError {
     /// A failed system call on a device's queue; common causes have an error of their own.

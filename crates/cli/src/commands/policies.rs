@@ -2,7 +2,6 @@
 
 use crate::error::{hint, usage};
 use crate::output;
-use crate::policy_flag::runs_live;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_policy::server::systems::Preemption;
@@ -131,15 +130,20 @@ fn names(policies: &[Policy]) -> Table {
             about.name,
             &about.aliases.join(", "),
             policy.level().name(),
-            if runs_live(policy) {
-                "live"
-            } else {
-                "simulated"
-            },
+            runs(policy),
             about.summary,
         ]);
     }
     table
+}
+
+/// `live` where some command runs the policy on this machine.
+fn runs(policy: &Policy) -> &'static str {
+    if policy.live_command().is_some() {
+        "live"
+    } else {
+        "simulated"
+    }
 }
 
 fn parameters(policies: &[Policy]) -> Table {
@@ -184,11 +188,7 @@ fn markdown(policies: &[Policy]) -> String {
             .iter()
             .map(|name| format!("`{name}`"))
             .collect();
-        let runs = if runs_live(policy) {
-            "live"
-        } else {
-            "simulated"
-        };
+        let runs = runs(policy);
         let who = interrupted_by(policy).unwrap_or("–");
         text += &format!(
             "| `{}` | {} | {} | {who} | {runs} | {} |\n",
@@ -252,7 +252,7 @@ fn as_json(policy: &Policy) -> Value {
         "level": policy.level().name(),
         "summary": about.summary,
         "paper": about.paper,
-        "live": runs_live(policy),
+        "live": policy.live_command().is_some(),
         "params": params.collect::<Vec<_>>(),
     });
     if let Policy::Server(server) = policy {

@@ -1,5 +1,6 @@
 //! Where servers listen for control: a socket for each, named by its port, in a directory of the user's own.
 
+use nix::sys::socket::{getsockopt, sockopt};
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -8,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// The user that this process acts as.
 pub(crate) fn own_uid() -> io::Result<u32> {
-    Ok(fs::metadata("/proc/self")?.uid())
+    // Who makes a pair of sockets is its peer; unlike /proc it is there in every container.
+    let (own, _peer) = UnixStream::pair()?;
+    Ok(getsockopt(&own, sockopt::PeerCredentials)?.uid())
 }
 
 /// The directories in which servers of this user listen by default, the preferred one first.

@@ -1,5 +1,6 @@
 //! The destinations and formats of results.
 
+mod early;
 mod replace;
 
 use anyhow::Result;
@@ -11,6 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
+pub(crate) use early::{destinations, early};
 pub(crate) use replace::Output;
 
 /// The format of a result.
@@ -35,7 +37,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
 
 /// The file that a flag names. A flush puts it in its place.
 pub(crate) fn create(flag: &str, path: &Path) -> Result<Output> {
-    Output::create(flag, path)
+    match early::take(flag, path) {
+        Some(output) => Ok(output),
+        None => Output::create(flag, path),
+    }
 }
 
 /// Writes the file that a flag names.

@@ -4,9 +4,12 @@ use crate::error::usage;
 use anyhow::Result;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Stdout, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::TempPath;
+use tempfile::{NamedTempFile, TempPath};
+
+/// Of the names of files that are not complete.
+const PREFIX: &str = ".headway-";
 
 /// Standard output, a file to be replaced, or a device or pipe. [`flush`](Write::flush) completes it: a file is in its place only then.
 /// Dropped before, it leaves what was there.
@@ -99,17 +102,16 @@ fn sink(path: &Path) -> io::Result<OutputSink> {
         Some(_) => fs::canonicalize(path)?,
         None => path.to_owned(),
     };
-    let folder = match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+    let beside = folder_of(&place);
+    // The folder is no place for a file where nobody may write, or where the file is one of another file system (a container's bind mount).
+    let is_mounted =
+        |old: &fs::Metadata| fs::metadata(beside).is_ok_and(|it| it.dev() != old.dev());
+    let made = match &old {
+        Some(old) if is_mounted(old) => in_temporary(&place)?,
+        Some(_) => beside_of(&place).or_else(|error| in_temporary(&place).map_err(|_| error))?,
+        None => beside_of(&place)?,
     };
-    fs::metadata(folder)?;
-    let named = tempfile::Builder::new()
-        .prefix(".headway-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(|error| error.kind())?;
-    let (file, beside) = named.into_parts();
+    let (file, beside) = made.into_parts();
     if let Some(old) = old {
         file.set_permissions(old.permissions())?;
     }
@@ -117,6 +119,57 @@ fn sink(path: &Path) -> io::Result<OutputSink> {
         writer: BufWriter::new(file),
         moves: Some((beside, place)),
     })
+}
+
+fn folder_of(place: &Path) -> &Path {
+    match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file beside its place. It is locked while this process lives, so that others see which ones a killed process left behind.
+fn beside_of(place: &Path) -> io::Result<NamedTempFile> {
+    let folder = folder_of(place);
+    fs::metadata(folder)?;
+    clear_left_behind(folder);
+    loop {
+        let named = made_in(folder)?;
+        // Without locks (some network file systems) nothing is cleared either.
+        let _ = named.as_file().try_lock();
+        // Between making and locking it, another process may have taken it for one left behind.
+        if named.as_file().metadata()?.nlink() > 0 {
+            return Ok(named);
+        }
+    }
+}
+
+/// A file for a place that is written in place at the end.
+fn in_temporary(place: &Path) -> io::Result<NamedTempFile> {
+    OpenOptions::new().write(true).open(place)?;
+    made_in(&std::env::temp_dir())
+}
+
+fn made_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let made = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder);
+    Ok(made.map_err(|error| error.kind())?)
+}
+
+/// Removes the files that killed processes left in a folder: those that nobody has locked.
+fn clear_left_behind(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
+        if ours && is_file() && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Has all of it on the disk before it replaces anything: some file systems say only then that there is no room.
@@ -127,18 +180,80 @@ fn complete(
     writer.flush()?;
     if let Some((beside, place)) = moves {
         writer.get_ref().sync_all()?;
-        fs::rename(&*beside, &*place)?;
-        // Moved away, there is nothing to remove.
-        if let Some((beside, _)) = moves.take() {
-            drop(beside.keep());
+        match fs::rename(&*beside, &*place) {
+            // Moved away, there is nothing to remove.
+            Ok(()) => {
+                if let Some((beside, _)) = moves.take() {
+                    drop(beside.keep());
+                }
+            }
+            // Of another file system, or mounted itself, which a container does to single files: it can only be written in place.
+            Err(error) if is_fixed(&error) => {
+                let mut fixed = OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .open(&*place)?;
+                io::copy(&mut File::open(&*beside)?, &mut fixed)?;
+                fixed.sync_all()?;
+                *writer = BufWriter::new(fixed);
+                *moves = None;
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(())
 }
 
+fn is_fixed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_cleared_and_what_a_living_one_has_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        fs::write(folder.path().join(".headway-killed"), "half").unwrap();
+        let first = Output::create("--output", &path).unwrap();
+        let second = Output::create("--output", &path).unwrap();
+        assert_eq!(names(folder.path()).len(), 2, "{:?}", names(folder.path()));
+        assert!(!folder.path().join(".headway-killed").exists());
+        drop((first, second));
+        assert!(names(folder.path()).is_empty());
+    }
+
+    /// As a file that is mounted: it cannot be replaced.
+    #[test]
+    fn a_file_of_another_file_system_is_written_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        fs::write(&path, "something longer").unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        let named = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempfile_in("/dev/shm");
+        let Ok(named) = named else {
+            println!("SKIPPED a file of another file system: there is no /dev/shm");
+            return;
+        };
+        let (file, beside) = named.into_parts();
+        let mut writer = BufWriter::new(file);
+        writer.write_all(b"new").unwrap();
+        let mut moves = Some((beside, path.clone()));
+        complete(&mut writer, &mut moves).unwrap();
+        writer.write_all(b" and more").unwrap();
+        complete(&mut writer, &mut moves).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new and more");
+        if fs::metadata("/dev/shm").unwrap().dev() != fs::metadata(folder.path()).unwrap().dev() {
+            assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+        }
+    }
 
     /// Everything in a folder, by name.
     fn names(folder: &Path) -> Vec<String> {

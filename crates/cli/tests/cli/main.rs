@@ -18,6 +18,7 @@ mod interrupting;
 mod learning;
 mod live;
 mod looking;
+mod places;
 mod planning;
 mod policies;
 mod racked;

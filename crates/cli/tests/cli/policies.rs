@@ -36,6 +36,28 @@ fn a_policy_answers_to_its_papers_name_and_tells_its_parameters() {
 }
 
 #[test]
+fn every_policy_but_the_ideal_runs_live_and_its_command_is_named() {
+    let listed = json(&["policies", "--format", "json"]);
+    for policy in listed["policies"].as_array().unwrap() {
+        assert_eq!(policy["live"], policy["name"] != "ps", "{policy}");
+    }
+    let table = printed(&["policies", "--level", "rack"]);
+    assert!(
+        table.contains("live") && !table.contains("simulated"),
+        "{table}"
+    );
+    for (policy, command) in [("pallas", "headway rack"), ("interval", "headway host")] {
+        for asks in ["serve", "bench"] {
+            let refused = headway(&[asks, "--policy", policy]);
+            assert_eq!(refused.status.code(), Some(2));
+            let said = String::from_utf8(refused.stderr).unwrap();
+            assert!(said.contains(command), "{asks}: {said}");
+            assert!(!said.contains("simulator only"), "{asks}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_misspelt_policy_is_refused_with_the_nearest() {
     let refused = headway(&["policies", "dacr"]);
     assert_eq!(refused.status.code(), Some(2));
@@ -45,8 +67,7 @@ fn a_misspelt_policy_is_refused_with_the_nearest() {
 
 /// The names of a level's policies, optionally only those that a live server runs.
 fn names(level: Level, live_alone: bool) -> Vec<&'static str> {
-    let runs =
-        |policy: &Policy| matches!(policy, Policy::Server(it) if it.by_default().runs_live());
+    let runs = |policy: &Policy| policy.live_command().is_some();
     let all = Policy::all().filter(|policy| policy.level() == level);
     let chosen = all.filter(|policy| !live_alone || runs(policy));
     chosen.map(|policy| policy.about().name).collect()

@@ -104,7 +104,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// Why a settings file cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ConfigError {
     /// The file, with line and key where they are known.
@@ -112,6 +112,8 @@ pub struct ConfigError {
     /// The problem, and the remedy.
     pub message: String,
 }
+
+headway_words::debug_is_display!(ConfigError);
 
 /// A settings file with its text, which gives the positions of values; the default is an empty file.
 pub struct File<A, K> {

@@ -1,6 +1,7 @@
 //! Values that are words.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::fs;
+use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
 use std::time::Duration;
 
 use headway_policy::server::systems::ServerSpec;
@@ -65,10 +66,43 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     if scheme != "udp" {
         return Err(wrong("is not udp"));
     }
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
+    resolve(place).map_err(|why| wrong(&why))
+}
+
+/// The address of `HOST:PORT`: of several that a name has the first. A link-local address may name its interface: `[fe80::1%eth0]:7000`.
+///
+/// # Errors
+/// Why there is none, as the end of a sentence.
+pub fn resolve(place: &str) -> Result<SocketAddr, String> {
+    if let Some(scoped) = scoped(place) {
+        return scoped.map(SocketAddr::V6);
+    }
+    let found = place.to_socket_addrs();
+    let mut found = found.map_err(|error| format!("cannot be resolved ({error})"))?;
+    found.next().ok_or_else(|| "names no address".to_owned())
+}
+
+/// An address with an interface's name or number; `None` for any other.
+fn scoped(place: &str) -> Option<Result<SocketAddrV6, String>> {
+    let (host, port) = place.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let (ip, interface) = host.unwrap_or(place).split_once('%')?;
+    let (Some(_), Ok(ip)) = (host, ip.parse()) else {
+        let end = "names an interface without brackets: write [fe80::1%eth0]:7000";
+        return Some(Err(end.to_owned()));
+    };
+    let Ok(port) = port.parse() else {
+        return Some(Err(format!("has no port: '{port}' is none")));
+    };
+    let by_name = || {
+        let index = fs::read_to_string(format!("/sys/class/net/{interface}/ifindex"));
+        index.ok()?.trim().parse().ok()
+    };
+    let scope = interface.parse::<u32>().ok().or_else(by_name);
+    let address = scope.map(|scope| SocketAddrV6::new(ip, port, 0, scope));
+    Some(address.ok_or_else(|| {
+        format!("names the interface '{interface}', which this machine does not have (`ip link` lists them)")
+    }))
 }
 
 /// The interval between polls for arrivals while a request runs, where workers take turns as the dispatcher: at least 1 µs.
@@ -88,6 +122,22 @@ pub fn look_every(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_local_address_names_its_interface() {
+        let parsed = address("udp://[fe80::1%lo]:7000").unwrap();
+        let lo = fs::read_to_string("/sys/class/net/lo/ifindex").unwrap();
+        assert_eq!(parsed.to_string(), format!("[fe80::1%{}]:7000", lo.trim()));
+        assert_eq!(
+            resolve("[fe80::1%3]:7"),
+            Ok("[fe80::1%3]:7".parse().unwrap())
+        );
+        let refused = address("udp://[fe80::1%no-such]:7000").unwrap_err();
+        assert!(refused.contains("'no-such'"), "{refused}");
+        let refused = address("udp://fe80::1%lo:7000").unwrap_err();
+        assert!(refused.contains("[fe80::1%eth0]:7000"), "{refused}");
+        assert_eq!(address("udp://[::1]:7").unwrap().to_string(), "[::1]:7");
+    }
 
     /// One weight per class; the number of classes is checked later, with the workload.
     #[test]

@@ -3,7 +3,7 @@
 use headway_policy::host::ShapeError;
 
 /// Why an application is not admitted.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
     /// It does not fit beside the others.
     #[error("{0}; ask for less, or end another application first")]
@@ -18,3 +18,5 @@ pub enum AdmissionError {
     #[error("{0}")]
     Network(String),
 }
+
+headway_words::debug_is_display!(AdmissionError);

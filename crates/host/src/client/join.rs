@@ -22,7 +22,7 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Why an application's registration failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ClientError {
     /// No daemon listens at the socket.
     #[error("no daemon listens at {}: {source}; start one by 'headway host', or name its socket", path.display())]
@@ -60,6 +60,8 @@ pub enum ClientError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(ClientError);
 
 /// The daemon's answer.
 pub(crate) struct Welcome {

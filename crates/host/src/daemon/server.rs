@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Why the daemon did not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum DaemonError {
     /// The registration socket failed.
     #[error("{0}")]
@@ -62,6 +62,8 @@ pub enum DaemonError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(DaemonError);
 
 /// The error with the remedy of a daemon, which needs no device; a server would listen on UDP instead.
 fn with_remedy(error: &XskError) -> String {

@@ -6,17 +6,20 @@ mod interrupts;
 mod socket;
 
 use std::fs;
+use std::thread::available_parallelism;
 
 pub use cpu::{has_invariant_tsc, has_user_interrupts};
 pub use finding::{Finding, Severity};
 
 use crate::description::{kernel_release, kernel_version};
 use crate::thread;
+use crate::topology::Topology;
 
 /// Looks at everything, in milliseconds and without changing anything outside this process.
 pub fn examine() -> Vec<Finding> {
     vec![
         kernel(&kernel_release()),
+        quota(),
         invariant_tsc(),
         interrupts::from_user_space(),
         interrupts::by_kernel_module(),
@@ -42,6 +45,27 @@ fn kernel(release: &str) -> Finding {
             format!("{release:?} is no known version"),
         ),
     }
+}
+
+/// The cores that the affinity mask allows, beside those that the cgroup's quota pays for, which workers are counted by.
+fn quota() -> Finding {
+    let usable = available_parallelism().map_or(1, usize::from);
+    let allowed = Topology::read("/sys").map_or(usable, |it| it.cores().len());
+    quota_of(allowed, usable)
+}
+
+fn quota_of(allowed: usize, usable: usize) -> Finding {
+    const NAME: &str = "CPU quota";
+    if usable >= allowed {
+        return Finding::good(NAME, "the cgroup limits no processor time");
+    }
+    let plural = if usable == 1 { "" } else { "s" };
+    Finding::bad(
+        NAME,
+        Severity::Degraded,
+        format!("the cgroup's quota (cpu.max) is that of {usable} core{plural}, of {allowed} that are allowed: threads beyond it stand still until its next period"),
+    )
+    .remedy("give whole cores by a set of processors (cpuset, docker --cpuset-cpus) instead of a quota")
 }
 
 fn invariant_tsc() -> Finding {
@@ -150,6 +174,14 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), findings.len());
         assert!(findings.iter().all(|finding| !finding.detail.is_empty()));
+    }
+
+    #[test]
+    fn a_quota_below_the_cores_is_told() {
+        assert_eq!(quota_of(8, 8).level, Severity::Good);
+        let found = quota_of(8, 2);
+        assert_eq!(found.level, Severity::Degraded);
+        assert!(found.detail.contains("2 cores, of 8"), "{}", found.detail);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 const SHORT_SLICE_NS: u64 = 100_000;
 
 /// Why a thread could not be pinned.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(thiserror::Error, PartialEq, Eq)]
 pub enum PinError {
     /// The core is offline, absent, or outside the cpuset that contains the process.
     #[error(
@@ -43,6 +43,8 @@ pub enum PinError {
         errno: Errno,
     },
 }
+
+headway_words::debug_is_display!(PinError);
 
 /// Names the calling thread, for `top -H`, profilers and core dumps. The kernel keeps 15 bytes; more is cut,
 /// and so is what follows a NUL.

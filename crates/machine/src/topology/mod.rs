@@ -11,7 +11,7 @@ mod list;
 pub use list::parse_cpu_list;
 
 /// Why the cores could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum TopologyError {
     /// A file of sysfs could not be read.
     #[error("cannot read {}: {source}; is sysfs mounted there?", path.display())]
@@ -44,6 +44,8 @@ pub enum TopologyError {
         allowed: Vec<usize>,
     },
 }
+
+headway_words::debug_is_display!(TopologyError);
 
 /// A logical core.
 #[derive(Debug, Clone, PartialEq, Eq)]

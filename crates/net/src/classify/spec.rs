@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::table::{MAX_WORD_BYTES, NumberTable, WordTooLong};
 
 /// An error in a classifier's spec string, with its position.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error("classifier `{spec}`, column {column}: {problem}")]
 pub struct ClassifierSpecError {
     /// The spec as given.
@@ -20,8 +20,10 @@ pub struct ClassifierSpecError {
     pub problem: SpecProblem,
 }
 
+headway_words::debug_is_display!(ClassifierSpecError);
+
 /// A problem of a spec.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// The first word names no classifier.
     #[error("no classifier is named `{found}`; {remedy}")]
@@ -84,6 +86,8 @@ pub enum SpecProblem {
         word: String,
     },
 }
+
+headway_words::debug_is_display!(SpecProblem);
 
 /// A spec string, split into its parts. A classifier takes the parts that it knows.
 pub(super) struct ClassifierSpec<'a> {

@@ -62,12 +62,14 @@ enum Case {
 }
 
 /// A word for a [`WordTable`] is longer than [`MAX_WORD_BYTES`].
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[error("command word {word:?} is longer than {MAX_WORD_BYTES} bytes")]
 pub struct WordTooLong {
     /// The word refused.
     pub word: String,
 }
+
+headway_words::debug_is_display!(WordTooLong);
 
 impl WordTable {
     /// A table that distinguishes upper from lower case.

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use super::options;
 
 /// Why a UDP port could not be bound.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum BindError {
     /// Another socket has the port.
     #[error(
@@ -61,6 +61,8 @@ pub enum BindError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(BindError);
 
 /// A socket with exclusive use of its port.
 pub(super) fn exclusive(addr: SocketAddr) -> Result<UdpSocket, BindError> {

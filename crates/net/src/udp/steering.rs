@@ -33,7 +33,7 @@ pub enum Steering {
 pub struct HeaderByte(u8);
 
 /// A word that names no steering.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SteeringError {
     /// A byte that not every request has.
     #[error(
@@ -51,6 +51,8 @@ pub enum SteeringError {
         word: String,
     },
 }
+
+headway_words::debug_is_display!(SteeringError);
 
 impl HeaderByte {
     /// The request's type, which names its class.

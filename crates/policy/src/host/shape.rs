@@ -76,7 +76,7 @@ pub struct HostShape {
 }
 
 /// Why a host cannot be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ShapeError {
     /// There must be 1 to [`MAX_CORES`] cores.
     Cores {
@@ -138,6 +138,13 @@ impl fmt::Display for ShapeError {
                 "{guaranteed} cores are guaranteed, but there are only {cores}"
             ),
         }
+    }
+}
+
+/// The sentence: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.
+impl fmt::Debug for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -25,7 +25,7 @@ pub struct GroupTurns {
 }
 
 /// Why a plane cannot hold a policy's tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum StepTablesError {
     /// More of something than there is room for.
     TooMany {
@@ -57,6 +57,13 @@ impl fmt::Display for StepTablesError {
                 "the policy sends requests to server {server}, and {servers} servers are listed: list all"
             ),
         }
+    }
+}
+
+/// The sentence: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.
+impl fmt::Debug for StepTablesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Spec {
 }
 
 /// What is wrong with a policy's name or parameters.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq)]
 pub enum SpecError {
     /// A part between commas is not `key=value`.
     NotAPair {
@@ -162,6 +162,13 @@ impl fmt::Display for SpecError {
                 write!(f, "policy '{policy}': {key}={value}: must be {expected}")
             }
         }
+    }
+}
+
+/// The sentence: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.
+impl fmt::Debug for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAC_BYTES: usize = 32;
 
 /// Why a file is refused as a key. Its display names the remedy.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum KeyError {
     /// The file is unreadable.
     #[error("cannot read the key {}: {source}", path.display())]
@@ -47,6 +47,8 @@ pub enum KeyError {
         bytes: usize,
     },
 }
+
+headway_words::debug_is_display!(KeyError);
 
 /// A key that a rack and its agents share. HMAC-SHA-256 under it makes a packet authentic.
 #[derive(Clone)]

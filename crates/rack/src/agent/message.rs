@@ -28,7 +28,7 @@ pub const AGENT_PACKET_BYTES_MAX: usize =
     30 + 2 + 1 + 8 + 1 + 2 + PARTS_MAX * 34 + 2 + 256 + MAC_BYTES;
 
 /// Why a packet is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The packet is cut off, or of another protocol or version.
     #[error("not a packet of an agent or a rack, or of another version")]
@@ -37,6 +37,8 @@ pub enum MessageError {
     #[error("the packet was made with another key")]
     WrongKey,
 }
+
+headway_words::debug_is_display!(MessageError);
 
 /// A set of type bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

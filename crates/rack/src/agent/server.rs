@@ -22,7 +22,7 @@ const LEAVE_NS: u64 = 1_000_000_000;
 const SETTLE_NS: u64 = 50_000_000;
 
 /// Why an agent did not begin.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum AgentError {
     /// The system gave no socket that reaches the rack.
     #[error("cannot reach the rack at {rack}: {source}")]
@@ -33,6 +33,8 @@ pub enum AgentError {
         source: io::Error,
     },
 }
+
+headway_words::debug_is_display!(AgentError);
 
 /// The callbacks of an agent into its server.
 pub trait AgentEvents {

@@ -29,7 +29,7 @@ const UNITS: [(&str, f64); 6] = [
 ];
 
 /// Why an SLO cannot be used. Columns count characters from 1.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SloError {
     /// A word that the grammar does not know.
     #[error("SLO, column {column}: unknown {what} `{word}`; {remedy}")]
@@ -72,6 +72,8 @@ pub enum SloError {
         remedy: String,
     },
 }
+
+headway_words::debug_is_display!(SloError);
 
 impl SloError {
     pub(super) fn unknown_class(name: &str, classes: &[&str]) -> Self {

@@ -51,7 +51,7 @@ impl ConfidenceInterval {
 }
 
 /// Why no interval can be given.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 pub enum StatsError {
     /// Too few samples.
     #[error("{what} needs at least {needed} samples, got {got}; run more of them")]
@@ -84,6 +84,8 @@ pub enum StatsError {
         value: f64,
     },
 }
+
+headway_words::debug_is_display!(StatsError);
 
 pub(super) fn check_probability(what: &'static str, value: f64) -> Result<(), StatsError> {
     let valid = value > 0.0 && value < 1.0;

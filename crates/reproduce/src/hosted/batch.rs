@@ -11,7 +11,7 @@ const SOURCE: &str = include_str!("../../../host/examples/shared_cores/pricer.c"
 const ALONE: Duration = Duration::from_millis(700);
 
 /// The errors of the batch program.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum BatchError {
     /// A file or process is not available.
     #[error("the batch program: {0}")]
@@ -25,6 +25,8 @@ pub enum BatchError {
     #[error("the batch program counts no work in {0}: run it by hand")]
     Idle(PathBuf),
 }
+
+headway_words::debug_is_display!(BatchError);
 
 /// The compiled program, and the file with its counter.
 #[derive(Debug)]

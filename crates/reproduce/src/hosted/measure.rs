@@ -25,7 +25,7 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 const WINDOW_NS: u64 = 10_000_000;
 
 /// The errors of a measurement.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum HostedError {
     /// The file is invalid.
     #[error("{0}")]
@@ -59,6 +59,8 @@ pub enum HostedError {
     #[error("a folder for the run: {0}")]
     Folder(#[from] std::io::Error),
 }
+
+headway_words::debug_is_display!(HostedError);
 
 pub(super) struct HostedSession<'a> {
     experiment: &'a HostedExperiment,

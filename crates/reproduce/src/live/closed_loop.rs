@@ -13,7 +13,7 @@ use super::requests::RequestMix;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The errors of a closed loop.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ClosedLoopError {
     /// The system refused to send, or no answer came.
     #[error("a request at rest was not answered: {0}")]
@@ -27,6 +27,8 @@ pub enum ClosedLoopError {
         status: Option<Status>,
     },
 }
+
+headway_words::debug_is_display!(ClosedLoopError);
 
 /// A client with a closed loop.
 pub(crate) struct ClosedLoop<'a> {

@@ -54,7 +54,7 @@ pub(crate) struct ServerCounts {
 }
 
 /// The errors of a server.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ServerError {
     /// The program cannot start, or its folder cannot be made.
     #[error("cannot run {}: {source}", program.display())]
@@ -75,6 +75,8 @@ pub enum ServerError {
         complaint: String,
     },
 }
+
+headway_words::debug_is_display!(ServerError);
 
 fn quoted(complaint: &str) -> String {
     match complaint {

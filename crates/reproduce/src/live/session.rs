@@ -44,7 +44,7 @@ pub struct LiveSettings {
 }
 
 /// The errors of a measurement.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum LiveError {
     /// No program of the server exists.
     #[error("there is no server at {}; `{build}` builds it, --server PATH names another", path.display())]
@@ -70,6 +70,8 @@ pub enum LiveError {
     #[error(transparent)]
     Load(#[from] headway_load::LoadError),
 }
+
+headway_words::debug_is_display!(LiveError);
 
 /// Median times of requests of a class that are sent one at a time, ns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

@@ -20,7 +20,7 @@ use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 const TIMEOUT_NS: u64 = 2_000_000_000;
 
 /// The errors of a measurement.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RackedError {
     /// The file is invalid.
     #[error("{0}")]
@@ -35,6 +35,8 @@ pub enum RackedError {
     #[error(transparent)]
     Sim(#[from] headway_sim::SimError),
 }
+
+headway_words::debug_is_display!(RackedError);
 
 pub(super) struct RackedSession<'a> {
     experiment: &'a RackedExperiment,

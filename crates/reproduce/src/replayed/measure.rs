@@ -13,7 +13,7 @@ use crate::measured::rounds::{PlannedRun, planned_runs};
 use crate::measured::{LoadsExtent, MeasuredExperiment as _, MeasuredSettings};
 
 /// The errors of a measurement.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum ReplayedError {
     /// Fewer cores than spinning threads.
     #[error(
@@ -35,6 +35,8 @@ pub enum ReplayedError {
     #[error(transparent)]
     Trial(#[from] TrialError),
 }
+
+headway_words::debug_is_display!(ReplayedError);
 
 pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,

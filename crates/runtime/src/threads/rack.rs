@@ -27,7 +27,7 @@ pub struct DutyOrder {
 }
 
 /// Why an order is none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DutyError {
     /// A group has a class that the server does not have.
     #[error("the order names class {class}: the server has {classes}, UNKNOWN included")]
@@ -44,6 +44,8 @@ pub enum DutyError {
         classes: usize,
     },
 }
+
+headway_words::debug_is_display!(DutyError);
 
 /// What a server behind a switch did there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

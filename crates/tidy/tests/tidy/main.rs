@@ -1,16 +1,19 @@
-//! Checks that the repository's statements about itself are true: links, the list of unsafe modules, the table of imports, test targets.
-//! Checks its rules too: no circles among files, short files, no default methods in traits, and one meaning for each type's name.
+//! Checks that the repository's statements about itself are true: links, the list of unsafe modules, the table of imports, test targets, lock files,
+//! and the commands that documents name.
+//! Checks its rules too: no circles among files, short files, no default methods in traits, errors that print sentences, and one meaning for each type's name.
 //! The tests `documents` of the command check the documents' commands, which need the command.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
 mod circles;
 mod contracts;
-#[expect(dead_code, reason = "the tests of commands read blocks too")]
 mod document;
+mod errors;
 mod faults;
+mod fresh;
 mod lengths;
 mod links;
+mod locks;
 mod names;
 mod rooms;
 mod targets;

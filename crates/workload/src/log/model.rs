@@ -24,7 +24,7 @@ struct Price {
 }
 
 /// Why a text is no [`ServiceModel`].
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum ModelError {
     /// A part is not `operation=time`.
     #[error(
@@ -46,6 +46,8 @@ pub enum ModelError {
     #[error("`{0}` is there twice")]
     Twice(String),
 }
+
+headway_words::debug_is_display!(ModelError);
 
 impl ServiceModel {
     /// Whether it has no operation.

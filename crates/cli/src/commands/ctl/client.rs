@@ -17,7 +17,7 @@ const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 /// The control socket of the server that the user named, or of the only one.
 pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
-    let uid = place::own_uid().context("/proc/self")?;
+    let uid = place::own_uid().context("cannot tell this process's user")?;
     match server {
         Some(text) => match text.parse::<u16>() {
             Ok(port) => by_port(port, uid),

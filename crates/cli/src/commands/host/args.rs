@@ -129,7 +129,7 @@ impl DaemonChoice {
         if let Some(path) = &self.socket {
             return Ok(path.clone());
         }
-        let uid = crate::ctl::place::own_uid().context("/proc/self")?;
+        let uid = crate::ctl::place::own_uid().context("cannot tell this process's user")?;
         let own = own_socket(uid);
         let mut places = [Path::new(SYSTEM_SOCKET), &own].into_iter();
         places

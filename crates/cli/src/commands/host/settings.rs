@@ -106,7 +106,7 @@ impl HostRunArgs {
 }
 
 fn default_socket() -> Result<PathBuf> {
-    let uid = place::own_uid().context("/proc/self")?;
+    let uid = place::own_uid().context("cannot tell this process's user")?;
     let path = if uid == 0 {
         PathBuf::from(SYSTEM_SOCKET)
     } else {

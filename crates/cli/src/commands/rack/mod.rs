@@ -84,7 +84,7 @@ impl SwitchChoice {
     }
 
     fn find(&self) -> Result<PathBuf> {
-        let uid = place::own_uid().context("/proc/self")?;
+        let uid = place::own_uid().context("cannot tell this process's user")?;
         let none = |why: String| usage("--switch", why);
         let Some(text) = &self.switch else {
             let mut running = place::running(uid, SocketKind::Rack);

@@ -16,6 +16,8 @@ use nix::errno::Errno;
 pub(super) struct Messages<const N: usize> {
     headers: Box<[mmsghdr; N]>,
     buffers: Box<[iovec; N]>,
+    /// Whether a filter of system calls (seccomp) refuses batches: then a call takes one datagram.
+    singly: bool,
 }
 
 // SAFETY: only the kernel dereferences the pointers, during calls whose callers guarantee that they are valid.
@@ -29,6 +31,7 @@ impl<const N: usize> Messages<N> {
         let mut messages = Self {
             headers: Box::new(headers),
             buffers: Box::new(buffers),
+            singly: false,
         };
         for (header, buffer) in messages.headers.iter_mut().zip(&mut *messages.buffers) {
             header.msg_hdr.msg_iov = buffer;
@@ -68,6 +71,10 @@ impl<const N: usize> Messages<N> {
     /// during the call.
     #[inline]
     pub(super) unsafe fn receive(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+        if self.singly {
+            // SAFETY: as the caller guarantees.
+            return unsafe { self.receive_singly(socket, count) };
+        }
         let headers = &mut self.headers[..count];
         // SAFETY: the headers point to this value's own `iovec`s; the caller vouches for the rest.
         let result = unsafe {
@@ -79,7 +86,34 @@ impl<const N: usize> Messages<N> {
                 std::ptr::null_mut(),
             )
         };
-        Ok(Errno::result(result)? as usize)
+        match Errno::result(result) {
+            Ok(received) => Ok(received as usize),
+            Err(errno) if is_filtered(errno) => {
+                self.singly = true;
+                // SAFETY: as the caller guarantees.
+                unsafe { self.receive_singly(socket, count) }
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The same, a call for each datagram.
+    ///
+    /// # Safety
+    /// As [`receive`](Self::receive).
+    #[cold]
+    unsafe fn receive_singly(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+        for (received, header) in self.headers[..count].iter_mut().enumerate() {
+            let message = &raw mut header.msg_hdr;
+            // SAFETY: as in `receive`.
+            let result = unsafe { libc::recvmsg(socket.as_raw_fd(), message, libc::MSG_DONTWAIT) };
+            match Errno::result(result) {
+                Ok(len) => header.msg_len = len as c_uint,
+                Err(errno) if received == 0 => return Err(errno.into()),
+                Err(_) => return Ok(received),
+            }
+        }
+        Ok(count)
     }
 
     /// Sends the messages of a range; returns the number that the kernel took before it refused one. A closed peer never raises a signal,
@@ -104,6 +138,114 @@ impl<const N: usize> Messages<N> {
                 flags | libc::MSG_NOSIGNAL,
             )
         };
-        Ok(Errno::result(result)? as usize)
+        match Errno::result(result) {
+            Ok(sent) => Ok(sent as usize),
+            // A firewall says EPERM too, then to one datagram as well.
+            Err(errno) if is_filtered(errno) && !headers.is_empty() => {
+                let flags = flags | libc::MSG_NOSIGNAL;
+                // SAFETY: as in `receive`.
+                let result = unsafe {
+                    libc::sendmsg(socket.as_raw_fd(), &raw const headers[0].msg_hdr, flags)
+                };
+                Errno::result(result)?;
+                Ok(1)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// What filters of system calls answer, and old kernels.
+fn is_filtered(errno: Errno) -> bool {
+    matches!(errno, Errno::ENOSYS | Errno::EPERM | Errno::EACCES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has the kernel refuse a system call to this thread from now on.
+    fn refuse(call: libc::c_long, errno: c_int) {
+        let statement = |code: u32, k: u32| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf: 0,
+            k,
+        };
+        let mut equal = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32);
+        equal.jf = 1;
+        let mut program = [
+            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+            equal,
+            statement(
+                libc::BPF_RET | libc::BPF_K,
+                libc::SECCOMP_RET_ERRNO | errno as u32,
+            ),
+            statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        // SAFETY: the filter and its program live during the calls, which concern this thread alone.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            let mode = libc::SECCOMP_MODE_FILTER;
+            let filter = &raw const filter;
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, filter), 0);
+        }
+    }
+
+    /// Sends and receives three datagrams in batches.
+    fn exchange() {
+        let (from, to) = (
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+        );
+        from.connect(to.local_addr().unwrap()).unwrap();
+        let mut room = [[0_u8; 8]; 4];
+        let mut batch = Messages::<4>::new();
+        for (i, bytes) in room.iter_mut().enumerate() {
+            bytes[0] = i as u8;
+            batch.buffer_mut(i).iov_base = bytes.as_mut_ptr().cast();
+            batch.buffer_mut(i).iov_len = i + 1;
+        }
+        let mut sent = 0;
+        while sent < 3 {
+            // SAFETY: the buffers are those of `room`.
+            sent += unsafe { batch.send(&from, sent..3, 0) }.unwrap();
+        }
+        (0..4).for_each(|i| batch.buffer_mut(i).iov_len = 2);
+        let mut received = 0;
+        while received < 3 {
+            // SAFETY: as above.
+            match unsafe { batch.receive(&to, 4) } {
+                Ok(count) => {
+                    // The third is longer than its room.
+                    let lengths: Vec<usize> = (0..count).map(|i| batch.len(i)).collect();
+                    assert_eq!(
+                        lengths,
+                        (received + 1..=received + count)
+                            .map(|len| len.min(2))
+                            .collect::<Vec<_>>()
+                    );
+                    received += count;
+                }
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_that_refuses_batches_keeps_no_datagram_back() {
+        exchange();
+        for errno in [libc::ENOSYS, libc::EPERM] {
+            let filtered = std::thread::spawn(move || {
+                refuse(libc::SYS_recvmmsg, errno);
+                refuse(libc::SYS_sendmmsg, errno);
+                exchange();
+            });
+            filtered.join().unwrap();
+        }
     }
 }

@@ -82,7 +82,8 @@ impl ControlSocket {
                 "{why}: choose another path by --ctl PATH, or run with --no-ctl"
             ))
         };
-        let uid = place::own_uid().map_err(|error| refused(format!("/proc/self: {error}")))?;
+        let uid = place::own_uid()
+            .map_err(|error| refused(format!("cannot tell this process's user: {error}")))?;
         let path = match &place.value {
             Place::Off => return Ok(None),
             Place::At(path) => path.clone(),
