@@ -160,12 +160,16 @@ impl SteeredQueues {
             cores,
             ..
         } = self;
+        // Refusals that wait to be sent leave no room for those of another batch.
+        if !intake.may_refuse_batch() {
+            return 0;
+        }
         if let Some(cores) = cores {
             cores.polled(worker, *now_ns);
         }
         let max = max.min(self.allowance);
         peers.provide(max.min(BATCH), &mut intake.free);
-        if max > 0 && intake.free.len() == 0 {
+        if max > 0 && intake.free.is_empty() {
             let shed = intake.shed(peers.rx(worker), *now_ns);
             self.allowance -= shed.min(self.allowance);
             return 0;
