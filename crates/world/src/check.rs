@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use headway_runtime::ShutdownError;
 
+use crate::longs;
 use crate::network::{Fate, HandlerRun};
 use crate::plans::{self, plans_are_kept};
 use crate::play::WorldOutcome;
@@ -34,6 +35,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     quanta_end(scenario, outcome, &mut faults);
     plans_are_kept(scenario, outcome, &mut faults);
     duties_are_carried_out(scenario, outcome, &mut faults);
+    longs::longs_give_way(scenario, outcome, &mut faults);
     faults
 }
 
@@ -248,10 +250,7 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
             let idle = longest_idle(outcome, *worker, &(since_ns..*begun_ns));
             let idle_ns = idle.end.saturating_sub(idle.start);
             let around = idle.start.saturating_sub(idle_ns)..idle.end;
-            let mut stalls = outcome.past.stalls.iter();
-            if idle_ns > most_idle_ns
-                && !stalls.any(|&(from_ns, to_ns)| overlap(&around, from_ns, to_ns) > 0)
-            {
+            if idle_ns > most_idle_ns && !outcome.past.stalled(&around) {
                 faults.push(format!(
                     "datagram {delivery} waited while worker thread {worker} idled for {idle_ns} ns from {}: {fate:?}",
                     idle.start
@@ -275,10 +274,7 @@ fn quanta_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<Stri
         for turn in &turns {
             let within = turn.from_ns.max(taken_ns)..turn.to_ns.min(*begun_ns);
             let ran_ns = within.end.saturating_sub(within.start);
-            let mut stalls = outcome.past.stalls.iter();
-            if ran_ns > most_ns
-                && !stalls.any(|&(from_ns, to_ns)| overlap(&within, from_ns, to_ns) > 0)
-            {
+            if ran_ns > most_ns && !outcome.past.stalled(&within) {
                 faults.push(format!(
                     "datagram {delivery} waited while {} ran on for {ran_ns} ns from {}: {fate:?}",
                     turn.delivery, within.start
@@ -378,11 +374,4 @@ fn duties_are_carried_out(scenario: &Scenario, outcome: &WorldOutcome, faults: &
     if scenario.is_patient() && outcome.stats.is_ok() && counts.in_force != last {
         faults.push(format!("the last order was {last}: {counts:?}"));
     }
-}
-
-fn overlap(waited: &Range<u64>, from_ns: u64, to_ns: u64) -> u64 {
-    waited
-        .end
-        .min(to_ns)
-        .saturating_sub(waited.start.max(from_ns))
 }

@@ -6,6 +6,7 @@ use headway_fiber::{NoPreempt, checkpoint_at, suspensions};
 use headway_runtime::{Call, Observer, Service};
 
 use crate::network::{FirstRun, HandlerRun, PANIC, SaidLong, SharedLog};
+use crate::scenario::HIDDEN_LONG_NS;
 use crate::scheduler::{draw, now_ns, spend, this_thread};
 
 /// Takes the time that each request asks for.
@@ -29,6 +30,8 @@ pub(crate) struct Worker {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerPart {
     MayYield,
+    /// The same, and the handler has said that it is long.
+    IsHeard,
     MustNotYield,
 }
 
@@ -97,11 +100,12 @@ impl Worker {
         let last_ns = draw(all_ns / 4 + 1);
         let long_ns = all_ns - first_ns - last_ns;
         self.work(delivery, first_ns, self.outside());
-        let says_long = draw(4) > 0;
+        let is_hidden = call.class().0 == 0 && all_ns >= HIDDEN_LONG_NS;
+        let says_long = draw(4) > 0 || is_hidden;
         if says_long {
             call.long(|call| {
                 let section_ns = draw(long_ns / 2 + 1);
-                self.work(delivery, long_ns - section_ns, HandlerPart::MayYield);
+                self.work(delivery, long_ns - section_ns, HandlerPart::IsHeard);
                 // A part within a part changes nothing.
                 call.long(|_| {
                     let section = NoPreempt::enter();
@@ -112,7 +116,12 @@ impl Worker {
         } else {
             self.work(delivery, long_ns, self.outside());
         }
-        self.work(delivery, last_ns, self.outside());
+        let last = if says_long && !self.by_feedback {
+            HandlerPart::IsHeard
+        } else {
+            self.outside()
+        };
+        self.work(delivery, last_ns, last);
         let mistake = draw(16);
         if mistake == 0 {
             call.feedback_start();
@@ -139,6 +148,8 @@ impl Worker {
                 delivery,
                 from_ns,
                 to_ns,
+                is_heard: part == HandlerPart::IsHeard,
+                suspensions: suspensions(),
             });
             left_ns -= step_ns;
             if self.probes {

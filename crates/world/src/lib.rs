@@ -7,7 +7,7 @@
 //! | handlers that take virtual time and meet probes | `handler.rs` |
 //! | what happens in the world of a seed | `scenario.rs` |
 //! | a live server in it, and its owner | `play.rs` |
-//! | what must hold | `check.rs`; by the policy's plan: `plans.rs` |
+//! | what must hold | `check.rs`; by the policy's plan: `plans.rs`; of longs: `longs.rs` |
 //! | which engine lives in a world, and how to repeat it | `engine.rs` |
 //! | a rack: switch, control plane, agents | `rack/` |
 //! | a host's arbiter | `host.rs` |
@@ -22,6 +22,7 @@ mod check;
 mod engine;
 mod handler;
 mod host;
+mod longs;
 mod network;
 mod plans;
 mod play;

@@ -95,6 +95,10 @@ pub(crate) struct HandlerRun {
     pub(crate) delivery: u32,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
+    /// Whether the request has said that it is long, and may be interrupted.
+    pub(crate) is_heard: bool,
+    /// How often the request had been suspended before.
+    pub(crate) suspensions: u64,
 }
 
 /// The log, shared by all threads.

@@ -1,6 +1,7 @@
 //! Plays a scenario: a live server in the world, its owner's orders, and what became of everything.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use headway_machine::Clock;
 use headway_runtime::{Observer, Pin, RackCounts, Server, ShutdownError, Stats};
@@ -132,6 +133,10 @@ fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) 
         .stack_bytes(64 << 10);
     let builder = match scenario.slots {
         Some(slots) => builder.slots(slots),
+        None => builder,
+    };
+    let builder = match scenario.look_ns {
+        Some(look_ns) => builder.look_every(Duration::from_nanos(look_ns)),
         None => builder,
     };
     let builder = if scenario.by_clock {

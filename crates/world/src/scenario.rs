@@ -130,6 +130,8 @@ pub(crate) struct Scenario {
     pub(crate) by_clock: bool,
     pub(crate) queue_limit: usize,
     pub(crate) slots: Option<usize>,
+    /// How often a busy worker looks for arrivals, where that is chosen, ns.
+    pub(crate) look_ns: Option<u64>,
     pub(crate) probe_gap_ns: u64,
     pub(crate) probes: bool,
     pub(crate) panics: u64,
@@ -153,6 +155,9 @@ pub(crate) struct Scenario {
     pub(crate) core_costs: CoreCosts,
     pub(crate) core_faults: CoreFaults,
 }
+
+/// A request of the short class that takes so long says that it is long, ns.
+pub(crate) const HIDDEN_LONG_NS: u64 = 20_000;
 
 /// A drain that always suffices.
 const PATIENT: Duration = Duration::from_secs(60);
@@ -215,7 +220,7 @@ impl Scenario {
             _ => policy,
         };
         let by_clock = by_clock && behind_switch != Some(BehindSwitch::Directed);
-        Self {
+        let mut scenario = Self {
             behind_switch,
             workers,
             layout,
@@ -256,7 +261,10 @@ impl Scenario {
                 .then(|| random.below(2 * datagrams.len() as u64)),
             datagrams,
             policy,
-        }
+            look_ns: None,
+        };
+        try_out_longs(random, faults, &mut scenario);
+        scenario
     }
 
     /// The declared classes.
@@ -424,11 +432,62 @@ fn traffic(
         };
         deliver(random, faults.network, datagram, &mut datagrams);
     }
+    number(&mut datagrams);
+    datagrams
+}
+
+/// Each gets its place in the order of their times.
+fn number(datagrams: &mut [Datagram]) {
     datagrams.sort_by_key(|datagram| datagram.at_ns);
     for (delivery, datagram) in datagrams.iter_mut().enumerate() {
         datagram.delivery = delivery as u32;
     }
-    datagrams
+}
+
+/// Worlds that try out what SYNERGY promises: requests of the short class that take as long as the others, and say so; floods of longs.
+fn try_out_longs(random: &mut Random, faults: Faults, scenario: &mut Scenario) {
+    if scenario.policy.name() != "synergy" {
+        return;
+    }
+    scenario.look_ns = random.once_in(2).then(|| 1_000 + random.below(20_000));
+    if faults.handlers && random.once_in(2) {
+        scenario.sections = true;
+        for datagram in &mut scenario.datagrams {
+            if datagram.class == 0 && random.once_in(4) {
+                let mean_ns = scenario.means_ns[1] as f64;
+                datagram.service_ns = HIDDEN_LONG_NS + random.exponential(mean_ns);
+            }
+        }
+    }
+    if faults.buffers && random.once_in(3) {
+        flood(random, scenario);
+    }
+}
+
+/// More longs at once than a single worker has buffers, and shorts behind them.
+fn flood(random: &mut Random, scenario: &mut Scenario) {
+    let slots = 8 + random.below(24);
+    scenario.slots = Some(slots as usize);
+    scenario.workers = 1;
+    scenario.room = 100_000;
+    let last_ns = scenario.datagrams.last().map_or(0, |last| last.at_ns);
+    let at_ns = random.below(last_ns + 1);
+    let longs = slots + random.below(slots);
+    let shorts = 1 + random.below(slots);
+    for place in 0..longs + shorts {
+        let class = u8::from(place < longs);
+        let late_ns = random.below(if class == 1 { 2_000 } else { 300_000 });
+        let mean_ns = scenario.means_ns[usize::from(class)] as f64;
+        scenario.datagrams.push(Datagram {
+            at_ns: at_ns + late_ns,
+            class,
+            service_ns: random.exponential(mean_ns) + 1,
+            by_switch: false,
+            flag: Flag::REQUEST,
+            delivery: 0,
+        });
+    }
+    number(&mut scenario.datagrams);
 }
 
 /// What the network makes of a datagram.

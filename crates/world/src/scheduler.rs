@@ -5,6 +5,7 @@
 //! from the seed, and so is who wakes first.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -414,4 +415,12 @@ pub(crate) struct Past {
     pub(crate) workers: Vec<usize>,
     /// Threads that did not end.
     pub(crate) left: Vec<String>,
+}
+
+impl Past {
+    /// Whether a core stood still for some of this time.
+    pub(crate) fn stalled(&self, within: &Range<u64>) -> bool {
+        let mut stalls = self.stalls.iter();
+        stalls.any(|&(from_ns, to_ns)| from_ns.max(within.start) < to_ns.min(within.end))
+    }
 }

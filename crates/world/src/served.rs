@@ -80,6 +80,7 @@ impl ServedWorkload {
             by_clock: false,
             queue_limit: 1 << 12,
             slots: None,
+            look_ns: None,
             probe_gap_ns: 1_000,
             probes: true,
             panics: 0,

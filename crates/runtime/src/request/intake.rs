@@ -133,7 +133,7 @@ impl Intake {
     /// Refuses up to [`BATCH`] waiting requests as shed, since no buffer is left to keep one in. Returns how many came.
     #[cold]
     pub(crate) fn shed(&mut self, rx: &dyn Rx, now_ns: u64) -> usize {
-        if self.refusals.room() < BATCH {
+        if !self.may_refuse_batch() {
             return 0;
         }
         std::mem::swap(&mut self.free, &mut self.spare);
@@ -146,9 +146,19 @@ impl Intake {
         count
     }
 
-    /// Refuses a request that was accepted, as shed.
+    /// Whether all of a batch may be refused before refusals are sent.
+    #[inline]
+    pub(crate) fn may_refuse_batch(&self) -> bool {
+        self.refusals.room() >= BATCH
+    }
+
+    /// Refuses a request that was accepted, as shed. Until the refusal is sent a spare buffer takes the place of the one that holds it: refused longs
+    /// leave the buffers that are kept from them to the requests behind them.
     #[cold]
     pub(crate) fn shed_one(&mut self, slot: SlotId) {
+        if let Some(spare) = self.spare.take() {
+            self.free.give(spare);
+        }
         let class = self.pool.get(&slot).class;
         self.tally.class(class).shed.add(1);
         self.refuse(slot, Status::Shed);

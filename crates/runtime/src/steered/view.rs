@@ -160,6 +160,10 @@ impl SteeredQueues {
             cores,
             ..
         } = self;
+        // Refusals that wait to be sent leave no room for those of another batch.
+        if !intake.may_refuse_batch() {
+            return 0;
+        }
         if let Some(cores) = cores {
             cores.polled(worker, *now_ns);
         }

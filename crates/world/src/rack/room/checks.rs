@@ -25,6 +25,16 @@ impl<S: Switch> RackRoom<'_, S> {
         }
     }
 
+    /// Nothing goes to a server whose departure was confirmed.
+    pub(super) fn check_departed(&mut self, server: usize) {
+        if self.servers[server].has_left {
+            self.faults.push(format!(
+                "a request went to server {server} at {} ns, and its departure was confirmed before",
+                now_ns()
+            ));
+        }
+    }
+
     /// Notes who left. A server that says nothing for so long has left, unless it is the last.
     pub(super) fn check_servers(&mut self) {
         let now_ns = now_ns();

@@ -1,5 +1,6 @@
 //! What happens in the rack, event by event.
 
+mod agents;
 mod checks;
 
 use std::collections::BTreeMap;
@@ -9,9 +10,7 @@ use std::sync::Arc;
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_policy::rack::{Bouncing, Liveness, LivenessRules, RackSystem, ServerId, Switch};
-use headway_rack::agent::{
-    AgentEvents, AgentKey, AgentStep, HubRack, OrderedDuty, RackAgent, RackAgents, ServerStatus,
-};
+use headway_rack::agent::{AgentKey, HubRack, RackAgent, RackAgents};
 use headway_rack::{
     ControlCycle, ControlStep, PortSwitch, RackControl, ServerAddresses, SwitchLimits, SwitchTables,
 };
@@ -54,22 +53,8 @@ struct ModelServer {
     awaited_ns: Option<u64>,
     /// The switch took it out of service, at the latest at this time, ns.
     dead_ns: Option<u64>,
-}
-
-struct ModelEvents(ServerStatus);
-
-impl AgentEvents for ModelEvents {
-    fn status(&mut self) -> ServerStatus {
-        self.0
-    }
-
-    fn ordered(&mut self, order: &OrderedDuty, _switch: SocketAddr) {
-        self.0.in_force = order.number;
-    }
-
-    fn joined(&mut self) {}
-
-    fn unanswered(&mut self) {}
+    /// Its agent's departure was confirmed, and no agent has come since.
+    has_left: bool,
 }
 
 pub(super) struct RackRoom<'a, S> {
@@ -163,6 +148,7 @@ impl<'a, S: Switch> RackRoom<'a, S> {
                 agent: None,
                 awaited_ns: None,
                 dead_ns: None,
+                has_left: false,
             });
         let mut room = Self {
             servers: servers.collect(),
@@ -206,17 +192,6 @@ impl<'a, S: Switch> RackRoom<'a, S> {
                 self.begin_agent(server);
             }
         }
-    }
-
-    fn begin_agent(&mut self, server: usize) {
-        let rack = "10.0.0.99:7100".parse().expect("an address");
-        let clock = Clock::given(read_clock_ns);
-        self.servers[server].agent = Some(RackAgent::new(key(), draw_word(), rack, clock));
-        let life = self.servers[server].life;
-        self.at(
-            now_ns() + draw(10_000_000),
-            RackEvent::AgentStep(server, life),
-        );
     }
 
     fn at(&mut self, at_ns: u64, event: RackEvent) {
@@ -299,13 +274,7 @@ impl<'a, S: Switch> RackRoom<'a, S> {
                 }
             }
             RackEvent::ToAgent(server, bytes) => self.agent_step(server, Some(&bytes)),
-            RackEvent::ToHub(server, bytes) => {
-                let from = SocketAddr::new(self.servers[server].at.ip(), 5555);
-                if let Some(answer) = self.hub.step(from, &bytes) {
-                    self.carry(|| RackEvent::ToAgent(server, answer.clone()));
-                }
-                self.servers[server].awaited_ns = None;
-            }
+            RackEvent::ToHub(server, bytes) => self.hub_step(server, &bytes),
             RackEvent::Goes(server, how, for_ns) => self.goes(server, how, for_ns),
             RackEvent::Returns(server) => self.returns(server),
             RackEvent::Jump(by_ns) => {
@@ -356,6 +325,9 @@ impl<'a, S: Switch> RackRoom<'a, S> {
     }
 
     fn switch_step(&mut self) {
+        let queues = self.queues.lock();
+        let heard: Vec<SocketAddr> = queues.coming.iter().map(|packet| packet.0).collect();
+        drop(queues);
         self.switch.step();
         let going = std::mem::take(&mut self.queues.lock().going);
         for (to, bytes) in going {
@@ -364,10 +336,14 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             match self.servers.iter().position(|server| server.at == to) {
                 Some(server) => {
                     let is_probe = header.class == 255 && body.is_empty();
+                    self.check_departed(server);
                     if !is_probe {
                         self.check_living(server);
-                        let now_ns = now_ns();
-                        self.servers[server].awaited_ns.get_or_insert(now_ns);
+                        // The switch may have heard of the server in this step after it sent the request.
+                        if !heard.contains(&to) {
+                            let now_ns = now_ns();
+                            self.servers[server].awaited_ns.get_or_insert(now_ns);
+                        }
                     }
                     self.carry(|| RackEvent::ToServer(server, bytes.clone()));
                 }
@@ -448,35 +424,6 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             }
         }
         self.check_plan();
-    }
-
-    fn agent_step(&mut self, server: usize, packet: Option<&[u8]>) {
-        let model = &mut self.servers[server];
-        if matches!(model.absence, Some(Absence::Crash | Absence::Hang)) {
-            return;
-        }
-        let Some(agent) = &mut model.agent else {
-            return;
-        };
-        let mut events = ModelEvents(ServerStatus {
-            port: model.at.port(),
-            workers: model.free_ns.len() as u16,
-            ..ServerStatus::default()
-        });
-        let mut reports = Vec::new();
-        let step = agent.step(packet, &mut events, |report| reports.push(report.to_vec()));
-        let life = model.life;
-        match step {
-            AgentStep::Left => model.agent = None,
-            // The step of the next report is there already.
-            AgentStep::Listens { .. } if packet.is_some() => {}
-            AgentStep::Listens { until_ns } => {
-                self.at(until_ns, RackEvent::AgentStep(server, life));
-            }
-        }
-        for report in reports {
-            self.carry(|| RackEvent::ToHub(server, report.clone()));
-        }
     }
 
     fn goes(&mut self, server: usize, how: Absence, for_ns: u64) {
