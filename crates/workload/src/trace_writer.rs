@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::trace::{COLUMNS, TraceRecord};
 
-/// Writes a trace file for [`Trace::read`], record by record.
+/// Writes a trace file for [`Trace::read`](crate::Trace::read), record by record.
 ///
 /// ```
 /// use headway_workload::{Trace, TraceRecord, TraceWriter};

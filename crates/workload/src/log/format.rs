@@ -9,7 +9,7 @@ use crate::error::suggestion;
 /// The format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// The CSV of a [`Trace`].
+    /// The CSV of a [`Trace`](crate::Trace).
     Csv,
     /// Twitter's cache traces (Yang, Yue & Rashmi, OSDI 2020).
     TwitterCache,
