@@ -38,7 +38,7 @@ struct Bench {
     turns: u64,
 }
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row {
         name: "a reading of the clock",
         bound_ns: None,
@@ -88,6 +88,11 @@ const ROWS: [Row; 10] = [
         name: "the same where no feedback is heard",
         bound_ns: None,
         measure: |_| feedback(false),
+    },
+    Row {
+        name: "the first pair of a request, which is told",
+        bound_ns: Some(40.0),
+        measure: |_| first_feedback(),
     },
 ];
 
@@ -233,6 +238,24 @@ fn slice(bench: &Bench, policy: &str, longs: u32) -> f64 {
     let ends = class.renewals + class.preemptions;
     assert!(ends > 200, "slices end: {:?}", sliced.stats);
     (sliced.whole_ns - whole.whole_ns) / ends as f64
+}
+
+/// What a request takes more that says once that it is long: it leaves its stack for that, and its worker asks the policy when to look at it.
+fn first_feedback() -> f64 {
+    let task = Task {
+        policy: "synergy,q=1s",
+        layout: Layout::Inline,
+        feedback: true,
+        requests: 20_000,
+    };
+    let silent = fastest(TRIES, || serve(task, |_| {}));
+    let told = fastest(TRIES, || {
+        serve(task, |call| {
+            call.feedback_start();
+            call.feedback_finished();
+        })
+    });
+    (told.whole_ns - silent.whole_ns) / f64::from(task.requests)
 }
 
 /// A pair of calls around nothing.

@@ -280,7 +280,7 @@ impl<S, D> Builder<S, D> {
     }
 
     /// Interrupts requests only where their handlers say that they are long ([`Call::long`](crate::Call::long)), as SYNERGY does: who says nothing is run to its end,
-    /// whatever its quantum. Quanta are counted from where the request began. A request that waits for what another does must be in a
+    /// whatever its quantum. Quanta are counted from where the request began, under `synergy` from where it first says so. A request that waits for what another does must be in a
     /// long part: else it keeps its worker, and the other may be behind it. Off unless chosen: then all are interrupted alike.
     pub fn by_feedback(mut self, heard: bool) -> Self {
         self.feedback = heard;
