@@ -42,6 +42,7 @@ mod stack;
 mod strand;
 mod stub;
 mod switch;
+mod work_meter;
 
 pub use attached::{Attached, RenewSlice, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint, checkpoint_at};
@@ -56,4 +57,5 @@ pub use signal_handler::suspend_interrupted;
 pub use slow::{may_stop_here, may_suspend_here, say_long};
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
-pub use switch::{in_fiber, note_held, suspensions, yield_now};
+pub use switch::{in_fiber, note_held, pauses, suspensions, yield_now};
+pub use work_meter::WorkMeter;
