@@ -12,6 +12,7 @@ mod commands;
 mod ctl;
 mod device_port;
 mod error;
+mod interrupt;
 mod learning;
 mod output;
 mod policy_flag;

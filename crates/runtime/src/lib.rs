@@ -40,7 +40,8 @@ mod unplaced;
 
 pub use engine::admission::{Admission, admit, max_queue_limit, server_shape};
 pub use engine::class::DeclaredClass;
-pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, TURNS_CORES_MAX, default_workers};
+pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, WorkersFacts, default_workers};
+pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, Section, WorkMeter, checkpoint, suspensions};
 pub use pull::{Pull, PullService, Request, Requests};

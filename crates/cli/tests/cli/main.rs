@@ -9,6 +9,7 @@ mod checks;
 mod children;
 mod contract;
 mod controlling;
+mod cut_off;
 mod errors;
 mod hosted;
 mod hosting;

@@ -19,6 +19,7 @@ use super::source::{Custom, NoSource, Udp};
 use crate::engine::admission::QUEUE_LIMIT;
 use crate::engine::class::DeclaredClass;
 use crate::engine::layout::Layout;
+use crate::engine::layout_costs::LayoutCosts;
 use crate::pull::{Pull, PullService};
 use crate::request::classifier::ServerClassifier;
 use crate::request::service::{Call, Service};
@@ -76,6 +77,7 @@ pub struct Builder<S = NoService, D = NoSource> {
     pub(super) seed: u64,
     pub(super) idle: Idle,
     pub(super) layout: Layout,
+    pub(super) layout_costs: LayoutCosts,
     pub(super) pin: Pin,
     pub(super) stalls: usize,
     pub(super) journal: usize,
@@ -114,6 +116,7 @@ impl Default for Builder {
             seed: 0,
             idle: Idle::default(),
             layout: Layout::default(),
+            layout_costs: LayoutCosts::default(),
             pin: Pin::default(),
             stalls: 0,
             journal: 0,
@@ -208,6 +211,12 @@ impl<S, D> Builder<S, D> {
     /// Who carries the dispatcher out, or the monitor of a policy without a dispatcher that interrupts requests.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
+        self
+    }
+
+    /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses; as `headway calibrate` measured it elsewhere unless given.
+    pub fn layout_costs(mut self, costs: LayoutCosts) -> Self {
+        self.layout_costs = costs;
         self
     }
 
@@ -414,6 +423,7 @@ impl<S, D> Builder<S, D> {
             seed: self.seed,
             idle: self.idle,
             layout: self.layout,
+            layout_costs: self.layout_costs,
             pin: self.pin,
             stalls: self.stalls,
             journal: self.journal,

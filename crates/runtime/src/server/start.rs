@@ -14,6 +14,7 @@ use super::source::{OpenDatapath, Source};
 use super::{Observer, Server, Stopper, Tuner};
 use crate::engine::admission::{Admission, admit, slots_needed, unbuffered, within};
 use crate::engine::layout::{Layout, LayoutFacts, ResolvedLayout};
+use crate::engine::layout_costs::mean_service_ns;
 use crate::engine::parts::{EngineParts, ServerConfig};
 use crate::error::StartError;
 use crate::request::service::Service;
@@ -148,6 +149,8 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
             mechanism: self.mechanism,
             hosted: self.cores.is_some(),
             cores: LayoutFacts::usable_cores(),
+            costs: self.layout_costs,
+            service_ns: mean_service_ns(&shape.classes),
         })?;
         let clock = self.clock.unwrap_or_else(Clock::global);
         let config = self.config(shape.job_capacity, layout, clock);

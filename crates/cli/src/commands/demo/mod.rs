@@ -2,7 +2,7 @@
 
 mod entrant;
 mod findings;
-mod interrupt;
+mod interrupted;
 mod lane;
 mod live;
 mod page;
@@ -19,6 +19,7 @@ mod verdict;
 use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
@@ -29,7 +30,6 @@ use headway_policy::server::systems::ServerSpec;
 use headway_policy::{Resume, Shape};
 use headway_runtime::Layout;
 use indicatif::ProgressBar;
-use interrupt::Interrupt;
 use lane::{ALL, Lane};
 use rounds::{Course, RoundLimits};
 use setup::Setup;

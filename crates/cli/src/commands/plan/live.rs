@@ -5,12 +5,13 @@ use crate::error::usage;
 use crate::progress;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load};
-use headway_plan::Question;
+use headway_plan::{PlannedServer, Question};
+use headway_policy::Resume;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, Value};
 use headway_report::{PlanReport, Run, Validation};
 use headway_runtime::{Layout, Mechanism, Server, Spin};
-use headway_sim::{Experiment, Length};
+use headway_sim::{Experiment, Length, ThreadLayout};
 use headway_workload::Offered;
 use serde_json::Map;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,8 +38,17 @@ pub(super) fn validate(
     let policy: ServerSpec = entry.policy.parse()?;
     let bar = progress::bar(0, "validating");
     bar.enable_steady_tick(Duration::from_millis(100));
-    let simulated = simulated(question, report, &policy, entry.workers, ns)?;
-    let live = played(question, report, &policy, entry.workers, ns)?;
+    let layout = ThreadLayout::named(&entry.layout);
+    let server = PlannedServer {
+        layout: layout.unwrap_or_else(|| ThreadLayout::of(&policy.facts(), true)),
+        resume: match entry.resume.as_str() {
+            "own-worker" => Resume::OwnWorker,
+            _ => Resume::Anywhere,
+        },
+        policy,
+    };
+    let simulated = simulated(question, report, &server, entry.workers, ns)?;
+    let live = played(question, report, &server, entry.workers, ns)?;
     bar.finish_and_clear();
     Ok(Some(Validation {
         policy: entry.policy.clone(),
@@ -52,45 +62,49 @@ pub(super) fn validate(
 fn simulated(
     question: &Question,
     report: &PlanReport,
-    policy: &ServerSpec,
+    server: &PlannedServer,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
-    let mut experiment = Experiment::new(question.workload.clone(), policy.clone().into())
+    let policy = server.policy.clone();
+    let mut experiment = Experiment::new(question.workload.clone(), policy.into())
         .workers(workers)
         .offered(Offered::Rate(report.offered_rps))
-        .costs(question.costs_of(policy))
+        .costs(question.costs_of(server))
         .seed(question.seed);
     experiment.length = Length::Duration(ns);
     experiment.queue_limit = question.queue_limit;
-    experiment.resume = question.resume;
+    experiment.resume = server.resume;
     Ok(experiment.run()?.run)
 }
 
 fn played(
     question: &Question,
     report: &PlanReport,
-    policy: &ServerSpec,
+    planned: &PlannedServer,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
     let mut builder = Server::builder()
-        .policy_spec(policy.clone())
+        .policy_spec(planned.policy.clone())
         .classes(BuiltInApp::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);
     if question.queue_limit != usize::MAX {
         builder = builder.queue_limit(question.queue_limit);
     }
-    if question.cores == Some(1) {
-        builder = builder.layout(Layout::Inline);
-    }
+    let layout = if planned.layout.has_thread_beside() {
+        Layout::Dedicated
+    } else {
+        Layout::Inline
+    };
     let builder = builder
+        .layout(layout)
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let promises = BuiltInApp::Spin.promises();
     let server = promises
-        .apply(builder, question.resume, Mechanism::Flag)
+        .apply(builder, planned.resume, Mechanism::Flag)
         .start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);

@@ -8,7 +8,9 @@ use crate::error::usage;
 use anyhow::Result;
 use headway::config::Config;
 use headway_policy::Shape;
-use headway_runtime::{Admission, LayoutFacts, Pin, ResolvedLayout, StartError, server_shape};
+use headway_runtime::{
+    Admission, LayoutFacts, Pin, ResolvedLayout, StartError, mean_service_ns, server_shape,
+};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service ignores: a setting without effect is a mistake.
@@ -105,6 +107,8 @@ impl ServeSettings {
             mechanism: self.interruption.mechanism(),
             hosted: self.host.is_some(),
             cores: LayoutFacts::usable_cores(),
+            costs: self.layout_costs,
+            service_ns: mean_service_ns(&self.shape()?.classes),
         };
         let resolved = self.layout.value.resolve(&facts);
         resolved.map_err(|error| match error {

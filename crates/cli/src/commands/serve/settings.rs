@@ -14,7 +14,7 @@ use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
 use headway_policy::server::systems::ServerSpec;
-use headway_runtime::{Idle, Layout, Pin, Server, StartError};
+use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server, StartError};
 use headway_workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(super) struct ServeSettings {
     /// Whether it was chosen.
     pub(super) limits_queues: bool,
     pub(super) layout: Sourced<Layout>,
+    /// What `auto` chooses by.
+    pub(super) layout_costs: LayoutCosts,
     pub(super) interruption: Interruption,
     pub(super) idle: Idle,
     /// None where it was not chosen.
@@ -62,6 +64,7 @@ impl ServeSettings {
             .queue_limit(self.queue_limit.value as usize)
             .seed(self.seed)
             .layout(self.layout.value)
+            .layout_costs(self.layout_costs)
             .journal(journal)
             .idle(self.idle)
             .pin(self.pin.value.clone())
