@@ -9,6 +9,7 @@
 //! classifier = "header"
 //! queue-limit = 1024
 //! layout = "auto"         # auto, dedicated, inline
+//! costs = "costs.json"    # of `headway calibrate -o costs.json`: what `auto` and the number of workers are chosen by
 //! resume = "own-worker"   # own-worker, anywhere: where an interrupted request goes on
 //! preempt = "flag"        # flag, signal: by what a dispatcher interrupts
 //! feedback = false        # true: only where handlers say that they are long
