@@ -4,7 +4,7 @@ mod attr;
 pub mod fork;
 
 use std::ffi::CString;
-use std::fmt;
+use std::{fmt, io};
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -46,6 +46,19 @@ pub enum PinError {
 }
 
 headway_words::debug_is_display!(PinError);
+
+/// Repeats a call that a signal interrupted. A wait with a limit ends so even by a signal that no handler takes, as when a process is stopped and goes on.
+///
+/// # Errors
+/// Those of the call but `EINTR`.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            returned => return returned,
+        }
+    }
+}
 
 /// Names the calling thread, for `top -H`, profilers and core dumps. The kernel keeps 15 bytes; more is cut,
 /// and so is what follows a NUL.

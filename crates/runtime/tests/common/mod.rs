@@ -1,6 +1,7 @@
 //! The shared parts of the tests of the running server.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use headway_machine::thread::uninterrupted;
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -206,7 +207,7 @@ impl Client {
     /// Waits for the next answer and files it.
     pub(crate) fn receive(&mut self) -> (Header, Vec<u8>) {
         let mut buffer = [0; 4096];
-        let len = self.socket.recv(&mut buffer).expect("an answer in time");
+        let len = uninterrupted(|| self.socket.recv(&mut buffer)).expect("an answer in time");
         assert!(len >= HEADER_BYTES);
         let (header, payload) = Header::parse(&buffer[..len]).unwrap();
         assert!(header.flag.is_response());
@@ -235,7 +236,7 @@ impl Client {
         self.send(class, index, b"");
         self.socket.set_read_timeout(Some(time)).unwrap();
         let mut buffer = [0; 4096];
-        let answer = self.socket.recv(&mut buffer);
+        let answer = uninterrupted(|| self.socket.recv(&mut buffer));
         self.socket.set_read_timeout(Some(FOREVER)).unwrap();
         let (header, _) = Header::parse(&buffer[..answer.ok()?]).unwrap();
         Some(header.flag.status())
