@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
 use headway_sync::{Guarded, MutexGuard};
 
@@ -51,6 +51,7 @@ impl Attached {
                 bound: PhantomData,
             };
             adopt_control_words();
+            watch_forks();
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
@@ -258,6 +259,23 @@ impl Drop for Thread {
         }
         self.flags.wait();
     }
+}
+
+/// Asks the C library to tell the child of each fork.
+fn watch_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function stays, and does what a child may do.
+        unsafe { libc::pthread_atfork(None, None, Some(is_no_fiber)) };
+    });
+}
+
+/// In the child of a fork: the code goes on as a plain thread, since whoever would resume it is not there. Its probes cost what they cost while nobody asks.
+extern "C" fn is_no_fiber() {
+    local::set_fiber(std::ptr::null_mut());
+    local::set_resting(0);
+    local::set_deadline(NEVER);
+    while !local::answer(local::asked(), 0) {}
 }
 
 thread_local! {

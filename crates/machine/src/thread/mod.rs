@@ -1,6 +1,7 @@
 //! Naming, pinning and raising the calling thread.
 
 mod attr;
+pub mod fork;
 
 use std::ffi::CString;
 use std::{fmt, io};

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod forks;
 mod life;
 mod rack;
 mod steering;
