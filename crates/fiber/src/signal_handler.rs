@@ -31,17 +31,30 @@ pub(crate) fn send(thread: libc::pid_t) {
 
 /// The reason why the signal cannot be used; none if it can.
 pub(crate) fn obstacle() -> Option<String> {
-    // SAFETY: only asks; a zeroed structure is valid.
-    let present = unsafe {
-        let mut present: libc::sigaction = mem::zeroed();
-        if libc::sigaction(SIGNAL, ptr::null(), &mut present) != 0 {
-            return Some(io::Error::last_os_error().to_string());
-        }
-        present.sa_sigaction
+    let present = match present() {
+        Ok(present) => present,
+        Err(error) => return Some(error.to_string()),
     };
     let ours = interrupted as *const () as usize;
     let free = [libc::SIG_DFL, libc::SIG_IGN, ours].contains(&present);
     (!free).then(|| "another handler of SIGURG is installed".into())
+}
+
+/// Whether our handler is there still. The program may have replaced it.
+pub(crate) fn is_installed() -> bool {
+    present().is_ok_and(|present| present == interrupted as *const () as usize)
+}
+
+/// The signal's handler, by its address.
+fn present() -> io::Result<usize> {
+    // SAFETY: only asks; a zeroed structure is valid.
+    unsafe {
+        let mut present: libc::sigaction = mem::zeroed();
+        if libc::sigaction(SIGNAL, ptr::null(), &mut present) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(present.sa_sigaction)
+    }
 }
 
 /// The stack that the handler needs.

@@ -2,7 +2,7 @@
 //! comparison.
 //!
 //! The timer's signal costs the thread microseconds, on a virtual machine tens of them: a system call, an interrupt, the signal's handler. Probes that
-//! read the clock cost about a third of the time ([`PROBES_SHARE`]). So the timer is worth it for slices that are several times as long as its signal takes.
+//! read the clock cost about half of the time ([`PROBES_SHARE`]). So the timer is worth it for slices that are longer than its signal takes, by that factor.
 //! What it takes on this machine is measured once. The handler only stores to the thread's own line; the probes' readings end the slice, as without it.
 #![expect(unsafe_code, reason = "a timer of the kernel's and its signal")]
 
@@ -15,11 +15,11 @@ use headway_machine::Clock;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::local;
-use crate::signal_handler::{HandlerStack, SIGNAL, install};
+use crate::signal_handler::{HandlerStack, SIGNAL, install, is_installed};
 
-/// Probes that read the clock take one part in so many of a handler's time: libraries pay between a tenth and all of it, half on average
+/// Probes that read the clock take one part in so many of a handler's time: libraries pay between a sixth and all of it, half on average
 /// (docs/preemption-overhead.md).
-const PROBES_SHARE: u64 = 3;
+const PROBES_SHARE: u64 = 2;
 
 /// The timers set to find out what one takes.
 const TRIALS: usize = 9;
@@ -117,7 +117,8 @@ impl SliceTimer {
         local::lower_self_timed();
         match &self.source {
             TimerSource::Kernel(timer) => {
-                if timer.set(self.clock.ns_in(after_ticks)).is_err() {
+                // Without its handler the signal would raise nothing.
+                if !is_installed() || timer.set(self.clock.ns_in(after_ticks)).is_err() {
                     local::raise_self_timed();
                 }
             }

@@ -261,6 +261,24 @@ fn a_program_that_replaces_this_one_has_no_timer() {
 extern "C" fn not_ours(_: libc::c_int) {}
 
 #[test]
+fn a_program_that_takes_the_signal_has_probes_that_read_the_clock() {
+    const NAME: &str = "a_program_that_takes_the_signal_has_probes_that_read_the_clock";
+    if env::var_os(PART).is_none() {
+        let done = anew(NAME).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        return;
+    }
+    let (clock, attached) = (Clock::global(), by_timer());
+    attached.begin(1);
+    attached.extend_slice(clock.ticks(), hour_ticks());
+    assert_eq!(flag(), 0);
+    // SAFETY: a handler that does nothing.
+    unsafe { libc::signal(libc::SIGURG, not_ours as *const () as libc::sighandler_t) };
+    attached.extend_slice(clock.ticks(), hour_ticks());
+    assert_eq!(flag(), SELF_TIMED, "nobody would raise it");
+}
+
+#[test]
 fn without_a_timer_probes_read_the_clock() {
     if env::var_os(PART).is_none() {
         let done = anew("without_a_timer_probes_read_the_clock")

@@ -40,7 +40,8 @@ pub const COUNTDOWN_OFFSET: usize = 16;
 pub const FIBER_OFFSET: usize = 24;
 /// In [`__headway_self`]: `u64`, the epoch of the current assignment.
 pub const EPOCH_OFFSET: usize = 32;
-/// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`].
+/// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`]. Where it is [`SELF_TIMED`] and the
+/// word is 0, a timer is set that makes it [`SELF_TIMED`].
 pub(crate) const RESTING_OFFSET: usize = 40;
 
 /// In [`__headway_self`], private to this crate: an address that the thread reads after it yields.
