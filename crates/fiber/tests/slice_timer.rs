@@ -168,11 +168,12 @@ fn a_system_call_goes_on_after_the_timers_signal() {
     attached.begin(1);
     let (mut reader, mut writer) = io::pipe().unwrap();
     thread::scope(|scope| {
-        attached.extend_slice(Clock::global().ticks(), worth_ticks());
         scope.spawn(move || {
             thread::sleep(Duration::from_millis(100));
             writer.write_all(b"x").unwrap();
         });
+        let clock = Clock::global();
+        attached.extend_slice(clock.ticks(), clock.ticks_in(20_000_000));
         let mut byte = [0];
         // Not `read_exact`, which would hide an interruption.
         assert_eq!(reader.read(&mut byte).unwrap(), 1);
