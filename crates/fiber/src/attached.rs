@@ -14,10 +14,7 @@ use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 use crate::slice_timer::{NoTimer, SliceTimer};
-
-/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. It gets the reading of the
-/// time-stamp counter that showed the end a few ns ago, since another reading would cost as much as the rest. A panic in it aborts the process.
-pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
+use crate::timed::{RenewSlice, give_clock};
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
@@ -194,7 +191,7 @@ impl Attached {
     /// Sets the clock whose readings this thread's [deadlines](Self::set_deadline) are: `None`, and at first, the time-stamp counter. Probes of compiled
     /// code read that counter whatever is set here. Code in another clock's time meets [`checkpoint_at`](crate::checkpoint_at) instead.
     pub fn set_clock(&self, read: Option<fn() -> u64>) {
-        GIVEN_CLOCK.set(read);
+        give_clock(read);
     }
 
     /// Sets the function that decides, at the end of a self-timed slice, whether the fiber continues, and its argument. It runs on the fiber's stack,
@@ -342,12 +339,4 @@ impl Drop for Thread {
 
 thread_local! {
     static THREAD: Thread = Thread::default();
-    /// Without a destructor, so that a signal's handler may read it.
-    static GIVEN_CLOCK: Cell<Option<fn() -> u64>> = const { Cell::new(None) };
-}
-
-/// The clock that the calling thread was [given](Attached::set_clock).
-#[inline(never)] // The caller may have gone on in another thread.
-pub(crate) fn given_clock() -> Option<fn() -> u64> {
-    GIVEN_CLOCK.get()
 }

@@ -43,8 +43,9 @@ mod stack;
 mod strand;
 mod stub;
 mod switch;
+mod timed;
 
-pub use attached::{Attached, RenewSlice, YieldFlag};
+pub use attached::{Attached, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint, checkpoint_at};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use held::{Held, Section};
@@ -59,3 +60,4 @@ pub use slow::{may_stop_here, may_suspend_here, say_long};
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
 pub use switch::{in_fiber, note_held, suspensions, yield_now};
+pub use timed::RenewSlice;
