@@ -57,6 +57,11 @@ fn present() -> io::Result<usize> {
     }
 }
 
+/// The value that a slice's timer sends along, which no other timer of the program does.
+pub(crate) fn slice_timer_value() -> *mut c_void {
+    (interrupted as *const ()).cast_mut().cast()
+}
+
 /// The stack that the handler needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum HandlerStack {
@@ -102,8 +107,11 @@ extern "C" fn interrupted(
     info: *mut libc::siginfo_t,
     context: *mut libc::ucontext_t,
 ) {
-    // SAFETY: the kernel's information about this signal.
-    if unsafe { (*info).si_code } == libc::SI_TIMER {
+    // SAFETY: the kernel's information about this signal; one of a timer has a value.
+    let is_slice_timer = unsafe {
+        (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr == slice_timer_value()
+    };
+    if is_slice_timer {
         return local::raise_self_timed();
     }
     let mut left = false;

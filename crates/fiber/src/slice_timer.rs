@@ -15,7 +15,7 @@ use headway_machine::Clock;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::local;
-use crate::signal_handler::{HandlerStack, SIGNAL, install, is_installed};
+use crate::signal_handler::{HandlerStack, SIGNAL, install, is_installed, slice_timer_value};
 
 /// Probes that read the clock take one part in so many of a handler's time: libraries pay between a sixth and all of it, half on average
 /// (docs/preemption-overhead.md).
@@ -161,6 +161,7 @@ impl KernelTimer {
             let mut event: libc::sigevent = mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = SIGNAL;
+            event.sigev_value.sival_ptr = slice_timer_value();
             event.sigev_notify_thread_id = libc::gettid();
             let mut timer: libc::timer_t = ptr::null_mut();
             if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) != 0 {
