@@ -23,7 +23,7 @@ const ROUNDS: usize = 11;
 /// One round: nanoseconds each.
 type Measure = fn(&Clock) -> f64;
 
-const ROWS: [(&str, Measure); 14] = [
+const ROWS: [(&str, Measure); 20] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
     ("one fiber suspended, another resumed, by a loop", by_loop),
@@ -34,6 +34,24 @@ const ROWS: [(&str, Measure); 14] = [
     ("a loop", bare_loop),
     ("a loop with a checkpoint", checked_loop),
     ("a loop with a checkpoint, self-timed", timed_loop),
+    ("the same in slices of 20 µs", |clock| {
+        sliced_loop(clock, 20_000, false)
+    }),
+    ("the same in slices of 1 ms", |clock| {
+        sliced_loop(clock, 1_000_000, false)
+    }),
+    ("by a timer where it is worth it, 20 µs", |clock| {
+        sliced_loop(clock, 20_000, true)
+    }),
+    ("by a timer where it is worth it, 100 µs", |clock| {
+        sliced_loop(clock, 100_000, true)
+    }),
+    ("by a timer where it is worth it, 250 µs", |clock| {
+        sliced_loop(clock, 250_000, true)
+    }),
+    ("by a timer where it is worth it, 1 ms", |clock| {
+        sliced_loop(clock, 1_000_000, true)
+    }),
     ("alloc + free, system allocator", plain_alloc),
     ("alloc + free, guarded", guarded_alloc),
     ("a cache line, one way", line),
@@ -201,6 +219,36 @@ fn timed_loop(clock: &Clock) -> f64 {
     let attached = Attached::new();
     attached.self_timed(true);
     checked_loop(clock)
+}
+
+/// A round of a loop that goes on, slice after slice.
+fn sliced_loop(clock: &Clock, slice_ns: u64, by_timer: bool) -> f64 {
+    const SLICED_ROUNDS: u64 = 4_000_000;
+    let attached = Attached::new();
+    attached.self_timed(true);
+    if by_timer {
+        let timed = attached.raise_by_timer(*clock);
+        timed.expect("the machine has timers");
+    }
+    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |rounds: &mut u64| {
+        for round in 0..*rounds {
+            black_box(round);
+            checkpoint();
+        }
+    });
+    let slice_ticks = clock.ticks_in(slice_ns);
+    attached.begin(1);
+    let start_ns = clock.now_ns();
+    attached.begin_slice(clock.ticks(), slice_ticks);
+    let mut turn = fiber.run(SLICED_ROUNDS, 0);
+    while !matches!(turn, Turn::Finished(_)) {
+        let now = clock.ticks();
+        if !attached.slice_goes_on(now) {
+            attached.extend_slice(now, slice_ticks);
+        }
+        turn = resume(&mut fiber);
+    }
+    (clock.now_ns() - start_ns) as f64 / SLICED_ROUNDS as f64
 }
 
 fn plain_alloc(clock: &Clock) -> f64 {

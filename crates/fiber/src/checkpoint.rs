@@ -5,6 +5,7 @@ use std::arch::asm;
 
 use crate::abi::words::{ASKED_OFFSET, SELF_TIMED};
 use crate::local::{self, preempt_offset};
+use crate::slice_timer::raise_if_due;
 use crate::slow;
 use crate::stub::__headway_checkpoint;
 
@@ -27,6 +28,7 @@ pub fn checkpoint() {
 
 /// As [`checkpoint`](checkpoint()), in virtual time: the thread's clock reads `ticks` now, whatever the time-stamp counter says.
 pub fn checkpoint_at(ticks: u64) {
+    raise_if_due(ticks);
     match local::asked() {
         0 => {}
         SELF_TIMED if ticks < local::deadline() => {}

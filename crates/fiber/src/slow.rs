@@ -5,13 +5,13 @@ use std::mem;
 use std::ptr::NonNull;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
-use crate::attached::{RenewSlice, given_clock};
 use crate::control::{FiberControl, Said};
 use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
 use crate::switch::{leave, may_leave};
+use crate::timed::{RenewSlice, given_clock};
 
 /// The reason for a probe's call.
 #[derive(Clone, Copy)]

@@ -160,6 +160,8 @@ impl<'a> Fibers<'a> {
     pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
         attached.set_clock(context.clock.reader());
+        // Without a timer, probes read the clock.
+        let _ = attached.raise_by_timer(context.clock);
         Self {
             stacks: StackCache::new(Arc::clone(&context.stacks)),
             clock: context.clock,
@@ -260,8 +262,7 @@ impl<'a> Fibers<'a> {
             };
             return self.run_slices(running, now, now, slice_ns, limits, first);
         }
-        // The last request may have ended before its slice did.
-        self.attached.set_deadline(u64::MAX);
+        self.attached.no_slice();
         let Some(turn) = self.first_turn(&mut running, suspended) else {
             return RanSlice::no_stack(running.slot, now);
         };

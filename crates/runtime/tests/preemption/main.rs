@@ -14,6 +14,7 @@ mod overtaking;
 mod pull;
 mod synergy;
 mod tardis;
+mod timer;
 mod tuning;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
