@@ -1,6 +1,7 @@
 //! Naming, pinning and raising the calling thread.
 
 mod attr;
+mod cpu_clock;
 
 use std::ffi::CString;
 use std::fmt;
@@ -8,6 +9,8 @@ use std::fmt;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+
+pub use cpu_clock::CpuClock;
 
 /// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
 /// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.
