@@ -473,16 +473,16 @@ fn a_handler_without_probes_is_counted_and_named_once() {
     }
 }
 
-/// Each long needs 30 µs, a third of its slice, and meets no probe.
+/// Each long needs 15 µs and meets no probe: it ends soon after its slice, which is over at the next look for arrivals.
 #[test]
 #[ignore = "run by a_class_is_not_accused_of_stops_of_the_machine"]
 fn brief_without_probes() {
-    let (datapath, control) = replay(1, 4_000, 100_000, [0, 0]);
+    let (datapath, control) = replay(1, 8_000, 40_000, [0, 0]);
     let layout = layout_of_parent();
-    let server = builder("tiny-quanta,q=100us", 1, layout)
+    let server = builder(TINY_QUANTA, 1, layout)
         .service(|call: &mut Call<'_>| {
             let begun = Instant::now();
-            while call.class().0 == 1 && begun.elapsed() < Duration::from_micros(30) {}
+            while call.class().0 == 1 && begun.elapsed() < Duration::from_micros(15) {}
         })
         .datapath(datapath)
         .start()
@@ -511,10 +511,13 @@ fn a_class_is_not_accused_of_stops_of_the_machine() {
     let id = nix::unistd::Pid::from_raw(child.id() as i32);
     let end = Instant::now() + FOREVER;
     while child.try_wait().unwrap().is_none() && Instant::now() < end {
-        for signal in [nix::sys::signal::SIGSTOP, nix::sys::signal::SIGCONT] {
+        for (signal, for_us) in [
+            (nix::sys::signal::SIGSTOP, 2_000),
+            (nix::sys::signal::SIGCONT, 500),
+        ] {
             // It may have ended meanwhile: until it is waited for, its number is nobody else's.
             let _ = nix::sys::signal::kill(id, signal);
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_micros(for_us));
         }
     }
     let output = child.wait_with_output().unwrap();
