@@ -155,7 +155,7 @@ fn a_server_serves_without_proc() {
     client
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
-    client.send(&[0, 0, 0, 0, 0, 7, b'h', b'i']).unwrap();
+    client.send(&[0; 12]).unwrap();
     let mut answer = [0; 64];
     assert!(client.recv(&mut answer).unwrap() > 0);
     child.signal(libc::SIGTERM);

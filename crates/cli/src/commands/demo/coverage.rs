@@ -95,14 +95,14 @@ fn arrivals(workload: &Workload, rate_rps: f64, seed: u64) -> Vec<ArrivingReques
 }
 
 /// A policy's part of a round.
-struct Part {
+struct PolicyPart {
     stops: Vec<Stop>,
     /// How long each request stayed, ns.
     stays_ns: Vec<u64>,
 }
 
 /// The requests of a round, and how each policy served them: the same requests on machines with stops of their own.
-fn play(stops: Option<Stops>, seed: u64) -> (Vec<ArrivingRequest>, [Part; 2]) {
+fn play(stops: Option<Stops>, seed: u64) -> (Vec<ArrivingRequest>, [PolicyPart; 2]) {
     let workload = workload();
     let rate_rps = workload.rate_for_load(LOAD, WORKERS);
     let requests = arrivals(&workload, rate_rps, seed);
@@ -111,7 +111,7 @@ fn play(stops: Option<Stops>, seed: u64) -> (Vec<ArrivingRequest>, [Part; 2]) {
         let spans = stops.iter().map(|stop| stop.from_ns..stop.to_ns);
         let time = ServerTime::of(spans, &(0..u64::MAX));
         let policy = POLICIES[index].parse().unwrap();
-        Part {
+        PolicyPart {
             stays_ns: stays_ns(&workload, WORKERS, &policy, &requests, &time).unwrap(),
             stops,
         }
@@ -135,7 +135,7 @@ fn rounds(stops: Stops, seed: u64) -> [Round; 2] {
         .map(|(name, ns)| ClassMeta::new(*name, ns as f64))
         .collect();
     [0, 1].map(|policy| {
-        let Part { stops, stays_ns } = &parts[policy];
+        let PolicyPart { stops, stays_ns } = &parts[policy];
         let answer = |(index, request): (usize, &ArrivingRequest)| Answered {
             index,
             class: request.class,

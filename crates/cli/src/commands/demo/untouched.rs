@@ -98,6 +98,7 @@ pub(crate) struct Distortion {
 
 impl Distortion {
     /// None at all.
+    #[cfg(test)]
     pub(crate) fn none(classes: usize) -> Self {
         Self {
             classes: vec![1.0; classes],
