@@ -126,10 +126,7 @@ impl RuntimeBuilder {
                     && let Err(error) = pin_current(core)
                 {
                     // Nobody is left to be told that standard error is closed.
-                    let _ = writeln!(
-                        std::io::stderr(),
-                        "headway: a kthread stays unpinned: {error}"
-                    );
+                    let _ = writeln!(io::stderr(), "headway: a kthread stays unpinned: {error}");
                 }
                 run_kthread(&shared.kthreads()[index]);
             })?);

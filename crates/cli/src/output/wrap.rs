@@ -69,22 +69,31 @@ fn wrapped(line: &str, columns: usize) -> String {
     }
     let text = line.trim_start_matches(' ');
     let indent = &line[..line.len() - text.len()];
-    let mut parts = String::from(indent);
+    let mut lines = String::from(indent);
     let mut width = indent.len();
     let mut is_first = true;
-    for word in text.split_inclusive(' ') {
+    for word in text
+        .split_inclusive(' ')
+        .flat_map(|word| parts_of(word, columns))
+    {
         let letters = word.trim_end().chars().count();
         if !is_first && width + letters > columns {
-            parts.truncate(parts.trim_end_matches(' ').len());
-            parts.push('\n');
-            parts.push_str(indent);
+            lines.truncate(lines.trim_end_matches(' ').len());
+            lines.push('\n');
+            lines.push_str(indent);
             width = indent.len();
         }
         is_first = false;
-        parts.push_str(word);
+        lines.push_str(word);
         width += word.chars().count();
     }
-    parts
+    lines
+}
+
+/// The word; one that is too long for a line falls apart behind its commas, as a policy with many parameters does.
+fn parts_of(word: &str, columns: usize) -> impl Iterator<Item = &str> {
+    let is_long = word.trim_end().chars().count() > columns;
+    word.split_inclusive(move |letter| is_long && letter == ',')
 }
 
 /// Whether a program may read the line.
@@ -121,6 +130,8 @@ mod tests {
         }
         assert_eq!(wrapped(line, 70), line);
         assert_eq!(wrapped("a 0123456789 b", 4), "a\n0123456789\nb");
+        let spec = wrapped("use darc,delta=2,window=50000 now", 16);
+        assert_eq!(spec, "use darc,\ndelta=2,\nwindow=50000 now");
         assert_eq!(wrapped("µµµ µµµ", 7), "µµµ µµµ", "letters, not bytes");
     }
 
