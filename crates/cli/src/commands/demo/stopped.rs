@@ -5,12 +5,11 @@
 
 use anyhow::Result;
 use headway_policy::server::systems::ServerSpec;
+use headway_report::schedule::Slice;
 use headway_sim::{Experiment, Length};
 use headway_workload::{Trace, Workload};
 use std::fmt::Write as _;
 use std::ops::Range;
-
-use crate::commands::demo::untouched::lives_ns;
 
 /// The time of a server on a machine that stops.
 pub(crate) struct ServerTime {
@@ -107,6 +106,21 @@ pub(crate) fn stays_ns(
         time.reached(time.at(request.at_ns) + stay_ns) - request.at_ns
     };
     Ok(stays.map(stay).collect())
+}
+
+/// Each request's life in these slices, ns by its index.
+pub(crate) fn lives_ns(slices: &[Slice]) -> Vec<u64> {
+    let requests = slices.iter().map(|slice| slice.request as usize + 1);
+    let requests = requests.max().unwrap_or(0);
+    let (mut lives_ns, mut arrived_ns) = (vec![0; requests], vec![0; requests]);
+    for slice in slices {
+        let index = slice.request as usize;
+        if !slice.resumed {
+            arrived_ns[index] = slice.waited_from_ns;
+        }
+        lives_ns[index] = slice.to_ns - arrived_ns[index];
+    }
+    lives_ns
 }
 
 /// Names and times of the classes, µs.

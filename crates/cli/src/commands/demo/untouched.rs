@@ -7,13 +7,12 @@
 use crate::commands::demo::entrant::{Entrant, Offer};
 use crate::commands::demo::live::FLOOR_NS;
 use crate::commands::demo::stage::Stage;
-use crate::commands::demo::stopped::{ArrivingRequest, ServerTime, stays_ns};
+use crate::commands::demo::stopped::{ArrivingRequest, ServerTime, lives_ns, stays_ns};
 use anyhow::Result;
 use headway_bench::Aftermath;
 use headway_load::Answered;
 use headway_machine::noise::Stop;
 use headway_policy::server::systems::ServerSpec;
-use headway_report::schedule::Slice;
 use headway_report::{ClassMeta, Recorder, nearest_rank};
 use headway_sim::{Experiment, Length};
 use headway_workload::{Arrival, Generator, Offered};
@@ -61,21 +60,6 @@ impl Lives {
             by_policy,
         }
     }
-}
-
-/// Each request's life in these slices, ns by its index.
-pub(crate) fn lives_ns(slices: &[Slice]) -> Vec<u64> {
-    let requests = slices.iter().map(|slice| slice.request as usize + 1);
-    let requests = requests.max().unwrap_or(0);
-    let (mut lives_ns, mut arrived_ns) = (vec![0; requests], vec![0; requests]);
-    for slice in slices {
-        let index = slice.request as usize;
-        if !slice.resumed {
-            arrived_ns[index] = slice.waited_from_ns;
-        }
-        lives_ns[index] = slice.to_ns - arrived_ns[index];
-    }
-    lives_ns
 }
 
 /// A run's requests that the machine left alone, and what choosing them does to figures.
