@@ -47,7 +47,9 @@ pub fn adjusted_ratio_interval(
         .collect();
     let (burden, log) = (mean_of(&burdens), mean_of(&logs));
     let spread: f64 = burdens.iter().map(|it| (it - burden).powi(2)).sum();
-    if pairs.len() < ADJUSTED_ROUNDS_MIN || spread == 0.0 {
+    // Equal burdens differ by what rounding leaves of them.
+    let are_equal = spread <= 1e-18 * (1.0 + burden * burden);
+    if pairs.len() < ADJUSTED_ROUNDS_MIN || are_equal {
         return Ok(plain);
     }
     let both = burdens.iter().zip(&logs);
@@ -67,4 +69,46 @@ pub fn adjusted_ratio_interval(
         hi: (estimate + half_width).exp(),
         confidence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds whose ratio is 2 at equal burdens, and e³ times as much for each unit more on the left side.
+    fn rounds(burdens: &[f64]) -> Vec<BurdenedPair> {
+        let pair = |&extra_burden: &f64| BurdenedPair {
+            left: 2.0 * (3.0 * extra_burden).exp(),
+            right: 1.0,
+            extra_burden,
+        };
+        burdens.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_burden_that_explains_the_spread_leaves_none() {
+        let uneven = rounds(&[0.3, 0.1, -0.1, 0.4, 0.2]);
+        let adjusted = adjusted_ratio_interval(&uneven, 0.95).unwrap();
+        assert!((adjusted.estimate - 2.0).abs() < 1e-9, "{adjusted:?}");
+        assert!(adjusted.hi - adjusted.lo < 1e-6, "{adjusted:?}");
+        let plain: Vec<(f64, f64)> = uneven.iter().map(|it| (it.left, it.right)).collect();
+        let plain = ratio_interval(&plain, 0.95).unwrap();
+        assert!(
+            plain.estimate > 3.0 && plain.hi - plain.lo > 1.0,
+            "{plain:?}"
+        );
+    }
+
+    #[test]
+    fn few_rounds_and_equal_burdens_are_not_adjusted() {
+        for burdens in [&[0.3, 0.1, -0.1, 0.4][..], &[0.2; 6]] {
+            let pairs = rounds(burdens);
+            let plain: Vec<(f64, f64)> = pairs.iter().map(|it| (it.left, it.right)).collect();
+            let plain = ratio_interval(&plain, 0.95).unwrap();
+            assert_eq!(adjusted_ratio_interval(&pairs, 0.95).unwrap(), plain);
+        }
+        let mut odd = rounds(&[0.1, 0.2]);
+        odd[1].extra_burden = f64::NAN;
+        assert!(adjusted_ratio_interval(&odd, 0.95).is_err());
+    }
 }
