@@ -25,6 +25,12 @@ pub trait Scheduler: Send + Sync {
     /// The calling thread ends.
     fn end(&self);
 
+    /// The calling thread.
+    fn this_thread(&self) -> ThreadTicket;
+
+    /// For how long the thread has had its core, ns: without the times in which it waited, or its core stood still.
+    fn own_ns(&self, thread: ThreadTicket) -> u64;
+
     /// The calling thread is between two accesses to memory that threads share.
     fn step(&self);
 }

@@ -25,6 +25,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     let mut faults = Vec::new();
     threads_end(scenario, outcome, &mut faults);
     sections_are_kept(outcome, &mut faults);
+    stops_accuse_nobody(scenario, outcome, &mut faults);
     for (delivery, fate) in outcome.log.fates.iter().enumerate() {
         one_fate(delivery, fate, &mut faults);
     }
@@ -107,6 +108,22 @@ fn a_stop_takes_in_what_came_before(
                 outcome.stop_ns
             ));
         }
+    }
+}
+
+/// Handlers that meet probes yield within microseconds of their own time, so none of them overruns, however long its core stood still.
+fn stops_accuse_nobody(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Ok(stats) = &outcome.stats else {
+        return;
+    };
+    if !scenario.probes || scenario.by_feedback || scenario.sections {
+        return;
+    }
+    for class in stats.classes.iter().filter(|class| class.overruns > 0) {
+        faults.push(format!(
+            "{} requests of class {} are said to overrun, though their handlers meet probes",
+            class.overruns, class.name
+        ));
     }
 }
 

@@ -99,6 +99,8 @@ struct State {
 struct VirtualThread {
     name: String,
     now_ns: u64,
+    /// For how long it has run, ns: without its waits and the times in which its core stood still.
+    own_ns: u64,
     wait: Option<Wait>,
     timed_out: bool,
     ended: bool,
@@ -117,6 +119,7 @@ impl VirtualThread {
         Self {
             name: name.to_owned(),
             now_ns,
+            own_ns: 0,
             wait: None,
             timed_out: false,
             ended: false,
@@ -249,6 +252,7 @@ impl World {
             end_ns += stall_ns;
         }
         state.threads[me].now_ns = end_ns;
+        state.threads[me].own_ns += ns;
         let skew_ns = self.faults.skew_ns;
         let others_ns = state
             .threads
@@ -376,6 +380,15 @@ impl Scheduler for World {
         }
     }
 
+    fn this_thread(&self) -> ThreadTicket {
+        let (_, me) = here().expect("a thread of this world");
+        ThreadTicket(me)
+    }
+
+    fn own_ns(&self, thread: ThreadTicket) -> u64 {
+        self.state().threads[thread.0].own_ns
+    }
+
     fn step(&self) {
         if self.faults.pauses_in == 0 {
             return;
@@ -388,8 +401,9 @@ impl Scheduler for World {
         let pause_ns = state.random.below(LONGEST_PAUSE_NS) + 1;
         let from_ns = state.threads[me].now_ns;
         state.stalls.push((from_ns, from_ns + pause_ns));
+        state.threads[me].now_ns += pause_ns;
         drop(state);
-        self.advance(me, pause_ns);
+        self.advance(me, 0);
     }
 
     fn end(&self) {

@@ -31,6 +31,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod surroundings;
 mod sweeps;
 
 use std::process::{Command, Output};

@@ -43,7 +43,9 @@ use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
 pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
-pub use words::{address, explain, look_every, pin, policy, resolve};
+pub use words::{
+    address, explain, look_every, pin, policy, resolve, resolve_server, server_address,
+};
 
 /// The default address of a server: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";

@@ -1,5 +1,6 @@
 //! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
+use super::event::event;
 use super::given::{BroughtMemory, Given, GivenNetwork, Speaker};
 use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
@@ -19,7 +20,7 @@ use headway_machine::{Clock, thread};
 use headway_policy::host::{AppKind, AppShape};
 use nix::sched::CpuSet;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::eventfd::EventFd;
 use nix::sys::socket::{SockFlag, accept4, getsockopt, sockopt::PeerCredentials};
 use std::collections::HashMap;
 use std::io;
@@ -537,8 +538,7 @@ impl Registrar {
             end,
             program,
         };
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let bell = EventFd::from_value_and_flags(0, flags).map_err(|error| system(error.into()))?;
+        let bell = event().map_err(system)?;
         let doorbell = bell.as_fd().try_clone_to_owned().map_err(system)?;
         let newcomer = Newcomer {
             id,

@@ -1,6 +1,7 @@
 //! Naming, pinning and raising the calling thread.
 
 mod attr;
+mod cpu_clock;
 pub mod fork;
 
 use std::ffi::CString;
@@ -9,6 +10,8 @@ use std::{fmt, io};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+
+pub use cpu_clock::CpuClock;
 
 /// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
 /// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.

@@ -222,7 +222,7 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
     #[inline]
     fn finished(&mut self, worker: usize, request: RequestWord) {
         let (job, note, slot) = (request.job(), request.note(), request.into_slot());
-        self.watch.finished(self.now_ns, worker, job);
+        self.watch.ended(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
         self.intake.free.give(slot);

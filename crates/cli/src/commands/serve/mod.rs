@@ -21,7 +21,6 @@ pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use ctl::{ControlSocket, Place, SocketFile, Subject};
 use datapath::ListenAddress;
-pub(crate) use headway::config::address;
 use headway::config::{LISTEN, pin, workload};
 use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, default_workers};
 use headway_workload::duration;
