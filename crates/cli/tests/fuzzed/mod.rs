@@ -1,7 +1,7 @@
 //! The property of any input that a client of the control socket sends. `cargo test` checks it on the corpus, and the fuzz target includes
 //! this file.
 
-#[path = "../../src/ctl/protocol.rs"]
+#[path = "../../../ctl/src/protocol.rs"]
 #[allow(dead_code, reason = "the command uses the rest")]
 mod protocol;
 
