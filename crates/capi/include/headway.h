@@ -457,14 +457,17 @@ int headway_read_class_stats(const struct headway_server *server, size_t index, 
 //
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
-int headway_read_worker_stats(const struct headway_server *server, size_t index, struct headway_worker_stats *stats);
+int headway_read_worker_stats(const struct headway_server *server,
+                              size_t index,
+                              struct headway_worker_stats *stats);
 
 // Sets parameters of the server's policy while it serves, as in "q=5us,factor=3": those that docs/policies.md calls changeable. All of them change, or none.
 // Requests keep their places, and a slice that has begun ends as it was given.
 //
 // # Safety
 // As headway_port(); `parameters` is null or a string.
-int headway_set_parameters(const struct headway_server *server, const char *parameters);
+int headway_set_parameters(const struct headway_server *server,
+                           const char *parameters);
 
 // Asks the server to drain, and returns at once: it answers accepted requests and refuses later ones. It takes a lock, so do not call it in a
 // signal handler.
