@@ -2,7 +2,11 @@
 //! this file.
 
 #[path = "../../../ctl/src/protocol.rs"]
-#[allow(dead_code, reason = "the command uses the rest")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the library exports it, and the command uses the rest"
+)]
 mod protocol;
 
 use protocol::{CtlRequest, REQUEST_BYTES_MAX, parse_response, read_line, response_line};
