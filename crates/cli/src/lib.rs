@@ -10,7 +10,6 @@ macro_rules! eprintln {
 
 mod args;
 mod commands;
-mod ctl;
 mod device_port;
 mod error;
 mod learning;

@@ -9,6 +9,7 @@ mod checks;
 mod children;
 mod contract;
 mod controlling;
+mod controlling_c;
 mod errors;
 mod hosted;
 mod hosting;

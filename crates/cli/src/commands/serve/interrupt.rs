@@ -35,7 +35,7 @@ impl From<PreemptFlag> for Mechanism {
 
 #[derive(clap::Args)]
 pub(super) struct InterruptFlags {
-    /// Where an interrupted request resumes [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
+    /// Where an interrupted request resumes [default: anywhere]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
     /// Mechanism that interrupts requests where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and
@@ -59,8 +59,8 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    /// Merges flags over file over the service's defaults.
-    pub(super) fn of(flags: InterruptFlags, file: &File, app: BuiltInApp) -> Result<Self> {
+    /// Merges flags over file over defaults.
+    pub(super) fn of(flags: InterruptFlags, file: &File) -> Result<Self> {
         let set = &file.config;
         let preempt = flags.preempt.map(Mechanism::from);
         let look = flags.look_every;
@@ -69,13 +69,7 @@ impl Interruption {
                 "resume",
                 flags.resume.map(Resume::from),
                 &set.resume,
-                || {
-                    if app.promises().allow_resume(Resume::Anywhere) {
-                        Resume::Anywhere
-                    } else {
-                        Resume::OwnWorker
-                    }
-                },
+                || Resume::Anywhere,
             ),
             preempt: file.given_if_set("preempt", preempt, &set.preempt),
             feedback: file.given(
@@ -114,14 +108,9 @@ impl Interruption {
     /// Refuses mechanisms that the service's handlers do not tolerate.
     pub(super) fn check_app(&self, app: BuiltInApp) -> Result<()> {
         let (promises, name) = (app.promises(), app.name());
-        if !promises.allow_resume(self.resume.value) {
-            return Err(self.resume.refused(format!(
-                "the storage engine of {name} has locks and caches that belong to a thread: leave it out, or choose own-worker"
-            )));
-        }
         match &self.preempt {
             Some(given) if !promises.allow_mechanism(given.value) => Err(given.refused(format!(
-                "the storage engine of {name} allocates and locks, which a signal may interrupt anywhere: leave it out, or choose flag"
+                "a handler of {name} allocates or sleeps, where a signal must not interrupt it: leave it out, or choose flag"
             ))),
             _ => Ok(()),
         }

@@ -3,7 +3,6 @@
 mod args;
 mod check;
 pub(crate) mod config;
-pub(crate) mod ctl;
 mod datapath;
 mod describe;
 mod hosted;
@@ -19,9 +18,10 @@ use crate::learning::Learner;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
-use ctl::{ControlSocket, Place, SocketFile, Subject};
 use datapath::ListenAddress;
 use headway::config::{LISTEN, pin, workload};
+use headway_ctl::server::Subject;
+use headway_ctl::socket::{Answering, ControlSocket, Place};
 use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, default_workers};
 use headway_workload::duration;
 use interrupt::Interruption;
@@ -110,7 +110,7 @@ impl Args {
         );
         let asks_workers = self.workers.is_some() || set.workers.is_some();
         let host = self.hosted.app(&file, asks_workers)?;
-        let interruption = Interruption::of(self.interrupt, &file, app)?;
+        let interruption = Interruption::of(self.interrupt, &file)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
                 let by_signal = interruption.mechanism() == Mechanism::Signal;
@@ -186,7 +186,7 @@ fn at_place<T, U>(set: &Spanned<T>, value: U) -> Spanned<U> {
 }
 
 /// Answers at the control socket, if there is one, until what this returns is dropped.
-fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<SocketFile>> {
+fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<Answering>> {
     let Some(socket) = socket else {
         return Ok(None);
     };

@@ -1,15 +1,15 @@
 //! The settings of a server, all of them chosen.
 
 use super::config::Sourced;
-use super::ctl::{ControlSocket, Place};
 use super::datapath::{ListenAddress, is_of_device};
 use super::hosted::HostedApp;
 use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
-use crate::ctl::place::SocketKind;
 use crate::error::{explain, usage};
 use anyhow::Result;
+use headway_ctl::place::SocketKind;
+use headway_ctl::socket::{ControlSocket, Place};
 use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
@@ -50,7 +50,7 @@ pub(super) struct ServeSettings {
 impl ServeSettings {
     /// The control socket of a server on this port; none where it is off, or the port is 0.
     pub(super) fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
-        ControlSocket::bind(&self.ctl, SocketKind::Server, port)
+        crate::commands::control_socket::bind(&self.ctl, SocketKind::Server, port)
     }
 
     pub(super) fn start(&self, journal: usize, cores: Option<Arc<HostClient>>) -> Result<Server> {
