@@ -8,7 +8,7 @@ use std::time::Duration;
 use headway::config::{FromConfig, HandlerPromises};
 use headway_capi::options::{
     HEADWAY_FEEDBACK_HEEDED, HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE,
-    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, HeadwayOptions,
+    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, HeadwayClass, HeadwayOptions,
 };
 use headway_capi::request::HeadwayRequest;
 use headway_capi::server::headway_start;
@@ -21,7 +21,8 @@ use super::headway;
 
 type UdpBuilder = Builder<NoService, Udp>;
 
-/// One mistake, as each door is told of it; `None` where a door has no such setting. Everything else is as usual, with two workers.
+/// One mistake, as each door is told of it; `None` where a door has no such setting. Everything else is as usual, with two workers and two classes, as
+/// `serve` has them.
 struct Mistake {
     policy: &'static str,
     builder: fn(UdpBuilder) -> UdpBuilder,
@@ -218,12 +219,12 @@ const IMPOSSIBLE: &[Mistake] = &[
         says: "the server profiles by itself",
     },
     Mistake {
-        policy: "dacr",
+        policy: "darc,detla=3",
         builder: |builder| builder,
         file: Some(""),
         flags: Some(&[]),
         c: Some(|_| ()),
-        says: "did you mean 'darc'?",
+        says: "did you mean 'delta'?",
     },
 ];
 
@@ -251,7 +252,11 @@ fn every_door_refuses_alike() {
 
 impl Mistake {
     fn at_builder(&self) -> String {
-        let builder = Server::builder().workers(2).policy(self.policy);
+        let builder = Server::builder()
+            .workers(2)
+            .policy(self.policy)
+            .class("short", Duration::from_micros(1))
+            .class("long", Duration::from_micros(100));
         let listening = builder.listen_udp("127.0.0.1:0".parse().unwrap());
         let started = (self.builder)(listening).handler(|_| ()).start();
         started.map(drop).unwrap_err().to_string()
@@ -262,7 +267,7 @@ impl Mistake {
         let path = place.path().join("server.toml");
         let (policy, lines) = (self.policy, self.file?);
         let text = format!(
-            "listen = \"udp://127.0.0.1:0\"\nworkers = 2\npolicy = \"{policy}\"\n{lines}\n"
+            "listen = \"udp://127.0.0.1:0\"\nworkers = 2\nworkload = \"high-bimodal\"\npolicy = \"{policy}\"\n{lines}\n"
         );
         std::fs::write(&path, text).unwrap();
         let builder = match Builder::from_config_promising(&path, promises()) {
@@ -296,6 +301,11 @@ impl Mistake {
         options.size = size_of::<HeadwayOptions>();
         options.policy = policy.as_ptr();
         options.workers = 2;
+        let classes = [1_000, 100_000].map(|mean_ns| HeadwayClass {
+            name: ptr::null(),
+            mean_ns,
+        });
+        (options.classes, options.class_count) = (classes.as_ptr(), classes.len());
         (self.c?)(&mut options);
         service.size = size_of::<HeadwayService>();
         service.handle_request = Some(never);
