@@ -5,7 +5,7 @@ mod toy;
 use headway_policy::server::locals::SynergyWorker;
 use headway_policy::server::monitors::TimerCore;
 use headway_policy::server::role::{
-    Backlog, Heeding, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
+    Backlog, Hearing, Heeding, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
 };
 use headway_policy::server::systems::{self, Steered, System};
 use headway_policy::spec::Spec;
