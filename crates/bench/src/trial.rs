@@ -243,29 +243,25 @@ impl Trial {
     /// The builder with those settings of the trial that its policy heeds: a server refuses the others.
     fn as_heeded<S, D>(&self, builder: Builder<S, D>) -> Result<Builder<S, D>, TrialError> {
         let facts = self.experiment.policy.server()?.facts();
-        let builder = if facts.owner == Owner::Steering {
-            let workers = self.experiment.workers;
-            let shape = server_shape(workers, &self.classes(), self.queue_limit())?;
-            builder.slots(shape.job_capacity)
+        let (workers, limit) = (self.experiment.workers, self.queue_limit());
+        let mut builder = if facts.owner == Owner::Steering {
+            builder.slots(server_shape(workers, &self.classes(), limit)?.job_capacity)
         } else {
-            builder.queue_limit(self.queue_limit())
+            builder.queue_limit(limit)
         };
-        let builder = if facts.owner == Owner::Dispatcher || self.has_monitor()? {
-            builder.layout(self.layout)
-        } else {
-            builder
-        };
+        if facts.owner == Owner::Dispatcher || self.has_monitor()? {
+            builder = builder.layout(self.layout);
+        }
+        if let Some(interval) = self.look_every {
+            builder = builder.look_every(interval);
+        }
         #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
-        let builder = match self.mechanism {
+        Ok(match self.mechanism {
             _ if facts.preemption != Facts::BY_DISPATCHER => builder,
             // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
             Mechanism::Tsc => builder.interrupt_by_clock(),
             _ => builder,
-        };
-        Ok(match self.look_every {
-            Some(interval) => builder.look_every(interval),
-            None => builder,
         })
     }
 
