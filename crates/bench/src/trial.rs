@@ -11,8 +11,8 @@ use headway_policy::server::systems::{Facts, Preemption};
 use headway_policy::spec::{Params, SpecError};
 use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_runtime::{
-    DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
-    max_queue_limit,
+    Builder, DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError,
+    Stats, max_queue_limit, server_shape,
 };
 use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
@@ -240,6 +240,31 @@ impl Trial {
         experiment.queue_limit.min(QUEUE_LIMIT).min(most)
     }
 
+    /// The builder with those settings of the trial that its policy heeds: a server refuses the others.
+    fn as_heeded<S, D>(&self, builder: Builder<S, D>) -> Result<Builder<S, D>, TrialError> {
+        let facts = self.experiment.policy.server()?.facts();
+        let (workers, limit) = (self.experiment.workers, self.queue_limit());
+        let mut builder = if facts.owner == Owner::Steering {
+            builder.slots(server_shape(workers, &self.classes(), limit)?.job_capacity)
+        } else {
+            builder.queue_limit(limit)
+        };
+        if facts.owner == Owner::Dispatcher || self.has_monitor()? {
+            builder = builder.layout(self.layout);
+        }
+        if let Some(interval) = self.look_every {
+            builder = builder.look_every(interval);
+        }
+        #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
+        Ok(match self.mechanism {
+            _ if facts.preemption != Facts::BY_DISPATCHER => builder,
+            // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
+            Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
+            Mechanism::Tsc => builder.interrupt_by_clock(),
+            _ => builder,
+        })
+    }
+
     fn play(&self, arrivals: &[Arrival]) -> Result<PlayedTrial, TrialError> {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(schedules(experiment, arrivals)?)?;
@@ -248,10 +273,8 @@ impl Trial {
             .workers(experiment.workers)
             .policy_spec(experiment.policy.server()?.clone())
             .classes(self.classes())
-            .queue_limit(self.queue_limit())
             .seed(experiment.seed)
             .idle(self.idle)
-            .layout(self.layout)
             .pin(self.pin.clone())
             .keep_stalls(STALLS)
             .service(probe.clone())
@@ -265,18 +288,7 @@ impl Trial {
             Resume::Anywhere => unsafe { builder.resume_anywhere() },
             Resume::OwnWorker => builder,
         };
-        #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
-        let builder = match self.mechanism {
-            // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
-            Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
-            Mechanism::Tsc => builder.interrupt_by_clock(),
-            _ => builder,
-        };
-        let builder = match self.look_every {
-            Some(interval) => builder.look_every(interval),
-            None => builder,
-        };
-        let server = builder.start()?;
+        let server = self.as_heeded(builder)?.start()?;
         let clock = Clock::global();
         let start_ns = clock.now_ns() + LEAD_NS;
         control.start(start_ns);
@@ -525,7 +537,6 @@ pub(crate) fn params_json(params: &Params) -> Map<String, Value> {
 mod tests {
     use super::*;
     use headway_policy::ClassHint;
-    use headway_runtime::server_shape;
     use headway_workload::Workload;
 
     /// Without equal hints, `--compare-sim` would compare two policies.

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use headway_fiber::{
-    Attached, Fiber, NoPreemptAlloc, StackCache, Stacks, Turn, checkpoint, suspensions, yield_now,
+    Attached, Fiber, LeftStrand, NoPreempt, NoPreemptAlloc, StackCache, Stacks, Strand, StrandKind,
+    Turn, checkpoint, suspensions, yield_now,
 };
 use headway_machine::thread::pin_current;
 use headway_machine::{Clock, Topology};
@@ -24,9 +25,11 @@ const ROUNDS: usize = 11;
 type Measure = fn(&Clock) -> f64;
 
 const ROWS: [(&str, Measure); 20] = [
+const ROWS: [(&str, Measure); 15] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
     ("one fiber suspended, another resumed, by a loop", by_loop),
+    ("one strand switches to another, directly", directly),
     ("spawn, run, finish, coroutine library", library_spawn),
     ("spawn, run, finish on a pooled stack", spawn),
     ("run, finish on a fiber that is there", rerun),
@@ -150,6 +153,44 @@ fn by_loop(clock: &Clock) -> f64 {
     });
     for fiber in &mut fibers {
         resume(fiber);
+    }
+    time
+}
+
+/// Two strands in turns, each of which switches to the other: what a direct switch saves at most beside [`by_loop`].
+fn directly(clock: &Clock) -> f64 {
+    static KIND: StrandKind<()> = StrandKind::new();
+    let stacks = stacks();
+    let [first, second] = [0, 1].map(|_| Strand::new(&KIND, stacks.take().expect("a stack"), ()));
+    let turns = |me: Strand<()>, other: Strand<()>| {
+        for _ in 0..MANY {
+            let _section = NoPreempt::enter();
+            // SAFETY: `me` runs, in this section alone; the other is armed or suspended, and only the two resume each other.
+            unsafe { me.switch_to(other) };
+        }
+        // Whatever body ends does so in a section.
+        std::mem::forget(NoPreempt::enter());
+    };
+    // SAFETY: both are new, and neither body unwinds.
+    unsafe {
+        first.arm::<(), _>(move |me| {
+            turns(me, second);
+            Some(second)
+        });
+        second.arm::<(), _>(move |me| {
+            turns(me, first);
+            None
+        });
+    }
+    let start_ns = clock.now_ns();
+    // SAFETY: the bench runs in no fiber.
+    let left = unsafe { first.run() };
+    let time = (clock.now_ns() - start_ns) as f64 / (2 * MANY) as f64;
+    assert!(matches!(left, LeftStrand::Finished(strand) if strand == second));
+    for strand in [first, second] {
+        strand.wait_until_idle();
+        // SAFETY: its body has ended, and no handle is used any more.
+        stacks.give(unsafe { strand.destroy() });
     }
     time
 }

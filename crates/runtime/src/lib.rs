@@ -45,6 +45,9 @@ pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, TimerCost, checkpoint, suspensions,
 };
+pub use engine::settings::{AdmittedServer, ServerSettings};
+pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
+pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;
 pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};

@@ -128,9 +128,13 @@ fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) 
         .layout(scenario.layout)
         .idle(scenario.idle)
         .pin(Pin::Off)
-        .queue_limit(scenario.queue_limit)
         .by_feedback(scenario.by_feedback)
         .stack_bytes(64 << 10);
+    let builder = if scenario.has_own_queues() {
+        builder.queue_limit(scenario.queue_limit)
+    } else {
+        builder.slots(scenario.buffers())
+    };
     let builder = match scenario.slots {
         Some(slots) => builder.slots(slots),
         None => builder,

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use headway_net::header::{CloneRole, Flag};
 use headway_policy::rack::{Bouncing, Duty, Part};
+use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{NAMES, ServerSpec};
 use headway_policy::{BitSet, ClassHint, ClassId, Resume, Shape};
-use headway_runtime::{DeclaredClass, DutyOrder, Idle, Layout, admit};
+use headway_runtime::{DeclaredClass, DutyOrder, Idle, Layout, admit, server_shape};
 
 use crate::network::{Datagram, switch_peer};
 use crate::random::Random;
@@ -219,7 +220,8 @@ impl Scenario {
             Some(BehindSwitch::Directed) => "c-fcfs".parse().expect("a name of ours"),
             _ => policy,
         };
-        let by_clock = by_clock && behind_switch != Some(BehindSwitch::Directed);
+        let is_directed = behind_switch == Some(BehindSwitch::Directed);
+        let by_clock = by_clock && !is_directed;
         let mut scenario = Self {
             behind_switch,
             workers,
@@ -255,7 +257,7 @@ impl Scenario {
             },
             core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
-            by_feedback: random.once_in(4),
+            by_feedback: random.once_in(4) && admission.interrupts() && !is_directed,
             sections: random.once_in(3),
             crash: (faults.handlers && random.once_in(40))
                 .then(|| random.below(2 * datagrams.len() as u64)),
@@ -314,6 +316,17 @@ impl Scenario {
             self.policy.name(),
             "darc" | "darc-static" | "darc-stable" | "static-partition"
         )
+    }
+
+    /// Whether requests wait in queues of the server's own, else in the network's receive queues.
+    pub(crate) fn has_own_queues(&self) -> bool {
+        self.policy.facts().owner != Owner::Steering
+    }
+
+    /// The buffers of a server whose queues have this scenario's limit.
+    pub(crate) fn buffers(&self) -> usize {
+        let shape = server_shape(self.workers, &self.classes(), self.queue_limit);
+        shape.expect("a server of this scenario").job_capacity
     }
 
     /// Whether requests wait in queues of the server's own, which have a limit. Tiny Quanta hands them to the workers at once.

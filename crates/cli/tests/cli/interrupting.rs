@@ -44,7 +44,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
         ),
         (
             &["--policy", "darc", "--feedback"],
-            &["--feedback: ", "'darc' interrupts no request", "concord"],
+            &["--feedback: ", "darc interrupts no request", "concord"],
         ),
         (
             &["--app", "echo", "--policy", "concord", "--feedback"],
@@ -69,7 +69,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
                 "--look-every",
                 "5us",
             ],
-            &["--look-every: ", "--layout inline", "concord"],
+            &["--look-every: ", "the inline layout", "concord"],
         ),
         (
             &[
@@ -80,7 +80,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
                 "--look-every",
                 "5us",
             ],
-            &["--look-every: ", "--layout inline"],
+            &["--look-every: ", "the inline layout"],
         ),
         (
             &["--policy", "concord", "--look-every", "999ns"],

@@ -1,6 +1,9 @@
 //! The command as its users run it.
 
-#![expect(unsafe_code, reason = "signals are sent to the servers under test")]
+#![expect(
+    unsafe_code,
+    reason = "signals are sent to the servers under test, and the C interface is called"
+)]
 
 mod agents;
 mod benching;
@@ -10,6 +13,7 @@ mod children;
 mod contract;
 mod controlling;
 mod controlling_c;
+mod doors;
 mod errors;
 mod hosted;
 mod hosting;

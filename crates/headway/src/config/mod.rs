@@ -182,7 +182,6 @@ fn interrupted_as_set<S, D>(
         builder = builder.by_feedback(*feedback.get_ref());
     }
     let resume = resume.unwrap_or(Resume::OwnWorker);
-    let mechanism = mechanism.unwrap_or(Mechanism::Flag);
     Ok(promises.apply(builder, resume, mechanism))
 }
 

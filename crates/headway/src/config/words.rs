@@ -7,7 +7,7 @@ use std::{fs, io};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Shape};
-use headway_runtime::Pin;
+use headway_runtime::{Pin, ServerSettings};
 use headway_words::hint;
 use headway_workload::duration;
 
@@ -167,18 +167,16 @@ fn scoped(place: &str) -> Option<Result<SocketAddrV6, String>> {
     }))
 }
 
-/// The interval between polls for arrivals while a request runs, where workers take turns as the dispatcher: at least 1 µs.
+/// The interval between polls for arrivals while a request runs, where no dispatcher has a thread for it: 1 µs to 1 s.
 ///
 /// # Errors
-/// When the word is no time or below 1 µs: polling costs a good part of a microsecond.
+/// When the word is no time, or out of range.
 pub fn look_every(text: &str) -> Result<Duration, String> {
-    const LEAST_NS: u64 = 1_000;
-    match duration::parse(text).map_err(|error| error.to_string())? {
-        ns if ns >= LEAST_NS => Ok(Duration::from_nanos(ns)),
-        _ => Err(format!(
-            "'{text}' is too short, since a look can take a microsecond: at least 1us"
-        )),
-    }
+    let ns = duration::parse(text).map_err(|error| error.to_string())?;
+    let interval = Duration::from_nanos(ns);
+    let checked = ServerSettings::check_look_interval(interval);
+    checked.map_err(|error| error.to_string())?;
+    Ok(interval)
 }
 
 #[cfg(test)]

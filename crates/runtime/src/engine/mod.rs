@@ -6,3 +6,4 @@ mod fiber_context;
 pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod parts;
+pub(crate) mod settings;

@@ -27,7 +27,7 @@ pub(crate) struct SteeredSystem<I, L, M> {
     pub(crate) locals: Vec<L>,
     pub(crate) monitor: M,
     pub(crate) shared_queues: SharedQueues,
-    /// The classes that are refused first as buffers run out.
+    /// The classes that are refused first as buffers run out, until a worker says otherwise.
     pub(crate) sheds_first: BitSet,
 }
 
@@ -58,9 +58,8 @@ where
     let (queues, thieves): (Vec<_>, Vec<_>) =
         (0..count).map(|_| request_queue(slots, steals)).unzip();
     let glance_ns = base.glance_ns();
-    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, slots)
-        .shedding_first(system.sheds_first)
-        .looking_every(glance_ns);
+    let peers =
+        Peers::new(&base.rxs, thieves, system.shared_queues, slots).looking_every(glance_ns);
     let peers = Arc::new(peers);
     let sleepers = Arc::clone(&peers);
     base.control
@@ -92,7 +91,8 @@ where
                 run_queue,
                 cores,
                 base.look_ns(),
-            ),
+            )
+            .shedding_first(system.sheds_first),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&base.control),

@@ -377,8 +377,12 @@ impl<L: Local, M: Monitor> SliceLimits for SteeredOwner<'_, L, M> {
     #[inline]
     fn said_long(&mut self, now_ns: u64, job: &Job) -> Option<u64> {
         let Self {
-            timekeeper, view, ..
+            timekeeper,
+            local,
+            view,
+            ..
         } = self;
+        local.said_long(job, *view);
         let monitor_ns = timekeeper.said_long(now_ns, self.me, job, self.epoch, *view)?;
         self.deadlines.monitor_ns = monitor_ns;
         self.deadlines.after(now_ns)

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, assert_all_answered, play, replay, wait_until};
+use common::{FOREVER, assert_all_answered, laid_out, play, replay, wait_until, with_room};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 use overtaking::shorts_overtake;
 
@@ -80,14 +80,12 @@ fn in_both_layouts<const N: usize>(
 }
 
 fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
-    Server::builder()
-        .policy(policy)
-        .layout(layout)
+    let builder = laid_out(Server::builder(), policy, layout)
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
-        .queue_limit(REQUESTS as usize)
-        .pin(Pin::Off)
+        .pin(Pin::Off);
+    with_room(builder, policy, 2 * REQUESTS as usize)
 }
 
 /// Lets interrupted requests resume on any worker, if they roam.

@@ -6,10 +6,11 @@ use crate::progress;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load};
 use headway_plan::Question;
+use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, Value};
 use headway_report::{PlanReport, Run, Validation};
-use headway_runtime::{Layout, Mechanism, Server, Spin};
+use headway_runtime::{Layout, Server, Spin};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -79,19 +80,18 @@ fn played(
         .classes(BuiltInApp::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);
-    if question.queue_limit != usize::MAX {
+    let facts = policy.facts();
+    if question.queue_limit != usize::MAX && facts.owner != Owner::Steering {
         builder = builder.queue_limit(question.queue_limit);
     }
-    if question.cores == Some(1) {
+    if question.cores == Some(1) && facts.owner == Owner::Dispatcher {
         builder = builder.layout(Layout::Inline);
     }
     let builder = builder
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let promises = BuiltInApp::Spin.promises();
-    let server = promises
-        .apply(builder, question.resume, Mechanism::Flag)
-        .start()?;
+    let server = promises.apply(builder, question.resume, None).start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);
     let mut load = Load::new(

@@ -7,8 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use headway::config::look_every;
 use headway_policy::Resume;
-use headway_policy::server::systems::ServerSpec;
-use headway_runtime::{Admission, Builder, Mechanism, StartError};
+use headway_runtime::{Builder, Mechanism, ServerSetting, ServerSettings, StartError};
 use headway_workload::Workload;
 use std::time::Duration;
 
@@ -92,11 +91,27 @@ impl Interruption {
             .map_or(Mechanism::Flag, |given| given.value)
     }
 
-    /// An error about the mechanism.
-    pub(super) fn refused(&self, error: StartError) -> anyhow::Error {
-        match &self.preempt {
-            Some(given) => given.refused(error),
-            None => error.into(),
+    /// These settings among all those of a server.
+    pub(super) fn settings(&self) -> ServerSettings {
+        ServerSettings {
+            resume: self.resume.value,
+            mechanism: self.preempt.as_ref().map(|given| given.value),
+            feedback: self.feedback.value,
+            look_ns: self
+                .look_every
+                .as_ref()
+                .map(|given| given.value.as_nanos() as u64),
+            ..ServerSettings::default()
+        }
+    }
+
+    /// An error about one of these settings.
+    pub(super) fn refused(&self, setting: ServerSetting, error: StartError) -> anyhow::Error {
+        match (setting, &self.preempt, &self.look_every) {
+            (ServerSetting::Feedback, ..) => self.feedback.refused(error),
+            (ServerSetting::Mechanism, Some(given), _) => given.refused(error),
+            (ServerSetting::LookEvery, _, Some(given)) => given.refused(error),
+            _ => error.into(),
         }
     }
 
@@ -112,34 +127,6 @@ impl Interruption {
             Some(given) if !promises.allow_mechanism(given.value) => Err(given.refused(format!(
                 "a handler of {name} allocates or sleeps, where a signal must not interrupt it: leave it out, or choose flag"
             ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses settings that a server with this execution of the policy ignores or cannot provide.
-    pub(super) fn check(
-        &self,
-        policy: &ServerSpec,
-        admission: Admission,
-        dedicated: bool,
-    ) -> Result<()> {
-        if let Some(given) = &self.preempt
-            && !admission.dispatcher_interrupts
-        {
-            return Err(given.refused(format!(
-                "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
-            )));
-        }
-        if self.feedback.value && !admission.interrupts() {
-            return Err(self.feedback.refused(format!(
-                "'{policy}' interrupts no request: leave it out, or choose a policy that does, such as concord"
-            )));
-        }
-        match &self.look_every {
-            Some(given) if !admission.polls_at_work(dedicated) => Err(given.refused(
-                "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
-                 leave it out, or choose --layout inline and a policy such as concord, or one without a dispatcher, such as synergy or tardis",
-            )),
             _ => Ok(()),
         }
     }
@@ -169,6 +156,6 @@ impl Interruption {
             None => builder,
         };
         app.promises()
-            .apply(builder, self.resume.value, self.mechanism())
+            .apply(builder, self.resume.value, self.settings().mechanism)
     }
 }
