@@ -1,15 +1,11 @@
 //! The settings of a server, all of them chosen.
 
 use super::config::Sourced;
-use super::datapath::{ListenAddress, is_of_device};
-use super::ctl::{ControlSocket, Place};
 use super::datapath::ListenAddress;
 use super::hosted::HostedApp;
 use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
-use crate::error::{explain, usage};
-use crate::ctl::place::SocketKind;
 use anyhow::Result;
 use headway_ctl::place::SocketKind;
 use headway_ctl::socket::{ControlSocket, Place};
