@@ -5,8 +5,8 @@ use std::arch::asm;
 
 use crate::abi::words::{ASKED_OFFSET, SELF_TIMED};
 use crate::local::{self, preempt_offset};
-use crate::slice_timer::raise_if_due;
 use crate::no_preempt::NoPreempt;
+use crate::slice_timer::raise_if_due;
 use crate::slow;
 use crate::stub::__headway_checkpoint;
 

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use std::{io, mem, ptr};
 
 use headway_sync::Guarded;
+use headway_sync::world;
 
 use crate::control::FiberControl;
 use crate::local;
@@ -25,6 +26,10 @@ pub(crate) const SIGNAL: libc::c_int = libc::SIGURG;
 /// Interrupts a thread of this process; its handler reads its flag.
 #[inline]
 pub(crate) fn send(thread: libc::pid_t) {
+    // A thread of a deterministic world that waits for its turn must not be interrupted there: it sends the signal to itself in its turn.
+    if let Some(scheduler) = world::current() {
+        return scheduler.signal(thread);
+    }
     // SAFETY: at worst the thread is gone, or its number belongs to another thread of this process, whose flag has no request.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
 }

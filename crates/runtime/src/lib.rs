@@ -41,11 +41,11 @@ mod unplaced;
 pub use engine::admission::{Admission, admit, max_queue_limit, server_shape};
 pub use engine::class::DeclaredClass;
 pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, TURNS_CORES_MAX, default_workers};
+pub use engine::settings::{AdmittedServer, ServerSettings};
+pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, TimerCost, checkpoint, suspensions,
 };
-pub use engine::settings::{AdmittedServer, ServerSettings};
-pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;
 pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};

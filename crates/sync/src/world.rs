@@ -33,6 +33,9 @@ pub trait Scheduler: Send + Sync {
 
     /// The calling thread is between two accesses to memory that threads share.
     fn step(&self);
+
+    /// Sends the signal by which handlers are interrupted to a thread of the system, which meets it at a place of the world's choice.
+    fn signal(&self, thread: i32);
 }
 
 /// A thread that was [announced](Scheduler::spawn).

@@ -145,6 +145,20 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
         collected + received + dispatched
     }
 
+    /// Hears of what workers reported and shows the arbiter what waits, but receives nothing and gives nobody anything: for a worker that goes, which
+    /// may be the last one with a core.
+    #[cold]
+    pub(super) fn hear(&mut self) {
+        if self.control.phase() == ServerPhase::Stopped {
+            return;
+        }
+        self.now_ns = self.clock.now_ns().max(self.now_ns);
+        self.collect();
+        if let Some(presence) = &mut self.presence {
+            presence.tell(0, self.ingress.waiting());
+        }
+    }
+
     /// When the last turn began.
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {

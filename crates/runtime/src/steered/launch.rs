@@ -18,6 +18,7 @@ use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
 use crate::queue::run_queue::request_queue;
 use crate::threads::control::ServerControl;
+use crate::threads::door::Door;
 use crate::threads::park::Idle;
 use crate::threads::rules::{RulesSender, rules};
 
@@ -164,10 +165,11 @@ fn start_monitor<M: Monitor + Send + 'static>(
 
 /// Starts the door of each receive queue, where an arbiter grants the workers' cores.
 fn start_doors(base: &mut EngineBase, peers: &Arc<Peers>) {
+    let clock = base.clock();
     for queue in 0..base.shape.workers {
         let peers = Arc::clone(peers);
         base.spawn_door(format!("hw-door-{queue}"), move |cores| {
-            cores.watch(queue, peers.rx_waker(queue), true);
+            Door::new(cores, queue, peers.rx_waker(queue), true, clock).watch();
         });
     }
 }
