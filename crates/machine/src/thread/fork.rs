@@ -49,7 +49,7 @@ pub fn end_child() {
 #[derive(Debug)]
 pub struct ParentsOnly<T> {
     /// Dropped first: then nobody closes what may have become another's.
-    _place: Place,
+    _place: NotedPlace,
     descriptor: T,
 }
 
@@ -57,7 +57,7 @@ impl<T: AsRawFd> ParentsOnly<T> {
     /// Takes a descriptor. The owner must not exchange the file below it.
     pub fn new(descriptor: T) -> Self {
         watch();
-        let place = Place::of(descriptor.as_raw_fd());
+        let place = NotedPlace::of(descriptor.as_raw_fd());
         Self {
             _place: place,
             descriptor,
@@ -83,9 +83,9 @@ impl<T: AsFd> AsFd for ParentsOnly<T> {
 
 /// Where a descriptor is noted.
 #[derive(Debug)]
-struct Place(&'static AtomicI32);
+struct NotedPlace(&'static AtomicI32);
 
-impl Place {
+impl NotedPlace {
     fn of(descriptor: RawFd) -> Self {
         let mut block = &NOTED;
         loop {
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NotedPlace {
     fn drop(&mut self) {
         self.0.store(NONE, Ordering::Release);
     }
