@@ -220,6 +220,7 @@ bench-pass: pass
 ifeq ($(REAL),1)
 	python3 -B pass/suite/bench_pass.py --language real -o target/pass-real.json $(BENCH_PASS)
 	python3 -B pass/suite/bench_pass.py --language real --probe tsc -o target/pass-real-tsc.json $(BENCH_PASS)
+	python3 -B pass/suite/bench_pass.py --language real --each-probe $(BENCH_PASS)
 else
 	python3 -B pass/suite/bench_pass.py -o target/pass-suite.json $(BENCH_PASS)
 endif

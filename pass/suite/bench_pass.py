@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from driver import build, check, instructions, measure, programs, table
+from driver import build, check, each, instructions, measure, programs, table
 from driver.errors import SuiteError
 
 QUICK = measure.Effort(rounds=4, repetitions=8, slice_seconds=0.4, stretch_repetitions=3)
@@ -26,6 +26,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--half", choices=programs.HALVES, help="this half only")
     parser.add_argument("--language", choices=programs.LANGUAGES, default="c", help="C and C++ (default), the programs that are written in Rust as well, or real: libraries of others, fetched from the distribution")
     parser.add_argument("--probe", choices=("flag", "tsc"), default="flag", help="what probes look at (default: flag)")
+    parser.add_argument("--each-probe", action="store_true", help="what each way to end a slice costs, beside one another: a flag that is down, one that is up always so that probes read the clock, probes that count down")
     parser.add_argument("--distance", type=int, metavar="N", help="the pass's -headway-probe-distance")
     parser.add_argument("--quantum", type=int, metavar="US", default=5, help="of the slices, in µs (default: 5)")
     parser.add_argument("--rounds", type=int, metavar="N", help="pairs of processes per program")
@@ -91,6 +92,10 @@ def main() -> int:
     arguments = parse_arguments()
     if arguments.check:
         return check.check(arguments)
+    if arguments.each_probe:
+        chosen = programs.available(programs.select(arguments.only, arguments.half, arguments.language))
+        print(each.text(each.measure_each(chosen, effort_of(arguments), arguments)))
+        return 0
     results = load_results(arguments.show) if arguments.show else measure_all(arguments)
     if arguments.instructions_only:
         print(instructions.text(results))

@@ -2,10 +2,11 @@
 //!
 //! The README has the figures that it was chosen by.
 
+use std::ops::Bound;
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Slice};
-use headway_runtime::checkpoint;
+use headway_runtime::NoPreempt;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
@@ -176,31 +177,71 @@ impl Store {
     /// The value of a key, shared with the store rather than copied.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
+        let _section = NoPreempt::enter();
         Ok(self.entries.get(key)?)
     }
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
+        let _section = NoPreempt::enter();
         Ok(self.entries.insert(key, value)?)
     }
 
     pub(crate) fn delete(&self, key: &[u8]) -> Result<(), KvError> {
+        let _section = NoPreempt::enter();
         Ok(self.entries.remove(key)?)
     }
 
     /// Reads up to `count` entries from `first` on, keys and values.
+    ///
+    /// A SCAN that must yield goes on from its last key, perhaps in another thread. Meanwhile it holds nothing of the store or of its thread. So it
+    /// sees every entry that is there for its whole time once, in order, and of the others some.
     pub(crate) fn scan(&self, first: &[u8], count: u32) -> Result<Scanned, KvError> {
         let mut scanned = Scanned::default();
-        for entry in self.entries.range(first..).take(count as usize) {
+        loop {
+            let section = NoPreempt::enter();
+            if self.scan_on(first, count, &mut scanned, &section)? == ScanPart::Last {
+                return Ok(scanned);
+            }
+        }
+    }
+
+    /// Goes on with a scan until its end, or until it must yield. A function of its own: the compiler may keep addresses of thread-local variables
+    /// within a function, and the caller's thread may change.
+    #[inline(never)]
+    fn scan_on(
+        &self,
+        first: &[u8],
+        count: u32,
+        scanned: &mut Scanned,
+        section: &NoPreempt,
+    ) -> Result<ScanPart, KvError> {
+        let from = match &scanned.last {
+            None => Bound::Included(first),
+            Some(last) => Bound::Excluded(&**last),
+        };
+        let left = (count - scanned.entries) as usize;
+        let range = (from, Bound::Unbounded);
+        for entry in self.entries.range::<&[u8], _>(range).take(left) {
             let (key, value) = entry.into_inner()?;
             scanned.checksum.add(&key);
             scanned.checksum.add(&value);
             scanned.entries += 1;
             scanned.last = Some(key);
-            // Between two entries nothing of the store's is held but the range itself.
-            checkpoint();
+            if section.must_yield() {
+                return Ok(ScanPart::Interrupted);
+            }
         }
-        Ok(scanned)
+        Ok(ScanPart::Last)
     }
+}
+
+/// Where a part of a scan ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScanPart {
+    /// At the scan's end.
+    Last,
+    /// Where it must yield.
+    Interrupted,
 }
 
 /// What a scan read.

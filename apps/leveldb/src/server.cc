@@ -91,9 +91,9 @@ int Fail(const char *words) {
 
 }  // namespace
 
-// leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal [spin]]]]]; ends when its input does.
+// leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal [spin|auto [CONTROL]]]]]]; ends when its input does.
 int main(int argc, char **argv) {
-  if (argc < 2) return Fail("usage: leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal [spin]]]]]");
+  if (argc < 2) return Fail("usage: leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal [spin|auto [CONTROL]]]]]]");
   const std::string preempt = argc > 5 ? argv[5] : "probes";
   if (preempt != "probes" && preempt != "signal") return Fail("requests are interrupted by probes or by signal");
   leveldb::Options db_options;
@@ -119,6 +119,7 @@ int main(int argc, char **argv) {
     options.resume = HEADWAY_RESUME_OWN_WORKER;
   }
   if (argc > 6 && std::strcmp(argv[6], "spin") == 0) options.idle = HEADWAY_IDLE_SPIN;
+  options.control = argc > 7 ? argv[7] : nullptr;
   headway_service service{};
   service.size = sizeof service;
   service.context = db.get();

@@ -8,8 +8,12 @@ use headway_load::{Extent, Load};
 use headway_machine::Clock;
 use headway_net::replay::{Completion, Replay};
 use headway_policy::Resume;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::Facts;
 use headway_policy::spec::Params;
-use headway_runtime::{Builder, Layout, Mechanism, Server, Stall, Stats, max_queue_limit};
+use headway_runtime::{
+    Builder, Layout, Mechanism, Server, Stall, Stats, max_queue_limit, server_shape,
+};
 use headway_workload::Arrival;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
@@ -42,10 +46,8 @@ impl Trial {
             .workers(experiment.workers)
             .policy_spec(experiment.policy.server()?.clone())
             .classes(self.classes())
-            .queue_limit(self.queue_limit())
             .seed(experiment.seed)
             .idle(self.idle)
-            .layout(self.layout)
             .pin(self.pin.clone())
             .keep_stalls(STALLS)
             .service(probe.clone());
@@ -58,16 +60,31 @@ impl Trial {
             Resume::Anywhere => unsafe { builder.resume_anywhere() },
             Resume::OwnWorker => builder,
         };
+        self.as_heeded(builder)
+    }
+
+    /// The builder with those settings of the trial that its policy heeds: a server refuses the others.
+    fn as_heeded<S, D>(&self, builder: Builder<S, D>) -> Result<Builder<S, D>, TrialError> {
+        let facts = self.experiment.policy.server()?.facts();
+        let (workers, limit) = (self.experiment.workers, self.queue_limit());
+        let mut builder = if facts.owner == Owner::Steering {
+            builder.slots(server_shape(workers, &self.classes(), limit)?.job_capacity)
+        } else {
+            builder.queue_limit(limit)
+        };
+        if facts.owner == Owner::Dispatcher || self.has_monitor()? {
+            builder = builder.layout(self.layout);
+        }
+        if let Some(interval) = self.look_every {
+            builder = builder.look_every(interval);
+        }
         #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
-        let builder = match self.mechanism {
+        Ok(match self.mechanism {
+            _ if facts.preemption != Facts::BY_DISPATCHER => builder,
             // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
             Mechanism::Tsc => builder.interrupt_by_clock(),
             _ => builder,
-        };
-        Ok(match self.look_every {
-            Some(interval) => builder.look_every(interval),
-            None => builder,
         })
     }
 

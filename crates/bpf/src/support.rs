@@ -11,18 +11,22 @@ const CAPABILITIES: u64 = 1 << 12 | 1 << 39;
 #[must_use]
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if version_of(&release).is_none_or(|version| version < OLDEST_KERNEL) {
-        let release = release.trim();
-        missing.push(format!(
-            "Linux {release} is older than 5.15: boot a newer one"
-        ));
-    }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if effective(&status) & CAPABILITIES != CAPABILITIES {
+    // The system call, not /proc, which is missing in some containers.
+    let kernel = nix::sys::utsname::uname();
+    let release = kernel.as_ref().ok().and_then(|it| it.release().to_str());
+    missing.extend(release.and_then(too_old));
+    // Without /proc nothing is known of the capabilities, and the kernel says so itself when a program is loaded.
+    let status = fs::read_to_string("/proc/self/status");
+    if status.is_ok_and(|status| effective(&status) & CAPABILITIES != CAPABILITIES) {
         missing.push("it needs root, or CAP_BPF and CAP_NET_ADMIN".to_owned());
     }
     missing
+}
+
+/// What to say of a kernel that is older than [`OLDEST_KERNEL`]; nothing of one whose version is unknown.
+fn too_old(release: &str) -> Option<String> {
+    let is_older = version_of(release).is_some_and(|version| version < OLDEST_KERNEL);
+    is_older.then(|| format!("Linux {release} is older than 5.15: boot a newer one"))
 }
 
 fn version_of(release: &str) -> Option<(u32, u32)> {
@@ -47,6 +51,10 @@ mod tests {
         assert_eq!(version_of("6.18.44-fc\n"), Some((6, 18)));
         assert_eq!(version_of("5.4.0"), Some((5, 4)));
         assert_eq!(version_of("odd"), None);
+        assert_eq!(too_old("6.18.44-fc"), None);
+        assert_eq!(too_old("odd"), None, "nothing is known");
+        let said = too_old("5.4.0").unwrap();
+        assert!(said.contains("5.4.0 is older than 5.15"), "{said}");
         let status = "Name:\tx\nCapEff:\t000001ffffffffff\n";
         assert_eq!(effective(status) & CAPABILITIES, CAPABILITIES);
         assert_eq!(effective("CapEff:\t0000000000000000\n"), 0);

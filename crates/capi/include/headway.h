@@ -179,6 +179,9 @@ struct headway_options {
     const char *application;
     // The daemon's socket; null for /run/headway/host.sock.
     const char *host_socket;
+    // Where a thread of its own answers `headway ctl` while the server runs (docs/ctl.md): the path of a socket, or "auto" for the path where `headway ctl`
+    // looks for the server's port; null for nowhere.
+    const char *control;
 };
 
 // The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave
@@ -282,6 +285,30 @@ struct headway_class_stats {
     uint64_t feedback_unended;
     // Calls of headway_feedback_finished() without a part to end; they changed nothing.
     uint64_t feedback_unbegun;
+};
+
+// A server's counts for one worker. Begin with `struct headway_worker_stats stats = {.size = sizeof stats};`.
+struct headway_worker_stats {
+    // sizeof(struct headway_worker_stats).
+    size_t size;
+    // Requests that it ran to their end.
+    uint64_t answered;
+    // Requests that it began and that came by its own queue.
+    uint64_t own;
+    // Requests that it took from another worker's queue.
+    uint64_t stolen;
+    // Interrupted requests that it resumed.
+    uint64_t resumed;
+    // Interruptions of requests.
+    uint64_t preemptions;
+    // How often a slice ended and the request went on at once, since nothing waited that should run instead.
+    uint64_t renewals;
+    // The handlers' total time in requests that ended here, ns.
+    uint64_t cpu_ns;
+    // Requests that wait at the worker; 0 where a dispatcher places requests.
+    uint64_t queued;
+    // How often a request yielded at the end of a section in which it was asked to yield and could not.
+    uint64_t lock_yields;
 };
 
 #ifdef __cplusplus
@@ -425,6 +452,22 @@ int headway_read_stats(const struct headway_server *server, struct headway_stats
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
 int headway_read_class_stats(const struct headway_server *server, size_t index, struct headway_class_stats *stats);
+
+// The server's counts so far for one worker. Behind the workers come the dispatchers, where the policy has any; one that only dispatches counts nothing.
+//
+// # Safety
+// As headway_port(); `stats` is null or has as many bytes as its size says.
+int headway_read_worker_stats(const struct headway_server *server,
+                              size_t index,
+                              struct headway_worker_stats *stats);
+
+// Sets parameters of the server's policy while it serves, as in "q=5us,factor=3": those that docs/policies.md calls changeable. All of them change, or none.
+// Requests keep their places, and a slice that has begun ends as it was given.
+//
+// # Safety
+// As headway_port(); `parameters` is null or a string.
+int headway_set_parameters(const struct headway_server *server,
+                           const char *parameters);
 
 // Asks the server to drain, and returns at once: it answers accepted requests and refuses later ones. It takes a lock, so do not call it in a
 // signal handler.

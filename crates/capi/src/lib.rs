@@ -9,12 +9,14 @@
 //! - [`request`]: reading and answering a request in `handle_request`.
 //! - [`requests`]: taking and answering requests in a loop, in place of `handle_request`.
 //! - [`server`]: start, watch, stop.
+//! - `control`: the socket by which `headway ctl` reaches a server.
 //! - `granted`: registering with a host's daemon, whose cores a server or a runtime of threads then runs on.
 //! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, their locks, and their shared data.
 //!
 //! cbindgen generates `headway.h` from these files. Its inline functions are in
 //! `include/headway_preempt.h`, written by hand.
 
+mod control;
 mod granted;
 pub mod options;
 pub mod request;

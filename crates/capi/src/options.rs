@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::{ptr, slice};
 
+use headway_ctl::socket::Place;
 use headway_host::client::ClientOptions;
 use headway_kthread::{AtSignal, CoreSource};
 use headway_net::udp::Steering;
@@ -135,6 +136,9 @@ pub struct HeadwayOptions {
     pub application: *const c_char,
     /// The daemon's socket; null for /run/headway/host.sock.
     pub host_socket: *const c_char,
+    /// Where a thread of its own answers `headway ctl` while the server runs (docs/ctl.md): the path of a socket, or "auto" for the path where `headway ctl`
+    /// looks for the server's port; null for nowhere.
+    pub control: *const c_char,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -152,6 +156,7 @@ pub(crate) struct ServerSetup {
     pub(crate) by_signal: bool,
     /// 0 for the default.
     pub(crate) stack_bytes: usize,
+    pub(crate) control: Place,
     host: Option<HostNames>,
     /// The number of workers that the program chose; 0 for the default.
     workers: usize,
@@ -164,17 +169,19 @@ impl ServerSetup {
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
     pub(crate) unsafe fn read(options: *const HeadwayOptions) -> Result<Self, CallFailure> {
         // SAFETY: the caller's promise.
-        let (options, policy, listen, steer, classes, host) = unsafe {
+        let (options, policy, listen, steer, control, classes, host) = unsafe {
             let options = versioned::read(options)?;
             let policy = text::optional(options.policy, "headway_options.policy")?;
             let listen = text::optional(options.listen, "headway_options.listen")?;
             let steer = text::optional(options.steer, "headway_options.steer")?;
             let host = HostNames::read(options.application, options.host_socket)?;
+            let control = text::optional(options.control, "headway_options.control")?;
             (
                 options,
                 policy,
                 listen,
                 steer,
+                control,
                 read_classes(&options)?,
                 host,
             )
@@ -211,6 +218,7 @@ impl ServerSetup {
             roams,
             by_signal,
             stack_bytes: options.stack_bytes,
+            control: place(control),
             host,
             workers: options.workers as usize,
         })
@@ -320,6 +328,14 @@ fn address(text: &str) -> Result<SocketAddr, CallFailure> {
             format!("headway_options.listen is '{text}': expected udp://ADDRESS:PORT with a numeric address"),
         )
     })
+}
+
+fn place(control: Option<&str>) -> Place {
+    match control {
+        None => Place::Off,
+        Some("auto") => Place::ByPort,
+        Some(path) => Place::At(path.into()),
+    }
 }
 
 fn steering(word: &str) -> Result<Steering, CallFailure> {

@@ -1,16 +1,20 @@
 //! Starting, watching and stopping a server.
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
+use headway_ctl::socket::Answering;
+use headway_policy::spec::{Spec, SpecError};
 use headway_runtime as runtime;
 
+use crate::control;
 use crate::options::{HeadwayOptions, ServerSetup};
 use crate::service::{Callbacks, HeadwayService};
 use crate::shim;
-use crate::stats::{HeadwayClassStats, HeadwayStats};
-use crate::status::{CallFailure, report};
+use crate::stats::{HeadwayClassStats, HeadwayStats, HeadwayWorkerStats};
+use crate::status::{CallFailure, HEADWAY_E_POLICY, report};
+use crate::text;
 use crate::versioned;
 
 /// Version of this interface. A program keeps working with any library of the same version.
@@ -23,7 +27,11 @@ pub extern "C" fn headway_abi_version() -> u32 {
 }
 
 /// A running server.
-pub struct HeadwayServer(runtime::Server);
+pub struct HeadwayServer {
+    /// Its control socket, if there is one.
+    control: Option<Answering>,
+    server: runtime::Server,
+}
 
 /// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to take.
 /// Signals may reach the server's threads too: block the signals that the program waits for before this call.
@@ -48,6 +56,7 @@ pub unsafe extern "C" fn headway_start(
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
+        let early = control::bind(&chosen.control, chosen.listen.port())?;
         chosen.register()?;
         let builder = if chosen.roams {
             // SAFETY: the caller's promise.
@@ -70,8 +79,12 @@ pub unsafe extern "C" fn headway_start(
             None => builder,
         };
         let started = builder.start()?;
+        let running = HeadwayServer {
+            control: control::answer(&chosen.control, early, &started)?,
+            server: started,
+        };
         // SAFETY: the caller's promise.
-        unsafe { server.write(Box::into_raw(Box::new(HeadwayServer(started)))) };
+        unsafe { server.write(Box::into_raw(Box::new(running))) };
         Ok(())
     })
 }
@@ -83,7 +96,7 @@ pub unsafe extern "C" fn headway_start(
 unsafe fn running<'a>(server: *const HeadwayServer) -> Result<&'a runtime::Server, CallFailure> {
     // SAFETY: the caller's promise.
     match unsafe { server.as_ref() } {
-        Some(server) => Ok(&server.0),
+        Some(running) => Ok(&running.server),
         None => Err(CallFailure::argument(
             "the server is null: pass what headway_start() wrote",
         )),
@@ -145,6 +158,57 @@ pub unsafe extern "C" fn headway_read_class_stats(
     })
 }
 
+/// The server's counts so far for one worker. Behind the workers come the dispatchers, where the policy has any; one that only dispatches counts nothing.
+///
+/// # Safety
+/// As headway_port(); `stats` is null or has as many bytes as its size says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_read_worker_stats(
+    server: *const HeadwayServer,
+    index: usize,
+    stats: *mut HeadwayWorkerStats,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let all = unsafe { running(server) }?.stats();
+        let threads: Vec<_> = all.workers.iter().chain(&all.dispatchers).collect();
+        let Some(of_worker) = threads.get(index) else {
+            let (workers, dispatchers) = (all.workers.len(), all.dispatchers.len());
+            return Err(CallFailure::argument(format!(
+                "there is no worker {index}: the server has {workers}, and {dispatchers} dispatchers behind them"
+            )));
+        };
+        // SAFETY: the caller's promise.
+        unsafe { versioned::write(&HeadwayWorkerStats::from(*of_worker), stats) }
+    })
+}
+
+/// Sets parameters of the server's policy while it serves, as in "q=5us,factor=3": those that docs/policies.md calls changeable. All of them change, or none.
+/// Requests keep their places, and a slice that has begun ends as it was given.
+///
+/// # Safety
+/// As headway_port(); `parameters` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_set_parameters(
+    server: *const HeadwayServer,
+    parameters: *const c_char,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let (server, parameters) =
+            unsafe { (running(server)?, text::optional(parameters, "parameters")?) };
+        let Some(parameters) = parameters else {
+            return Err(CallFailure::argument("the parameters are null"));
+        };
+        let spec = format!("{},{parameters}", server.policy());
+        let set = |spec: Spec| server.tuner().set(&spec.params);
+        let changed = spec.parse().and_then(set);
+        changed
+            .map_err(|error: SpecError| CallFailure::new(HEADWAY_E_POLICY, error.to_string()))?;
+        Ok(())
+    })
+}
+
 /// Asks the server to drain, and returns at once: it answers accepted requests and refuses later ones. It takes a lock, so do not call it in a
 /// signal handler.
 ///
@@ -191,8 +255,10 @@ pub unsafe extern "C" fn headway_stop(
             ));
         }
         // SAFETY: the caller's promise.
-        let server = unsafe { Box::from_raw(server) };
-        let done = server.0.shutdown(Duration::from_nanos(deadline_ns))?;
+        let HeadwayServer { control, server } = *unsafe { Box::from_raw(server) };
+        let done = server.shutdown(Duration::from_nanos(deadline_ns));
+        drop(control);
+        let done = done?;
         if stats.is_null() {
             return Ok(());
         }

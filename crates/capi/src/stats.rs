@@ -147,3 +147,52 @@ impl From<&runtime::ClassStats> for HeadwayClassStats {
         }
     }
 }
+
+/// A server's counts for one worker. Begin with `struct headway_worker_stats stats = {.size = sizeof stats};`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadwayWorkerStats {
+    /// sizeof(struct headway_worker_stats).
+    pub size: usize,
+    /// Requests that it ran to their end.
+    pub answered: u64,
+    /// Requests that it began and that came by its own queue.
+    pub own: u64,
+    /// Requests that it took from another worker's queue.
+    pub stolen: u64,
+    /// Interrupted requests that it resumed.
+    pub resumed: u64,
+    /// Interruptions of requests.
+    pub preemptions: u64,
+    /// How often a slice ended and the request went on at once, since nothing waited that should run instead.
+    pub renewals: u64,
+    /// The handlers' total time in requests that ended here, ns.
+    pub cpu_ns: u64,
+    /// Requests that wait at the worker; 0 where a dispatcher places requests.
+    pub queued: u64,
+    /// How often a request yielded at the end of a section in which it was asked to yield and could not.
+    pub lock_yields: u64,
+}
+
+// SAFETY: as asked: numbers, the size first.
+unsafe impl Versioned for HeadwayWorkerStats {
+    const NAME: &'static str = "headway_worker_stats";
+}
+
+impl From<&runtime::WorkerStats> for HeadwayWorkerStats {
+    fn from(stats: &runtime::WorkerStats) -> Self {
+        let yields = Section::ALL.map(|section| stats.held.of(section).yields);
+        Self {
+            size: size_of::<Self>(),
+            answered: stats.answered,
+            own: stats.own,
+            stolen: stats.stolen,
+            resumed: stats.resumed,
+            preemptions: stats.preemptions,
+            renewals: stats.renewals,
+            cpu_ns: stats.cpu_ns,
+            queued: stats.queued.unwrap_or(0) as u64,
+            lock_yields: yields.iter().sum(),
+        }
+    }
+}

@@ -186,6 +186,34 @@ fn feedback_says_who_may_be_interrupted() {
     says_so("tests/c/feedback.c");
 }
 
+/// One worker, and shorts of the same class behind a long: they are answered before it ends, though its class says nothing of it. No order depends on time,
+/// so the first attempt counts.
+#[test]
+fn a_request_that_says_it_is_long_gives_way_whatever_its_class() {
+    let _alone = alone();
+    for toolchain in [Some(Toolchain::plain()), Toolchain::headway()]
+        .into_iter()
+        .flatten()
+    {
+        let program = toolchain.build("tests/c/says_long.c", Linked::Shared);
+        for policy in [
+            "synergy",
+            "synergy,longs=hints",
+            "concord,q=20us",
+            "concord,q=20us,dispatcher=dedicated",
+            "shinjuku-sq,q=20us",
+            "tiny-quanta,q=20us",
+        ] {
+            for layout in ["dedicated", "inline"] {
+                for feedback in ["heeded", "off"] {
+                    let args = [policy, layout, feedback];
+                    printed(Command::new(&program).args(args));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn loops_take_requests_and_answer_each_once() {
     says_so("tests/c/pull.c");

@@ -357,27 +357,8 @@ fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
 
 /// A policy of one server that a live server can run, so no ideal.
 pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
-    match any_policy(text)? {
-        PolicySpec::Server(server) => Ok(server),
-        PolicySpec::Host { spec, .. } => Err(of_other_level(&spec)),
-        PolicySpec::Rack { spec, .. } => Err(of_other_level(&spec)),
-        PolicySpec::Fluid => Err(SpecError::OnlyVirtual {
-            policy: ProcessorSharing::NAME,
-        }
-        .to_string()),
-    }
-}
-
-/// Why one server cannot run the policy of a rack or a host.
-fn of_other_level(spec: &Spec) -> String {
-    let policy = Policy::find(&spec.name);
-    let level = policy.map_or("other level", |it| it.level().name());
-    let live = policy.and_then(|it| it.live_command());
-    let runs = live.map_or(String::new(), |command| format!(", which '{command}' runs"));
-    format!(
-        "'{}' is the policy of a {level}{runs}; choose what one server runs, such as darc",
-        spec.name
-    )
+    let policy = any_policy(text)?;
+    policy.server().cloned().map_err(|error| error.to_string())
 }
 
 /// A policy of a rack, for a live switch.
@@ -583,7 +564,19 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
 }
 /// Parses `ADDR:PORT`, with or without `udp://`, and resolves a host name.
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
+    of_host_port(text, config::resolve)
+}
+
+/// The same for a server that may listen already: of several addresses that a name has the one where it does.
+pub(crate) fn server_host_port(text: &str) -> Result<SocketAddr, String> {
+    of_host_port(text, config::resolve_server)
+}
+
+fn of_host_port(
+    text: &str,
+    resolve: impl FnOnce(&str) -> Result<SocketAddr, String>,
+) -> Result<SocketAddr, String> {
     let place = text.strip_prefix("udp://").unwrap_or(text);
     let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
-    config::resolve(place).map_err(|why| wrong(&why))
+    resolve(place).map_err(|why| wrong(&why))
 }

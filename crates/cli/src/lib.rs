@@ -1,15 +1,15 @@
 //! The command `headway`: the entry point of its binary, and its command-line definition for tests.
 
-/// In place of the standard library's, which panics: a standard error that is full, closed or gone ends no command.
+/// In place of the standard library's, which panics: a standard error that is full, closed or gone ends no command. On a terminal, lines break
+/// between words.
 macro_rules! eprintln {
     ($($what:tt)*) => {
-        headway_words::remark!($($what)*)
+        headway_words::remark!("{}", $crate::output::for_stderr(::std::format_args!($($what)*)))
     };
 }
 
 mod args;
 mod commands;
-mod ctl;
 mod device_port;
 mod error;
 mod interrupt;

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use headway_fiber::{
-    Attached, Fiber, NoPreemptAlloc, StackCache, Stacks, Turn, checkpoint, suspensions, yield_now,
+    Attached, Fiber, LeftStrand, NoPreempt, NoPreemptAlloc, StackCache, Stacks, Strand, StrandKind,
+    Turn, checkpoint, suspensions, yield_now,
 };
 use headway_machine::thread::pin_current;
 use headway_machine::{Clock, Topology};
@@ -23,10 +24,11 @@ const ROUNDS: usize = 11;
 /// One round: nanoseconds each.
 type Measure = fn(&Clock) -> f64;
 
-const ROWS: [(&str, Measure); 14] = [
+const ROWS: [(&str, Measure); 21] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
     ("one fiber suspended, another resumed, by a loop", by_loop),
+    ("one strand switches to another, directly", directly),
     ("spawn, run, finish, coroutine library", library_spawn),
     ("spawn, run, finish on a pooled stack", spawn),
     ("run, finish on a fiber that is there", rerun),
@@ -34,6 +36,24 @@ const ROWS: [(&str, Measure); 14] = [
     ("a loop", bare_loop),
     ("a loop with a checkpoint", checked_loop),
     ("a loop with a checkpoint, self-timed", timed_loop),
+    ("the same in slices of 20 µs", |clock| {
+        sliced_loop(clock, 20_000, false)
+    }),
+    ("the same in slices of 1 ms", |clock| {
+        sliced_loop(clock, 1_000_000, false)
+    }),
+    ("by a timer where it is worth it, 20 µs", |clock| {
+        sliced_loop(clock, 20_000, true)
+    }),
+    ("by a timer where it is worth it, 100 µs", |clock| {
+        sliced_loop(clock, 100_000, true)
+    }),
+    ("by a timer where it is worth it, 250 µs", |clock| {
+        sliced_loop(clock, 250_000, true)
+    }),
+    ("by a timer where it is worth it, 1 ms", |clock| {
+        sliced_loop(clock, 1_000_000, true)
+    }),
     ("alloc + free, system allocator", plain_alloc),
     ("alloc + free, guarded", guarded_alloc),
     ("a cache line, one way", line),
@@ -136,6 +156,44 @@ fn by_loop(clock: &Clock) -> f64 {
     time
 }
 
+/// Two strands in turns, each of which switches to the other: what a direct switch saves at most beside [`by_loop`].
+fn directly(clock: &Clock) -> f64 {
+    static KIND: StrandKind<()> = StrandKind::new();
+    let stacks = stacks();
+    let [first, second] = [0, 1].map(|_| Strand::new(&KIND, stacks.take().expect("a stack"), ()));
+    let turns = |me: Strand<()>, other: Strand<()>| {
+        for _ in 0..MANY {
+            let _section = NoPreempt::enter();
+            // SAFETY: `me` runs, in this section alone; the other is armed or suspended, and only the two resume each other.
+            unsafe { me.switch_to(other) };
+        }
+        // Whatever body ends does so in a section.
+        std::mem::forget(NoPreempt::enter());
+    };
+    // SAFETY: both are new, and neither body unwinds.
+    unsafe {
+        first.arm::<(), _>(move |me| {
+            turns(me, second);
+            Some(second)
+        });
+        second.arm::<(), _>(move |me| {
+            turns(me, first);
+            None
+        });
+    }
+    let start_ns = clock.now_ns();
+    // SAFETY: the bench runs in no fiber.
+    let left = unsafe { first.run() };
+    let time = (clock.now_ns() - start_ns) as f64 / (2 * MANY) as f64;
+    assert!(matches!(left, LeftStrand::Finished(strand) if strand == second));
+    for strand in [first, second] {
+        strand.wait_until_idle();
+        // SAFETY: its body has ended, and no handle is used any more.
+        stacks.give(unsafe { strand.destroy() });
+    }
+    time
+}
+
 fn library_spawn(clock: &Clock) -> f64 {
     let mut stack = Some(DefaultStack::new(64 << 10).expect("a stack"));
     each(clock, MANY, |number| {
@@ -201,6 +259,36 @@ fn timed_loop(clock: &Clock) -> f64 {
     let attached = Attached::new();
     attached.self_timed(true);
     checked_loop(clock)
+}
+
+/// A round of a loop that goes on, slice after slice.
+fn sliced_loop(clock: &Clock, slice_ns: u64, by_timer: bool) -> f64 {
+    const SLICED_ROUNDS: u64 = 4_000_000;
+    let attached = Attached::new();
+    attached.self_timed(true);
+    if by_timer {
+        let timed = attached.raise_by_timer(*clock);
+        timed.expect("the machine has timers");
+    }
+    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |rounds: &mut u64| {
+        for round in 0..*rounds {
+            black_box(round);
+            checkpoint();
+        }
+    });
+    let slice_ticks = clock.ticks_in(slice_ns);
+    attached.begin(1);
+    let start_ns = clock.now_ns();
+    attached.begin_slice(clock.ticks(), slice_ticks);
+    let mut turn = fiber.run(SLICED_ROUNDS, 0);
+    while !matches!(turn, Turn::Finished(_)) {
+        let now = clock.ticks();
+        if !attached.slice_goes_on(now) {
+            attached.extend_slice(now, slice_ticks);
+        }
+        turn = resume(&mut fiber);
+    }
+    (clock.now_ns() - start_ns) as f64 / SLICED_ROUNDS as f64
 }
 
 fn plain_alloc(clock: &Clock) -> f64 {

@@ -1,21 +1,20 @@
 //! Threads attached to preemption, and the flags by which other threads ask them to yield.
 #![expect(unsafe_code, reason = "flags point into another thread's line")]
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
+use headway_machine::Clock;
 use headway_sync::{Guarded, MutexGuard};
 
 use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
-
-/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. It gets the reading of the
-/// time-stamp counter that showed the end a few ns ago, since another reading would cost as much as the rest. A panic in it aborts the process.
-pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
+use crate::slice_timer::{NoTimer, SliceTimer};
+use crate::timed::{RenewSlice, give_clock};
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
@@ -24,7 +23,13 @@ pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
 #[derive(Debug)]
 pub struct Attached {
     flags: Arc<FlagCount>,
-    /// The thread's signal stack, for the report of an overflow.
+    /// Whether the thread's probes read the clock in a slice.
+    self_timed: Cell<bool>,
+    /// When the present [slice](Self::begin_slice) ends, a reading of the clock.
+    slice_end: Cell<u64>,
+    /// Raises the flag at the end of a long slice.
+    timer: OnceCell<SliceTimer>,
+    /// The thread's signal stack, for the report of an overflow and the timer's signal.
     _signals: AlternateStack,
     /// Keeps the value on its thread.
     bound: PhantomData<*mut ()>,
@@ -47,10 +52,14 @@ impl Attached {
             );
             let attached = Attached {
                 flags: Arc::clone(&thread.flags),
+                self_timed: Cell::new(false),
+                slice_end: Cell::new(NEVER),
+                timer: OnceCell::new(),
                 _signals: AlternateStack::ensure(),
                 bound: PhantomData,
             };
             adopt_control_words();
+            watch_forks();
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
@@ -89,13 +98,82 @@ impl Attached {
         }
     }
 
-    /// Sets whether this thread's probes read the clock, instead of waiting for a request. Every probe reads; where probes lie less than 0.1 µs
-    /// apart, every second to sixteenth, so that some 0.2 µs pass between two readings. The thread yields when the
-    /// [deadline](Attached::set_deadline) has passed. Other threads can still ask it to yield.
+    /// Sets whether this thread's probes read the clock, instead of waiting for a request. Each probe calls into the runtime then, and of those that lie
+    /// close together every second to 64th reads, so that between two readings a sixteenth of the time to the deadline passes, but at least some 0.2 µs. The
+    /// thread yields when the [deadline](Attached::set_deadline) has passed. Other threads can still ask it to yield.
     pub fn self_timed(&self, on: bool) {
+        self.self_timed.set(on);
         let resting = if on { SELF_TIMED } else { 0 };
         local::set_resting(resting);
         while !local::answer(local::asked(), resting) {}
+    }
+
+    /// Lets a timer of the kernel's raise the flag of a thread that is self-timed already at the end of a long [slice](Self::begin_slice), by a signal
+    /// (`SIGURG`) whose handler only stores to the thread's line. Until then the flag is down, and probes do not call. What a slice must last to be worth the signal is
+    /// [measured](crate::TimerCost::worth_ns). In another clock's time the next [`checkpoint_at`](crate::checkpoint_at) raises it.
+    ///
+    /// System calls of the handler may then end with `EINTR`: those that [`SA_RESTART`](https://man7.org/linux/man-pages/man7/signal.7.html) does not
+    /// restart, such as `poll` and `nanosleep`.
+    ///
+    /// # Errors
+    /// [`NoTimer`]: none can be had. Probes read the clock, as without this call.
+    pub fn raise_by_timer(&self, clock: Clock) -> Result<(), NoTimer> {
+        if self.self_timed.get() && self.timer.get().is_none() {
+            let _ = self.timer.set(SliceTimer::new(clock)?);
+        }
+        Ok(())
+    }
+
+    /// Begins a self-timed thread's slice of `ticks` from `now` on, a reading of its clock: it yields once they have passed. Its flag may be down for a
+    /// part of them, so whoever sees that a slice is over asks whether it [goes on](Self::slice_goes_on).
+    #[inline]
+    pub fn begin_slice(&self, now: u64, ticks: u64) {
+        if self.self_timed.get() && local::resting() != SELF_TIMED {
+            local::rest_at(SELF_TIMED);
+        }
+        self.slice_end.set(now.saturating_add(ticks));
+        // Most requests end soon. One that goes on for as long as a timer must be set to be worth its cost, goes on for as long again.
+        let first_look = match self.timer.get() {
+            Some(timer) if ticks >= 2 * timer.worth_ticks() => timer.worth_ticks(),
+            _ => ticks,
+        };
+        local::set_deadline(now.saturating_add(first_look));
+    }
+
+    /// What runs on this thread from now on has no slice: the flag is down until another begins, or another thread asks.
+    #[inline]
+    pub fn no_slice(&self) {
+        if local::resting() != 0 {
+            local::rest_at(0);
+        }
+        self.slice_end.set(NEVER);
+        local::set_deadline(NEVER);
+    }
+
+    /// The thread yielded at `now`, a reading of its clock. Whether the present slice goes on still: only the part of it is over in which probes read the
+    /// clock. If so, the timer is set.
+    #[inline]
+    pub fn slice_goes_on(&self, now: u64) -> bool {
+        let end = self.slice_end.get();
+        // A request of another thread leaves the deadline as it is.
+        if now >= end || local::deadline() != NEVER {
+            return false;
+        }
+        self.extend_slice(now, end - now);
+        true
+    }
+
+    /// As [`begin_slice`](Self::begin_slice), for the code that ran until now and goes on.
+    #[inline]
+    pub fn extend_slice(&self, now: u64, ticks: u64) {
+        let end = now.saturating_add(ticks);
+        self.slice_end.set(end);
+        local::move_deadline(end);
+        if let Some(timer) = self.timer.get()
+            && ticks >= timer.worth_ticks()
+        {
+            timer.lower_for(ticks);
+        }
     }
 
     /// Sets when a self-timed thread yields, and a thread whose code has TSC probes: a reading of the time-stamp counter, `u64::MAX` for never.
@@ -114,7 +192,7 @@ impl Attached {
     /// Sets the clock whose readings this thread's [deadlines](Self::set_deadline) are: `None`, and at first, the time-stamp counter. Probes of compiled
     /// code read that counter whatever is set here. Code in another clock's time meets [`checkpoint_at`](crate::checkpoint_at) instead.
     pub fn set_clock(&self, read: Option<fn() -> u64>) {
-        GIVEN_CLOCK.set(read);
+        give_clock(read);
     }
 
     /// Sets the function that decides, at the end of a self-timed slice, whether the fiber continues, and its argument. It runs on the fiber's stack,
@@ -260,14 +338,23 @@ impl Drop for Thread {
     }
 }
 
-thread_local! {
-    static THREAD: Thread = Thread::default();
-    /// Without a destructor, so that a signal's handler may read it.
-    static GIVEN_CLOCK: Cell<Option<fn() -> u64>> = const { Cell::new(None) };
+/// Asks the C library to tell the child of each fork.
+fn watch_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function stays, and does what a child may do.
+        unsafe { libc::pthread_atfork(None, None, Some(is_no_fiber)) };
+    });
 }
 
-/// The clock that the calling thread was [given](Attached::set_clock).
-#[inline(never)] // The caller may have gone on in another thread.
-pub(crate) fn given_clock() -> Option<fn() -> u64> {
-    GIVEN_CLOCK.get()
+/// In the child of a fork: the code goes on as a plain thread, since whoever would resume it is not there. Its probes cost what they cost while nobody asks.
+extern "C" fn is_no_fiber() {
+    local::set_fiber(std::ptr::null_mut());
+    local::set_resting(0);
+    local::set_deadline(NEVER);
+    while !local::answer(local::asked(), 0) {}
+}
+
+thread_local! {
+    static THREAD: Thread = Thread::default();
 }

@@ -4,66 +4,167 @@
 //! of the frame that the switch leaves. Each later return of either side is mispredicted too. The processor predicts a jump from its history.
 //! The next fiber was suspended in a probe like the last one, so the return addresses that the last one left fit it.
 //!
+//! Whoever stops the thread at any instruction of the switch, such as a profiler, finds its callers: the registers of the side that is left lie in memory
+//! ([`Saved`]) before any of them changes, and unwind tables name that place from there to the jump.
+//!
 //! A fiber without a job keeps only its control. Each job begins at the top of the stack.
 #![expect(unsafe_code, reason = "switches stacks")]
 
 use std::arch::{asm, global_asm};
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
 use crate::control::FiberControl;
 
-/// Prepares the stack of a fiber without a job. Returns the stack pointer to [enter](enter) it with.
+/// The registers of a side that waits, on its stack. Written as the switch leaves that side, and read as it comes back.
+///
+/// The frame pointer lies below the return address, so a walk along frame pointers goes on here.
+#[repr(C)]
+struct Saved {
+    rbp: usize,
+    rip: usize,
+    rbx: usize,
+    rsp: usize,
+}
+
+/// Saves the registers that the compiler keeps over the block at `r8`, and where to go on: at `2:`.
+macro_rules! save {
+    () => {
+        "lea rcx, [rip + 2f]
+        mov [r8 + {rip}], rcx
+        mov [r8 + {rbp}], rbp
+        mov [r8 + {rbx}], rbx
+        mov [r8 + {rsp}], rsp"
+    };
+}
+
+/// From here on the unwind tables describe a callee of the code that entered the fiber whose control is in a register (`DW_OP_breg5` is `rdi`,
+/// `DW_OP_breg6` with `rbp` at the word itself): its registers are [`Saved`] where the control's `resumer` points. The stack pointer is read there
+/// (`DW_CFA_def_cfa_expression`), the others lie there (`DW_CFA_expression`).
+macro_rules! unwinds_to_resumer {
+    (rdi) => {
+        unwinds_to_resumer!("0x75, {resumer}")
+    };
+    (rbp) => {
+        unwinds_to_resumer!("0x76, 0")
+    };
+    ($word:literal) => {
+        concat!(
+            ".cfi_escape 0x0f, 6, ",
+            $word,
+            ", 0x06, 0x23, {rsp}, 0x06\n",
+            ".cfi_escape 0x10, 16, 5, ",
+            $word,
+            ", 0x06, 0x23, {rip}\n",
+            ".cfi_escape 0x10, 6, 5, ",
+            $word,
+            ", 0x06, 0x23, {rbp}\n",
+            ".cfi_escape 0x10, 3, 5, ",
+            $word,
+            ", 0x06, 0x23, {rbx}"
+        )
+    };
+}
+
+/// Loads what was saved at `$at`, and `rcx` with where to go on.
+macro_rules! load {
+    ($at:literal) => {
+        concat!(
+            "mov rcx, [",
+            $at,
+            " + {rip}]\n",
+            "mov rbx, [",
+            $at,
+            " + {rbx}]\n",
+            "mov rbp, [",
+            $at,
+            " + {rbp}]\n",
+            "mov rsp, [",
+            $at,
+            " + {rsp}]"
+        )
+    };
+}
+
+/// Where a side goes on. Unwinders look up the instruction before the one at which a caller goes on, so there is one.
+macro_rules! goes_on {
+    () => {
+        "nop
+        2:"
+    };
+}
+
+/// As an `asm!` block whose operands are the layout of [`Saved`] and of the control.
+macro_rules! switch_asm {
+    ($($line:expr),* ; $($operands:tt)*) => {
+        asm!(
+            $($line,)*
+            rip = const offset_of!(Saved, rip),
+            rbp = const offset_of!(Saved, rbp),
+            rbx = const offset_of!(Saved, rbx),
+            rsp = const offset_of!(Saved, rsp),
+            resumer = const offset_of!(FiberControl, resumer),
+            $($operands)*
+        )
+    };
+}
+
+/// Prepares the stack of a fiber without a job. Returns where to [enter](enter) it.
 ///
 /// # Safety
 /// The fiber has no job, and nothing uses the stack below its base.
 #[inline(always)]
 pub(crate) unsafe fn rewind(control: &FiberControl) -> usize {
-    let entry = (control.stack_base - size_of::<usize>()) as *mut usize;
-    // SAFETY: the highest word of the stack.
-    unsafe { entry.write(__headway_fiber_begin as *const () as usize) };
-    entry as usize
+    let first = (control.stack_base - size_of::<Saved>()) as *mut Saved;
+    // SAFETY: the highest words of the stack.
+    unsafe {
+        first.write(Saved {
+            rbp: 0,
+            rip: __headway_fiber_begin as *const () as usize,
+            rbx: 0,
+            rsp: control.stack_base,
+        });
+    }
+    first as usize
 }
 
-/// Runs the fiber from `stack_pointer` until it finishes its job or [leaves](leave). A suspended fiber learns whether it must `unwind`.
-/// Returns the fiber's new stack pointer, or how it [rests](crate::control::rest), and the control. The fiber leaves both in registers: a load
+/// Runs the fiber from where it `left_at` until it finishes its job or [leaves](leave). A suspended fiber learns whether it must `unwind`.
+/// Returns where the fiber left, or how it [rests](crate::control::rest), and the control. The fiber leaves both in registers: a load
 /// from this side's stack would wait until the stack pointer is loaded.
 ///
 /// # Safety
-/// The fiber was [rewound](rewind), or it left with this `stack_pointer`; and it runs nowhere. A fiber that left in another thread must be
+/// The fiber was [rewound](rewind), or it `left_at` there; and it runs nowhere. A fiber that left in another thread must be
 /// allowed to change threads.
 #[inline(always)]
 pub(crate) unsafe fn enter(
     control: NonNull<FiberControl>,
-    stack_pointer: usize,
+    left_at: usize,
     unwind: bool,
 ) -> (usize, NonNull<FiberControl>) {
     let control_after: *mut FiberControl;
-    let left_at: usize;
+    let left_at_after: usize;
+    let mut saved = MaybeUninit::<Saved>::uninit();
     // SAFETY: to the compiler this is a function call that changes every register which asm may name. `leave` or `rewind` wrote the words
-    // at the fiber's stack pointer.
+    // where the fiber left.
     unsafe {
-        asm!(
-            "push rbx",
-            "lea rcx, [rip + 2f]",
-            // The frame pointer lies below the return address, so a walk along frame pointers arrives here.
-            "push rcx",
-            "push rbp",
-            "mov [rdi + {resumer}], rsp",
-            "mov rsp, rsi",
-            "pop rcx",
+        switch_asm!(
+            save!(),
+            "mov [rdi + {resumer}], r8",
+            ".cfi_remember_state",
+            unwinds_to_resumer!(rdi),
+            load!("rsi"),
             "jmp rcx",
-            "2:",
-            "pop rbx",
-            resumer = const offset_of!(FiberControl, resumer),
+            ".cfi_restore_state",
+            goes_on!();
             inlateout("rdi") control.as_ptr() => control_after,
             inlateout("rax") usize::from(unwind) => _,
-            inlateout("rsi") stack_pointer => left_at,
+            inlateout("rsi") left_at => left_at_after,
+            inlateout("r8") saved.as_mut_ptr() => _,
             lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
             clobber_abi("sysv64"),
         );
-        (left_at, NonNull::new_unchecked(control_after))
+        (left_at_after, NonNull::new_unchecked(control_after))
     }
 }
 
@@ -73,26 +174,24 @@ pub(crate) unsafe fn enter(
 /// The caller runs on the stack of this control's fiber.
 #[inline(always)]
 pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
+    let mut saved = MaybeUninit::<Saved>::uninit();
     // SAFETY: as in `enter`, which stored `resumer`.
     unsafe {
-        asm!(
-            "push rbp",
-            "push rbx",
-            "lea rcx, [rip + 2f]",
-            "push rcx",
-            "mov rsi, rsp",
-            "mov rsp, [rdi + {resumer}]",
-            "pop rbp",
-            "pop rcx",
+        switch_asm!(
+            save!(),
+            "mov rsi, r8",
+            "mov r9, [rdi + {resumer}]",
+            ".cfi_remember_state",
+            unwinds_to_resumer!(rdi),
+            load!("r9"),
             "jmp rcx",
-            "2:",
-            "pop rbx",
-            "pop rbp",
+            ".cfi_restore_state",
+            goes_on!(),
             "test eax, eax",
-            "jnz {unwind}",
-            resumer = const offset_of!(FiberControl, resumer),
+            "jnz {unwind}";
             unwind = label { return true },
             inlateout("rdi") control => _,
+            inlateout("r8") saved.as_mut_ptr() => _,
             lateout("rax") _,
             lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
             clobber_abi("sysv64"),
@@ -101,36 +200,31 @@ pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
     false
 }
 
-/// Suspends the fiber `from`, and runs `to` from `stack_pointer`, without a way back through the code that entered `from`. Returns when `from`
-/// is entered again. Another thread may do that as soon as its stack pointer is stored, which is this code's last access to it.
+/// Suspends the fiber `from`, and runs `to` from where it `left_at`, without a way back through the code that entered `from`. Returns when `from`
+/// is entered again. Another thread may do that as soon as it is stored where `from` left, which this code does from the stack of `to`.
 ///
 /// # Safety
 /// The caller runs on the stack of `from`. For `to`, as in [`enter`](enter); its `resumer` is set.
 #[inline(always)]
-pub(crate) unsafe fn switch(
-    from: *const FiberControl,
-    to: NonNull<FiberControl>,
-    stack_pointer: usize,
-) {
+pub(crate) unsafe fn switch(from: *const FiberControl, to: NonNull<FiberControl>, left_at: usize) {
+    let mut saved = MaybeUninit::<Saved>::uninit();
     // SAFETY: as in `enter`. A fiber that `leave` suspended finds in `eax` that it does not unwind.
     unsafe {
-        asm!(
-            "push rbp",
-            "push rbx",
-            "lea rcx, [rip + 2f]",
-            "push rcx",
-            "mov [rdx + {left_at}], rsp",
-            "mov rsp, rsi",
-            "pop rcx",
+        switch_asm!(
+            save!(),
+            ".cfi_remember_state",
+            unwinds_to_resumer!(rdi),
+            load!("rsi"),
+            "mov [rdx + {left_at}], r8",
             "jmp rcx",
-            "2:",
-            "pop rbx",
-            "pop rbp",
-            left_at = const offset_of!(FiberControl, stack_pointer),
+            ".cfi_restore_state",
+            goes_on!();
+            left_at = const offset_of!(FiberControl, left_at),
             inlateout("rdi") to.as_ptr() => _,
             inlateout("rax") 0_usize => _,
-            inlateout("rsi") stack_pointer => _,
+            inlateout("rsi") left_at => _,
             inlateout("rdx") from => _,
+            inlateout("r8") saved.as_mut_ptr() => _,
             lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
             clobber_abi("sysv64"),
         );
@@ -146,20 +240,22 @@ pub(crate) unsafe fn switch(
 pub(crate) unsafe fn finish(
     from: *const FiberControl,
     to: NonNull<FiberControl>,
-    stack_pointer: usize,
+    left_at: usize,
 ) -> ! {
     // SAFETY: as in `switch`.
     unsafe {
-        asm!(
-            "mov rsp, rsi",
+        switch_asm!(
+            ".cfi_remember_state",
+            unwinds_to_resumer!(rdi),
+            load!("rsi"),
             "mov qword ptr [rdx + {left_at}], {idle}",
-            "pop rcx",
             "jmp rcx",
-            left_at = const offset_of!(FiberControl, stack_pointer),
+            ".cfi_restore_state";
+            left_at = const offset_of!(FiberControl, left_at),
             idle = const crate::control::rest::IDLE,
             in("rdi") to.as_ptr(),
             in("rax") 0_usize,
-            in("rsi") stack_pointer,
+            in("rsi") left_at,
             in("rdx") from,
             options(noreturn),
         );
@@ -183,9 +279,7 @@ unsafe extern "C" {
     fn __headway_fiber_begin();
 }
 
-// Unwinders find the frame of `enter` by the stack pointer that it stored in `resumer`, whose address `rbp` holds: the CFA is that plus 24
-// (`DW_CFA_def_cfa_expression`: `DW_OP_breg6` 0, `DW_OP_deref`, `DW_OP_plus_uconst` 24). It is marked as a signal's frame: debuggers
-// assume for other frames that the stack does not change.
+// It is marked as a signal's frame: debuggers assume for other frames that the stack does not change.
 global_asm!(
     ".pushsection .text.__headway_fiber_begin, \"ax\", @progbits",
     ".globl __headway_fiber_begin",
@@ -194,22 +288,24 @@ global_asm!(
     "__headway_fiber_begin:",
     ".cfi_startproc",
     ".cfi_signal_frame",
+    unwinds_to_resumer!(rdi),
     "lea rbp, [rdi + {resumer}]",
-    ".cfi_escape 0x0f, 5, 0x76, 0x00, 0x06, 0x23, 0x18",
-    ".cfi_offset rbx, -8",
-    ".cfi_offset rip, -16",
-    ".cfi_offset rbp, -24",
+    unwinds_to_resumer!(rbp),
     "call [rdi + {run}]",
     // The returned `Ended` is the word that the fiber rests with.
     "mov rsi, rax",
     "lea rdi, [rbp - {resumer}]",
-    "mov rsp, [rbp]",
-    "pop rbp",
-    "pop rcx",
+    unwinds_to_resumer!(rdi),
+    "mov r9, [rbp]",
+    load!("r9"),
     "jmp rcx",
     ".cfi_endproc",
     ".size __headway_fiber_begin, . - __headway_fiber_begin",
     ".popsection",
+    rip = const offset_of!(Saved, rip),
+    rbp = const offset_of!(Saved, rbp),
+    rbx = const offset_of!(Saved, rbx),
+    rsp = const offset_of!(Saved, rsp),
     resumer = const offset_of!(FiberControl, resumer),
     run = const offset_of!(FiberControl, run),
 );

@@ -7,7 +7,7 @@ use crate::held::HeldNote;
 use crate::sanitizer::Shadow;
 use crate::stack::Stack;
 
-/// The state of a fiber between two turns, in one word: the stack pointer of a suspended job, or one of these values. The fiber passes the
+/// The state of a fiber between two turns, in one word: where a suspended job left its stack, or one of these values. The fiber passes the
 /// word in a register when it leaves.
 pub(crate) mod rest {
     /// The fiber has no job.
@@ -43,9 +43,9 @@ pub(crate) enum Said {
 /// The part of a fiber that probes use. A switch touches only the first cache line.
 #[repr(C)]
 pub(crate) struct FiberControl {
-    /// While the fiber does not run: its stack pointer, or a word of [`rest`].
-    pub(crate) stack_pointer: Cell<usize>,
-    /// While the fiber runs: the stack pointer of the code that entered it.
+    /// While the fiber does not run: where on its stack it saved its registers, or a word of [`rest`].
+    pub(crate) left_at: Cell<usize>,
+    /// While the fiber runs: where the code that entered it saved its registers.
     pub(crate) resumer: Cell<usize>,
     /// The usable stack: from the end of the guard up to the body.
     pub(crate) stack_limit: usize,
@@ -82,7 +82,7 @@ impl FiberControl {
     /// Whether its job was suspended.
     #[inline(always)]
     pub(crate) fn is_suspended(&self) -> bool {
-        self.stack_pointer.get() > rest::RUNNING
+        self.left_at.get() > rest::RUNNING
     }
 
     /// The address of the body.

@@ -137,7 +137,7 @@ impl<J> Fiber<J> {
         };
         let body_at = ((core as usize - size_of::<F>()) & !(body_align - 1)) as *mut F;
         let control = FiberControl {
-            stack_pointer: Cell::new(rest::IDLE),
+            left_at: Cell::new(rest::IDLE),
             resumer: Cell::new(0),
             stack_limit: stack.limit(),
             stack_base: body_at as usize,
@@ -178,7 +178,7 @@ impl<J> Fiber<J> {
     pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
         let control = self.control();
         assert!(
-            control.stack_pointer.get() == rest::IDLE,
+            control.left_at.get() == rest::IDLE,
             "the fiber is free for a job"
         );
         control.label.set(label);
@@ -202,7 +202,7 @@ impl<J> Fiber<J> {
     pub unsafe fn resume(&mut self) -> Turn<J> {
         let control = self.control();
         assert!(control.is_suspended(), "the fiber was suspended in a job");
-        self.turn(control.stack_pointer.get(), false)
+        self.turn(control.left_at.get(), false)
     }
 
     /// The request to yield that met a no-preempt section since the last call. Called after a turn, it returns that turn's request.
@@ -269,7 +269,7 @@ impl<J> Fiber<J> {
             return Err(self);
         }
         // A body that catches everything may be suspended again.
-        while let Turn::Yielded = self.turn(self.control().stack_pointer.get(), true) {}
+        while let Turn::Yielded = self.turn(self.control().left_at.get(), true) {}
         Ok(self.into_stack())
     }
 
@@ -324,7 +324,7 @@ impl<J> Fiber<J> {
         }
     }
 
-    /// Makes the fiber this thread's current one, and runs it from this stack pointer on. Returns its next stack pointer or word of rest.
+    /// Makes the fiber this thread's current one, and runs it from where it left. Returns where it leaves next, or its word of rest.
     #[inline(always)]
     fn enter(&mut self, from: usize, unwind: bool) -> usize {
         debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
@@ -338,7 +338,7 @@ impl<J> Fiber<J> {
         local::set_fiber(outer);
         self.core = control.cast();
         // Only after it left: until then a signal may suspend it once more.
-        self.control().stack_pointer.set(left_at);
+        self.control().left_at.set(left_at);
         left_at
     }
 

@@ -11,6 +11,7 @@ use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
     EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET,
     NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET,
+    SELF_TIMED,
 };
 use crate::control::FiberControl;
 
@@ -319,6 +320,28 @@ fn exchange(from: u64, to: u64) -> bool {
 /// Repeats the request to this thread's assignment, unless another request came meanwhile.
 pub(crate) fn ask_again() {
     exchange(resting(), epoch());
+}
+
+/// Sets what the shared line holds while nobody asks, and stores it there unless somebody does.
+#[inline]
+pub(crate) fn rest_at(value: u64) {
+    set_resting(value);
+    let asked = asked();
+    if asked != value && [0, SELF_TIMED].contains(&asked) {
+        exchange(asked, value);
+    }
+}
+
+/// Puts the flag of a self-timed thread down, unless somebody asks.
+pub(crate) fn lower_self_timed() {
+    exchange(SELF_TIMED, 0);
+}
+
+/// Puts it up again, where its probes shall read the clock still. A signal's handler may call this.
+pub(crate) fn raise_self_timed() {
+    if resting() == SELF_TIMED && exchange(0, SELF_TIMED) {
+        write_pace(0);
+    }
 }
 
 /// The address of this thread's shared line, for other threads. Valid while this thread lives.

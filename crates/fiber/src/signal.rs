@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::attached::Attached;
 use crate::mechanism::{Asker, Mechanism, Preempter, Unavailable};
-use crate::signal_handler::install;
+use crate::signal_handler::{HandlerStack, install};
 
 /// [`Mechanism::Signal`].
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<'a> BySignal<'a> {
     /// # Errors
     /// The program has another handler of the signal.
     pub unsafe fn new(thread: &'a Attached) -> Result<Self, Unavailable> {
-        install().map_err(|why| Unavailable {
+        install(HandlerStack::Fiber).map_err(|why| Unavailable {
             mechanism: Mechanism::Signal,
             why,
         })?;

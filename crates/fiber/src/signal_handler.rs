@@ -3,12 +3,17 @@
 //! The handler runs on the fiber's stack. The kernel has put all registers there, vector state included, and the handler is suspended
 //! there like any other frame. It unmasks the signal while it is suspended, so the thread's other fibers stay interruptible.
 //! (With `SA_NODEFER` instead, signals that come faster than they are handled pile up frames until the stack is full.)
+//!
+//! A [timer](crate::slice_timer) sends the same signal. For it the handler only raises the thread's flag.
 #![expect(unsafe_code, reason = "a signal handler")]
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::{io, mem, ptr};
+
+use headway_sync::Guarded;
+use headway_sync::world;
 
 use crate::control::FiberControl;
 use crate::local;
@@ -16,45 +21,81 @@ use crate::slow;
 use crate::switch::may_leave;
 
 /// Ignored by default, so a late signal does no harm. Hardly any program uses it: it announces out-of-band data of sockets.
-const SIGNAL: libc::c_int = libc::SIGURG;
+pub(crate) const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// Interrupts a thread of this process; its handler reads its flag.
 #[inline]
 pub(crate) fn send(thread: libc::pid_t) {
+    // A thread of a deterministic world that waits for its turn must not be interrupted there: it sends the signal to itself in its turn.
+    if let Some(scheduler) = world::current() {
+        return scheduler.signal(thread);
+    }
     // SAFETY: at worst the thread is gone, or its number belongs to another thread of this process, whose flag has no request.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
 }
 
 /// The reason why the signal cannot be used; none if it can.
 pub(crate) fn obstacle() -> Option<String> {
-    // SAFETY: only asks; a zeroed structure is valid.
-    let present = unsafe {
-        let mut present: libc::sigaction = mem::zeroed();
-        if libc::sigaction(SIGNAL, ptr::null(), &mut present) != 0 {
-            return Some(io::Error::last_os_error().to_string());
-        }
-        present.sa_sigaction
+    let present = match present() {
+        Ok(present) => present,
+        Err(error) => return Some(error.to_string()),
     };
     let ours = interrupted as *const () as usize;
     let free = [libc::SIG_DFL, libc::SIG_IGN, ours].contains(&present);
     (!free).then(|| "another handler of SIGURG is installed".into())
 }
 
-/// Installs the handler, once for the process.
-pub(crate) fn install() -> Result<(), String> {
-    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
-    INSTALLED
-        .get_or_init(|| obstacle().map_or_else(install_now, Err))
-        .clone()
+/// Whether our handler is there still. The program may have replaced it.
+pub(crate) fn is_installed() -> bool {
+    present().is_ok_and(|present| present == interrupted as *const () as usize)
 }
 
-fn install_now() -> Result<(), String> {
+/// The signal's handler, by its address.
+fn present() -> io::Result<usize> {
+    // SAFETY: only asks; a zeroed structure is valid.
+    unsafe {
+        let mut present: libc::sigaction = mem::zeroed();
+        if libc::sigaction(SIGNAL, ptr::null(), &mut present) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(present.sa_sigaction)
+    }
+}
+
+/// The value that a slice's timer sends along, which no other timer of the program does.
+pub(crate) fn slice_timer_value() -> *mut c_void {
+    (interrupted as *const ()).cast_mut().cast()
+}
+
+/// The stack that the handler needs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum HandlerStack {
+    /// Any: it runs on the alternate one, and a fiber need not have room for it.
+    Any,
+    /// The fiber's, where its frame stays while other fibers run.
+    Fiber,
+}
+
+/// Installs the handler for the process, unless it is there and has the stack that it needs.
+pub(crate) fn install(stack: HandlerStack) -> Result<(), String> {
+    static INSTALLED: LazyLock<Guarded<Option<HandlerStack>>> = LazyLock::new(Guarded::default);
+    let mut installed = INSTALLED.lock();
+    if *installed < Some(stack) {
+        obstacle().map_or_else(|| install_now(stack), Err)?;
+        *installed = Some(stack);
+    }
+    Ok(())
+}
+
+fn install_now(stack: HandlerStack) -> Result<(), String> {
     // SAFETY: the handler has the type that SA_SIGINFO demands, and keeps what it interrupts.
     let installed = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = interrupted as *const () as usize;
-        // On the fiber's stack, not on the alternate one: the frame stays while other fibers run.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        if stack == HandlerStack::Any {
+            action.sa_flags |= libc::SA_ONSTACK;
+        }
         libc::sigaction(SIGNAL, &action, ptr::null_mut())
     };
     if installed == 0 {
@@ -66,7 +107,18 @@ fn install_now() -> Result<(), String> {
 
 /// A fiber that is asked again while it is suspended yields again from the same frame: a second handler, which interrupts this one, leaves
 /// the request to it. So a stack never holds more than two frames of handlers, however fast signals come.
-extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+extern "C" fn interrupted(
+    _: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) {
+    // SAFETY: the kernel's information about this signal; one of a timer has a value.
+    let is_slice_timer = unsafe {
+        (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr == slice_timer_value()
+    };
+    if is_slice_timer {
+        return local::raise_self_timed();
+    }
     let mut left = false;
     while !in_handler()
         && let Some(control) = slow::signalled()

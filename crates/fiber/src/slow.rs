@@ -5,13 +5,13 @@ use std::mem;
 use std::ptr::NonNull;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
-use crate::attached::{RenewSlice, given_clock};
 use crate::control::{FiberControl, Said};
 use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
 use crate::switch::{leave, may_leave};
+use crate::timed::{RenewSlice, given_clock};
 
 /// The reason for a probe's call.
 #[derive(Clone, Copy)]
@@ -138,8 +138,9 @@ fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     // SAFETY: this thread's current fiber.
     let is_held = unsafe { &(*control.as_ptr()).is_held };
     let was_held = is_held.get();
-    // A probe in the code that decides must not suspend it. No section is open: the request was granted.
-    local::set_no_preempt(1);
+    // A probe in the code that decides must not suspend it.
+    let sections = local::no_preempt();
+    local::set_no_preempt(sections + 1);
     let errno = errno::get();
     let mut renewed = false;
     keeping_control_words(|| {
@@ -147,7 +148,7 @@ fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
         renewed = unsafe { renew(local::renew_data(), tsc) };
     });
     errno::set(errno);
-    local::set_no_preempt(0);
+    local::set_no_preempt(sections);
     // A request of another thread during the decision counts.
     let deferred = local::deferred() != 0;
     local::set_deferred(0);
@@ -188,6 +189,55 @@ fn granted(request: YieldRequest, deferral: u32) -> Option<NonNull<FiberControl>
         return None;
     }
     Some(control)
+}
+
+/// The slow path of [`NoPreempt::must_yield`](crate::NoPreempt::must_yield). Where the answer is yes, the section's end yields.
+#[cold]
+pub(crate) fn must_yield_at_end() -> bool {
+    let Some(control) = NonNull::new(local::fiber()) else {
+        return false;
+    };
+    // The end of an inner section does not yield. The request stays for a probe outside of it.
+    if local::no_preempt() > 1 {
+        return false;
+    }
+    match local::deferred() {
+        0 => {}
+        deferral::LATE => return !renewed_in_section(control, now_ticks()),
+        _ => return true,
+    }
+    let (request, now) = match local::asked() {
+        0 => return false,
+        SELF_TIMED => (YieldRequest::Late, now_ticks()),
+        epoch => (YieldRequest::Asked(epoch), 0),
+    };
+    let is_late = matches!(request, YieldRequest::Late);
+    if is_late && now < local::deadline() {
+        return false;
+    }
+    if !request.is_current() {
+        request.withdraw();
+        return false;
+    }
+    // SAFETY: this thread's current fiber.
+    if !unsafe { may_leave(control) } || !request.take() {
+        return false;
+    }
+    if is_late {
+        local::set_met_tsc(now);
+        return !renewed_in_section(control, now);
+    }
+    local::set_deferred(deferral::ASKED);
+    true
+}
+
+/// As [`renewed`]. A slice that was not renewed ends with the section, whose end does not ask again.
+fn renewed_in_section(control: NonNull<FiberControl>, tsc: u64) -> bool {
+    let renewed = renewed(control, tsc);
+    if !renewed {
+        local::set_deferred(deferral::ASKED);
+    }
+    renewed
 }
 
 /// Yields at the end of a no-preempt section in which a request came.

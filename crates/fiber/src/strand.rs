@@ -122,7 +122,7 @@ impl<H> Strand<H> {
         }
         let core = (stack.top() - size_of::<StrandCore<H>>()) as *mut StrandCore<H>;
         let control = FiberControl {
-            stack_pointer: Cell::new(rest::IDLE),
+            left_at: Cell::new(rest::IDLE),
             resumer: Cell::new(0),
             stack_limit: stack.limit(),
             stack_base: core as usize,
@@ -188,7 +188,7 @@ impl<H> Strand<H> {
             control.stack_base = body_at;
             control.run = run::<H, F>;
             let entry = context::rewind(control);
-            (*core).stack_pointer().store(entry, Ordering::Release);
+            (*core).left_at().store(entry, Ordering::Release);
         }
     }
 
@@ -254,10 +254,10 @@ impl<H> Strand<H> {
         keeping_exceptions(move || {
             // SAFETY: the caller's promises.
             unsafe {
-                let stack_pointer = self.hand_over(next);
+                let left_at = self.hand_over(next);
                 let control = self.control();
                 control.shadow.departing_for(&next.control().shadow, false);
-                context::switch(control, next.core.cast(), stack_pointer);
+                context::switch(control, next.core.cast(), left_at);
                 self.control().shadow.arrived();
             }
         });
@@ -278,14 +278,14 @@ impl<H> Strand<H> {
     /// # Safety
     /// The caller runs in no fiber, and is not the destructor of a thread-local variable. The strand is as `next` of [`switch_to`](Strand::switch_to).
     pub unsafe fn run(self) -> LeftStrand<H> {
-        let stack_pointer = self.take_stack_pointer();
+        let left_at = self.take_left_at();
         let control = self.control();
         local::set_no_preempt(u32::from(!control.preempted.get()));
         local::set_fiber(self.core.as_ptr().cast());
         // SAFETY: the caller's promises; from now on only the strand uses its memory.
         let (left_at, left) = unsafe {
             let shadow = &control.shadow;
-            shadow.running(|| context::enter(self.core.cast(), stack_pointer, false))
+            shadow.running(|| context::enter(self.core.cast(), left_at, false))
         };
         local::set_fiber(ptr::null_mut());
         local::set_no_preempt(0);
@@ -295,7 +295,7 @@ impl<H> Strand<H> {
         };
         // Read before another thread resumes it.
         let preempted = left.control().preempted.get();
-        left.stack_pointer().store(left_at, Ordering::Release);
+        left.left_at().store(left_at, Ordering::Release);
         if left_at == rest::IDLE {
             LeftStrand::Finished(left)
         } else if preempted {
@@ -308,13 +308,13 @@ impl<H> Strand<H> {
     /// Whether the strand has left its stack, so that resuming it needs no wait. The answer stays true until the strand is resumed.
     #[inline(always)]
     pub fn has_left(self) -> bool {
-        self.stack_pointer().load(Ordering::Relaxed) != rest::RUNNING
+        self.left_at().load(Ordering::Relaxed) != rest::RUNNING
     }
 
     /// Waits until the strand has left its stack, after its body ended.
     #[inline(always)]
     pub fn wait_until_idle(self) {
-        while self.stack_pointer().load(Ordering::Acquire) != rest::IDLE {
+        while self.left_at().load(Ordering::Acquire) != rest::IDLE {
             self.wait();
         }
     }
@@ -336,24 +336,24 @@ impl<H> Strand<H> {
     /// Makes `next` this thread's current fiber, still on this strand's stack, where no probe or signal suspends anything from now on.
     #[inline(always)]
     unsafe fn hand_over(self, next: Strand<H>) -> usize {
-        let stack_pointer = next.take_stack_pointer();
+        let left_at = next.take_left_at();
         let control = next.control();
         control.resumer.set(self.control().resumer.get());
         local::set_fiber(next.core.as_ptr().cast());
         if control.preempted.get() {
             local::set_no_preempt(0);
         }
-        stack_pointer
+        left_at
     }
 
     #[inline(always)]
-    fn take_stack_pointer(self) -> usize {
-        let word = self.stack_pointer();
+    fn take_left_at(self) -> usize {
+        let word = self.left_at();
         loop {
-            let stack_pointer = word.load(Ordering::Acquire);
-            if stack_pointer != rest::RUNNING {
+            let left_at = word.load(Ordering::Acquire);
+            if left_at != rest::RUNNING {
                 word.store(rest::RUNNING, Ordering::Relaxed);
-                return stack_pointer;
+                return left_at;
             }
             self.wait();
         }
@@ -364,7 +364,7 @@ impl<H> Strand<H> {
     #[cold]
     fn wait(self) {
         for _ in 0..100 {
-            if self.stack_pointer().load(Ordering::Relaxed) != rest::RUNNING {
+            if self.left_at().load(Ordering::Relaxed) != rest::RUNNING {
                 return;
             }
             spin_loop();
@@ -379,18 +379,18 @@ impl<H> Strand<H> {
     }
 
     #[inline(always)]
-    fn stack_pointer(&self) -> &AtomicUsize {
+    fn left_at(&self) -> &AtomicUsize {
         // SAFETY: as above.
-        unsafe { (*self.core.as_ptr()).stack_pointer() }
+        unsafe { (*self.core.as_ptr()).left_at() }
     }
 }
 
 impl<H> StrandCore<H> {
-    /// The stack pointer, which another thread may wait for.
+    /// Where it left, which another thread may wait for.
     #[inline(always)]
-    fn stack_pointer(&self) -> &AtomicUsize {
+    fn left_at(&self) -> &AtomicUsize {
         // SAFETY: a word that lives as long as the control; all that is done to a strand's is atomic, or a store by assembly.
-        unsafe { AtomicUsize::from_ptr(self.control.stack_pointer.as_ptr()) }
+        unsafe { AtomicUsize::from_ptr(self.control.left_at.as_ptr()) }
     }
 }
 
@@ -414,10 +414,10 @@ unsafe extern "C" fn run<H: 'static, F: FnOnce(Strand<H>) -> Option<Strand<H>>>(
     };
     // SAFETY: the body is gone, and named a strand to resume.
     unsafe {
-        let stack_pointer = strand.hand_over(next);
+        let left_at = strand.hand_over(next);
         let shadow = &strand.control().shadow;
         shadow.departing_for(&next.control().shadow, true);
-        context::finish(control, next.core.cast(), stack_pointer)
+        context::finish(control, next.core.cast(), left_at)
     }
 }
 

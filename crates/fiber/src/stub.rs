@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU32;
 
 use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MESSAGE_OFFSET, MET_OFFSET, MOST_SKIPPED,
-    NEXT_READ_OFFSET, SKIPPED_OFFSET,
+    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, LOOKS_SHIFT, MESSAGE_OFFSET, MET_OFFSET,
+    MOST_COUNTDOWNS, MOST_LOOK_TICKS, MOST_SKIPPED, NEXT_READ_OFFSET, SKIPPED_OFFSET,
 };
 use crate::slow;
 
@@ -40,26 +40,45 @@ macro_rules! fetch_next_read {
     };
 }
 
-/// The duration of the last interval between two readings of the clock decides how long the next one is: in `eax`, 1, 2, 4, … 16 times the
-/// shortest. Takes the reading's low half in `eax`, and the thread's line in `r11`. Changes `edx`.
+/// The interval until the next reading of the clock: in `eax`, 1, 2, 4, … times the shortest. It is to take a share of the time that is left, so that
+/// readings come closer as the deadline does. Whether the last interval took longer decides. Takes the reading's low half in `eax`, the ticks
+/// that are left in `rdx`, and the thread's line in `r11`. Changes `rdx`.
 macro_rules! length_of_next_interval {
     () => {
-        "mov edx, eax
+        "push rcx
+        .cfi_adjust_cfa_offset 8
+        shr rdx, {looks_shift}
+        mov ecx, {look_ticks}
+        cmp rdx, rcx
+        jbe 8f
+        mov ecx, {most_look_ticks}
+        cmp rdx, rcx
+        jae 8f
+        mov ecx, edx
+        8:
+        mov edx, eax
         sub edx, dword ptr fs:[r11 + {looked}]
         mov dword ptr fs:[r11 + {looked}], eax
         movzx eax, word ptr fs:[r11 + {skipped}]
-        cmp edx, {look_ticks}
+        cmp edx, ecx
         jae 4f
-        cmp edx, {look_ticks} / 2
+        shr ecx, 1
+        cmp edx, ecx
         jae 5f
         lea eax, [rax + rax + 1]
         and eax, {most}
         jmp 5f
         4:
         shr eax, 1
+        shr edx, 2
+        cmp edx, ecx
+        jb 5f
+        xor eax, eax // other code: much fewer probes
         5:
         mov word ptr fs:[r11 + {skipped}], ax
-        inc eax"
+        inc eax
+        pop rcx
+        .cfi_adjust_cfa_offset -8"
     };
 }
 
@@ -84,8 +103,9 @@ macro_rules! unless_early {
             rdtsc
             shl rdx, 32
             or rax, rdx
-            cmp rax, qword ptr fs:[r11 + {deadline}]
-            jae 6f",
+            mov rdx, qword ptr fs:[r11 + {deadline}]
+            sub rdx, rax
+            jbe 6f",
             length_of_next_interval!(),
             "mov word ptr fs:[r11 + {left}], ax
             pop rdx
@@ -112,6 +132,8 @@ macro_rules! unless_early {
             looked = const LOOKED_OFFSET,
             skipped = const SKIPPED_OFFSET,
             look_ticks = const LOOK_TICKS,
+            most_look_ticks = const MOST_LOOK_TICKS,
+            looks_shift = const LOOKS_SHIFT,
             most = const MOST_SKIPPED,
             met = const MET_OFFSET,
             slow = sym slow::preempted,
@@ -158,8 +180,9 @@ pub unsafe extern "C-unwind" fn __headway_tick() {
         shl rdx, 32
         or rax, rdx
         mov r11, qword ptr [rip + {own}@gottpoff]
-        cmp rax, qword ptr fs:[r11 + {deadline}]
-        jae 2f",
+        mov rdx, qword ptr fs:[r11 + {deadline}]
+        sub rdx, rax
+        jbe 2f",
         length_of_next_interval!(),
         "imul eax, eax, {shortest}
         mov qword ptr fs:[r11 + {countdown}], rax
@@ -188,7 +211,9 @@ pub unsafe extern "C-unwind" fn __headway_tick() {
         looked = const LOOKED_OFFSET,
         skipped = const SKIPPED_OFFSET,
         look_ticks = const LOOK_TICKS,
-        most = const MOST_SKIPPED,
+        most_look_ticks = const MOST_LOOK_TICKS,
+        looks_shift = const LOOKS_SHIFT,
+        most = const MOST_COUNTDOWNS,
         met = const MET_OFFSET,
         slow = sym slow::late,
         call = sym call_preserving,

@@ -139,6 +139,55 @@ fn a_section_defers_the_yield_to_its_end() {
     assert_eq!(*steps, ["inner", "outer", "free"]);
 }
 
+/// Takes steps in a section, ends it where it must yield, and goes on in the next.
+fn in_sections(steps: &mut Vec<&str>) {
+    let section = NoPreempt::enter();
+    {
+        let inner = NoPreempt::enter();
+        assert!(!inner.must_yield(), "its end does not yield");
+    }
+    let asked = section.must_yield();
+    assert_eq!(section.must_yield(), asked, "it is asked until it yields");
+    steps.push(if asked { "asked" } else { "not asked" });
+    drop(section);
+    steps.push("free");
+    assert!(!NoPreempt::enter().must_yield(), "it has yielded");
+}
+
+#[test]
+fn a_section_that_looks_knows_that_its_end_yields() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), in_sections);
+    attached.begin(1);
+    assert_eq!(
+        fiber.run(vec![], 0),
+        Turn::Finished(vec!["not asked", "free"])
+    );
+    flag.raise(1);
+    assert_eq!(fiber.run(vec![], 0), Turn::Yielded);
+    assert_eq!(fiber.take_held(), None, "it gave way at once");
+    assert_eq!(resume(&mut fiber), Turn::Finished(vec!["asked", "free"]));
+    // An order for an assignment that is over is none.
+    attached.begin(2);
+    flag.raise(1);
+    assert_eq!(
+        fiber.run(vec![], 0),
+        Turn::Finished(vec!["not asked", "free"])
+    );
+    // Past a deadline, too.
+    attached.self_timed(true);
+    attached.begin(3);
+    attached.set_deadline(u64::MAX / 2);
+    assert_eq!(
+        fiber.run(vec![], 0),
+        Turn::Finished(vec!["not asked", "free"])
+    );
+    attached.set_deadline(1);
+    assert_eq!(fiber.run(vec![], 0), Turn::Yielded);
+    assert_eq!(resume(&mut fiber), Turn::Finished(vec!["asked", "free"]));
+}
+
 #[test]
 fn a_self_timed_thread_yields_past_its_deadline_only() {
     let attached = Attached::new();

@@ -35,7 +35,8 @@
 //!
 //! # The same policy, simulated
 //!
-//! ```
+#![cfg_attr(feature = "simulator", doc = "```")]
+#![cfg_attr(not(feature = "simulator"), doc = "```ignore")]
 //! use headway::prelude::*;
 //!
 //! let experiment = Experiment::new(Workload::resolve("tpcc")?, "darc".parse()?)
@@ -64,20 +65,32 @@
 //!
 //! Each but `config` is a crate of its own, under its own name; a program that needs one of them alone can depend on `headway-policy`,
 //! `headway-sim` and so on.
+//!
+//! # Features
+//!
+//! Both are on by default. A program that only serves, and chooses everything by the builder, builds faster with `default-features = false`.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `settings` | `config`, and `Builder::from_config` |
+//! | `simulator` | `sim`, `load`, `report`, and their names in the prelude |
 
 /// Scheduling policies as pure state machines: no I/O, clock, thread or allocation.
 #[doc(inline)]
 pub use headway_policy as policy;
 
 /// Request classes, service times, arrivals, traces, and the workloads of the papers by name.
+#[cfg(any(feature = "settings", feature = "simulator"))]
 #[doc(inline)]
 pub use headway_workload as workload;
 
 /// Histograms, slowdown, SLOs, confidence intervals; JSON, CSV, tables and HTML.
+#[cfg(feature = "simulator")]
 #[doc(inline)]
 pub use headway_report as report;
 
 /// Virtual time: the engine that drives the policies against a cost model.
+#[cfg(feature = "simulator")]
 #[doc(inline)]
 pub use headway_sim as sim;
 
@@ -94,6 +107,7 @@ pub use headway_fiber as fiber;
 pub use headway_net as net;
 
 /// The open-loop load generator.
+#[cfg(feature = "simulator")]
 #[doc(inline)]
 pub use headway_load as load;
 
@@ -101,6 +115,7 @@ pub use headway_load as load;
 #[doc(inline)]
 pub use headway_machine as machine;
 
+#[cfg(feature = "settings")]
 pub mod config;
 
 /// A probe placed by hand, and one that looks in every so many rounds of a loop.
@@ -113,22 +128,27 @@ pub use headway_macros::{long, preemptible};
 
 /// What a program that serves, loads or simulates names most.
 pub mod prelude {
+    #[cfg(feature = "settings")]
     pub use crate::config::{ConfigError, FromConfig};
     pub use headway_fiber::{NoPreempt, checkpoint};
+    #[cfg(feature = "simulator")]
     pub use headway_load::{Extent, Load, LoadReport};
     pub use headway_macros::{long, preemptible};
     pub use headway_net::classify::{AnyClassifier, Classifier};
     pub use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+    #[cfg(feature = "simulator")]
     pub use headway_report::{Run, Slo};
     pub use headway_runtime::{
         Builder, Call, DeclaredClass, Idle, Layout, Pin, Pull, PullService, Request, Requests,
         Server, Service, ShutdownError, Spin, StartError, Stats, Stopper, Tuner,
     };
+    #[cfg(feature = "simulator")]
     pub use headway_sim::{CapacitySearch, Costs, Experiment, Outcome};
+    #[cfg(feature = "simulator")]
     pub use headway_workload::{Offered, Workload};
 }
 
 /// The README's examples, which are compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "settings", feature = "simulator"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -49,7 +49,7 @@ fn the_file_says_what_the_server_is() {
     for part in [
         "slo_ns: Some(20000000)",
         "long: Some(true)",
-        "queue_limit: 9",
+        "queue_limit: Some(9)",
         "seed: 5",
         "pin: Off",
     ] {
@@ -179,7 +179,7 @@ fn the_file_says_how_requests_are_interrupted() {
     let shown = format!("{:?}", Builder::from_config(&path).unwrap());
     for part in [
         "resume: OwnWorker",
-        "mechanism: Flag",
+        "mechanism: Some(Flag)",
         "feedback: true",
         "look_ns: Some(7000)",
     ] {
@@ -224,7 +224,7 @@ fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
     // SAFETY: as above, and it neither allocates nor locks.
     let promises = unsafe { promises.interrupt_by_signal() };
     let builder = Builder::from_config_promising(&path, promises).unwrap();
-    assert!(format!("{builder:?}").contains("mechanism: Signal"));
+    assert!(format!("{builder:?}").contains("mechanism: Some(Signal)"));
 }
 
 #[test]

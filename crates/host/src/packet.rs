@@ -4,7 +4,7 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    connect, recvmsg, sendmsg, socket,
+    accept4, connect, recvmsg, sendmsg, socket,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -32,6 +32,12 @@ pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     )?;
     connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(fd)
+}
+
+/// The next connection of a listening socket.
+pub(crate) fn accept(listener: impl AsFd, flags: SockFlag) -> io::Result<OwnedFd> {
+    let raw = accept4(listener.as_fd().as_raw_fd(), SockFlag::SOCK_CLOEXEC | flags)?;
+    Ok(own(raw))
 }
 
 /// Sends a packet, or fails at once when the other side does not read.
@@ -83,6 +89,6 @@ pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<HostP
 
 #[expect(unsafe_code, reason = "a descriptor that the kernel just handed over")]
 fn own(raw: RawFd) -> OwnedFd {
-    // SAFETY: the kernel made this descriptor for the packet, and no other value owns it.
+    // SAFETY: the kernel made this descriptor for the caller of this module, and no other value owns it.
     unsafe { OwnedFd::from_raw_fd(raw) }
 }

@@ -71,6 +71,16 @@ impl Policy {
         }
     }
 
+    /// Why one server cannot run it, although it is a policy.
+    #[must_use]
+    pub fn of_other_level(&self) -> SpecError {
+        SpecError::OtherLevel {
+            policy: self.about().name,
+            level: self.level().name(),
+            command: self.live_command(),
+        }
+    }
+
     /// Where it decides.
     #[must_use]
     pub fn level(&self) -> Level {
@@ -158,7 +168,26 @@ impl PolicySpec {
             Self::Fluid => Err(SpecError::OnlyVirtual {
                 policy: ProcessorSharing::NAME,
             }),
-            Self::Rack { spec, .. } | Self::Host { spec, .. } => Err(systems::unknown(spec)),
+            Self::Rack { about, .. } => Err(Policy::Rack(about).of_other_level()),
+            Self::Host { about, .. } => Err(Policy::Host(about).of_other_level()),
+        }
+    }
+}
+
+/// Here, since the error for a policy of a rack or a host says so.
+impl FromStr for ServerSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let spec: Spec = text.parse()?;
+        // A server's alias may be another level's own name: the servers' policies come first.
+        match Policy::find(&spec.name) {
+            Some(other @ (Policy::Rack(_) | Policy::Host(_)))
+                if systems::find(&spec.name).is_none() =>
+            {
+                Err(other.of_other_level())
+            }
+            _ => Self::parse(spec),
         }
     }
 }
@@ -228,6 +257,36 @@ mod tests {
                 assert_eq!(same.count(), 1, "{name}: {key}");
             }
         }
+    }
+
+    #[test]
+    fn who_runs_a_policy_that_no_server_runs_is_said() {
+        let refused = |text: &str| text.parse::<ServerSpec>().unwrap_err();
+        for policy in Policy::all() {
+            let about = policy.about();
+            let Some(command) = policy.live_command() else {
+                continue;
+            };
+            if policy.level() == Level::Server || systems::find(about.name).is_some() {
+                continue;
+            }
+            let said = refused(about.name).to_string();
+            assert!(
+                said.contains(command) && said.contains(policy.level().name()),
+                "{said}"
+            );
+            let spec: PolicySpec = about.name.parse().unwrap();
+            assert_eq!(spec.server(), Err(refused(about.name)));
+        }
+        let said = refused("pallas,inner=darc").to_string();
+        assert_eq!(
+            said,
+            "'pallas' is the policy of a rack, which 'headway rack' runs; choose what one server runs, such as darc"
+        );
+        // An alias of a server's is that server's, although an allocator is called so.
+        assert!("shenango".parse::<ServerSpec>().is_ok());
+        assert!(matches!(refused("palas"), SpecError::UnknownPolicy { .. }));
+        assert!(matches!(refused("ps"), SpecError::OnlyVirtual { .. }));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn servers_racks_and_hosts_do_not_see_each_other() {
 const LAYERS: &[&[&str]] = &[
     &["job", "shape", "plan", "preemption_costs"],
     &["role"],
-    &["reservation", "stability", "lengths"],
+    &["reservation", "stability", "lengths", "sayings"],
     &[
         "disciplines",
         "placements",

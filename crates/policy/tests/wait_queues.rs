@@ -5,7 +5,7 @@ mod toy;
 use headway_policy::server::locals::SynergyWorker;
 use headway_policy::server::monitors::TimerCore;
 use headway_policy::server::role::{
-    Backlog, Heeding, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
+    Backlog, Hearing, Heeding, Ingress, Local, Monitor, Next, PreemptionDecision, Ticking,
 };
 use headway_policy::server::systems::{self, Steered, System};
 use headway_policy::spec::Spec;
@@ -91,6 +91,36 @@ fn a_request_that_says_it_is_long_is_a_long() {
         assert!(system.locals[0].yielded(40, &said, &mut toy));
         assert_eq!(toy.shared_counters(0).1, before + 1, "{longs}");
     }
+}
+
+/// The class of requests that say that they are long is not long by that, but refused first: after enough of them, and until half say nothing. Hinted longs
+/// stay refused first.
+#[test]
+fn a_class_whose_requests_say_that_they_are_long_is_refused_first() {
+    const SAYS: ClassId = ClassId(3);
+    let mut system = synergy("longs=auto,factor=4");
+    let hinted = system.sheds_first;
+    assert!(!hinted.is_empty() && !hinted.contains(SAYS.index()));
+    let mut toy = Toy::with_shared(WORKERS, system.shared_queues.count, MOST);
+    let job = |said_long| Job {
+        said_long,
+        ..Job::new(JobId(1), SAYS, 0)
+    };
+    let local = &mut system.locals[0];
+    for said in 1..=16 {
+        assert!(toy.sheds_first[0].is_empty(), "after {said}");
+        local.said_long(&job(true), &mut toy);
+        // Of one that said so its end says nothing more.
+        local.finished(said, &job(true), 1_000_000, &mut toy);
+    }
+    let mut both = hinted;
+    both.set(SAYS.index(), true);
+    assert_eq!(toy.sheds_first[0], both);
+    assert!(!toy.is_long(WorkerId(0), SAYS));
+    for quiet in 0..64 {
+        local.finished(quiet, &job(false), 1_000, &mut toy);
+    }
+    assert_eq!(toy.sheds_first[0], hinted);
 }
 
 /// A server: what each worker runs, and what is where.

@@ -4,6 +4,7 @@ mod common;
 
 use common::{client, server};
 use headway_machine::Clock;
+use headway_machine::thread::uninterrupted;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_plan::RackSlo;
@@ -333,7 +334,7 @@ fn a_live_rack_follows_its_workload_without_losing_a_request() {
                 time_ns: 0,
             };
             socket.send(&request.encode()).unwrap();
-            socket.recv(&mut buffer).expect("an answer");
+            uninterrupted(|| socket.recv(&mut buffer)).expect("an answer");
             sent += 1;
         }
         stopper.stop();

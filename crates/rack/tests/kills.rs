@@ -6,6 +6,7 @@ mod common;
 
 use common::{header, request, response};
 use headway_machine::Clock;
+use headway_machine::thread::uninterrupted;
 use headway_net::header::Status;
 use headway_policy::ClassHint;
 use headway_policy::rack::{
@@ -305,7 +306,7 @@ impl KillableRack {
         let mut buffer = [0; 64];
         let mut seen = Vec::new();
         while seen.len() < due as usize {
-            let length = self.client.recv(&mut buffer);
+            let length = uninterrupted(|| self.client.recv(&mut buffer));
             let length = length.unwrap_or_else(|error| {
                 panic!(
                     "{context}: {} of {due}: {error}: {:?}",

@@ -6,6 +6,7 @@ mod net;
 
 use common::{Dynamic, ROOM, header, policy, request};
 use headway_machine::Clock;
+use headway_machine::thread::uninterrupted;
 use headway_net::header::{CloneRole, HEADER_BYTES, Status};
 use headway_rack::{
     PacketCounts, PacketPort, PortSwitch, ServerAddresses, SwitchLimits, SwitchStopper,
@@ -324,12 +325,7 @@ fn packets_keep_their_order_both_ways_by_af_xdp() {
 
 /// Waits for a datagram, and repeats a wait that the system interrupted.
 fn received(client: &UdpSocket, buffer: &mut [u8]) -> usize {
-    loop {
-        match client.recv(buffer) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            length => return length.expect("an answer"),
-        }
-    }
+    uninterrupted(|| client.recv(buffer)).expect("an answer")
 }
 
 /// A server of one worker answers in the order in which it is asked, so its answers tell the order of both ways.

@@ -18,6 +18,9 @@ pub struct Datum {
     pub x: Option<f64>,
     /// The value; not a number (`null` in JSON) if there is none, as for the tail of an overloaded run.
     pub value: f64,
+    /// Of a percentile, the number of requests at or beyond it, on which it rests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rests_on: Option<f64>,
 }
 
 /// All figures of an experiment, in the order of its measurements.

@@ -369,6 +369,7 @@ mod tests {
             axis: "load".into(),
             x,
             value,
+            rests_on: None,
         };
         figures.extend([
             datum("a", Some(0.5), 2.0),

@@ -57,5 +57,5 @@ pub use length::RunLength;
 pub use observable::Observable;
 pub use paper_figure::PaperFigure;
 pub use process::ProcessError;
-pub use result::Reproduction;
+pub use result::{Reproduction, SystemOnCores};
 pub use run::run;

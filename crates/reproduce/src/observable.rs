@@ -60,6 +60,16 @@ impl Observable {
         }
     }
 
+    /// The number of the run's requests that the figure rests on, where it is a tail.
+    #[must_use]
+    pub fn rests_on(&self, run: &Run) -> Option<f64> {
+        let Self::Tail(bound) = self else {
+            return None;
+        };
+        let rests = bound.samples(run).into_iter().map(|few| few.requests);
+        rests.min_by(f64::total_cmp)
+    }
+
     /// The class of the figure; none for a figure of all classes.
     #[must_use]
     pub fn class(&self) -> Option<&str> {

@@ -1,8 +1,11 @@
 //! The result of an experiment.
 
 use crate::{
-    ClaimVerdict, ExperimentFile, Figures, Judged, PaperFigure, ReproduceError, RunLength,
+    ClaimVerdict, ComparedSystem, ExperimentFile, Figures, Judged, PaperFigure, ReproduceError,
+    RunLength,
 };
+use headway_policy::PolicySpec;
+use headway_sim::SystemCores;
 use serde::Serialize;
 
 /// A reproduced figure or table: the measured figures beside the paper's.
@@ -13,6 +16,8 @@ pub struct Reproduction {
     pub about: PaperFigure,
     /// Whether the runs were shortened: tails of shortened runs are rough.
     pub shortened: bool,
+    /// The cores of each simulated system on the experiment's own server; a measurement may change the server.
+    pub systems: Vec<SystemOnCores>,
     /// The claims, judged.
     pub claims: Vec<Judged>,
     /// All measured figures.
@@ -21,6 +26,40 @@ pub struct Reproduction {
     pub command: String,
     /// The commands that repeat its tasks, for those that flags can express.
     pub commands: Vec<String>,
+}
+
+/// A simulated system and its cores.
+#[derive(Clone, Debug, Serialize)]
+pub struct SystemOnCores {
+    /// The system's name.
+    pub name: String,
+    /// The policy and its parameters.
+    pub policy: String,
+    /// Its workers, a core each; in a rack those of all servers.
+    pub workers: usize,
+    /// All of its cores, with those that dispatch or keep the time.
+    pub cores: usize,
+    /// The cores of these that run requests.
+    pub serving_cores: usize,
+}
+
+impl SystemOnCores {
+    /// The systems whose policy does not vary.
+    fn of(experiment: &ExperimentFile) -> Vec<Self> {
+        let server = &experiment.server;
+        let on_cores = |system: &ComparedSystem| {
+            let policy: PolicySpec = system.policy.parse().ok()?;
+            let cores = SystemCores::of(&policy, system.workers.unwrap_or(server.workers));
+            Some(Self {
+                name: system.name.clone(),
+                policy: system.policy.clone(),
+                workers: server.servers * cores.workers,
+                cores: server.servers * cores.all(),
+                serving_cores: server.servers * cores.serving(),
+            })
+        };
+        experiment.system.iter().filter_map(on_cores).collect()
+    }
 }
 
 impl Reproduction {
@@ -44,6 +83,7 @@ impl Reproduction {
         Ok(Self {
             about: experiment.paper_figure(),
             shortened: extent != RunLength::Full,
+            systems: SystemOnCores::of(experiment),
             claims,
             figures,
             command: format!("headway reproduce {}{fast}", experiment.name),

@@ -128,7 +128,6 @@ fn request(policy: &str, workers: usize, layout: Layout) -> f64 {
         .layout(layout)
         .idle(Idle::Spin)
         .slots(256)
-        .queue_limit(256)
         .service(|_: &mut Call<'_>| {})
         .datapath(datapath)
         .start()

@@ -6,6 +6,7 @@ mod common;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use common::backlog::{turn_ns, work};
@@ -38,7 +39,7 @@ struct Bench {
     turns: u64,
 }
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 15] = [
     Row {
         name: "a reading of the clock",
         bound_ns: None,
@@ -53,6 +54,26 @@ const ROWS: [Row; 11] = [
         name: "own queue, synergy, monitor's own core",
         bound_ns: Some(60.0),
         measure: |_| own_queue("synergy", Layout::Dedicated),
+    },
+    Row {
+        name: "own queue, one of 2 workers",
+        bound_ns: None,
+        measure: |_| among_busy(2),
+    },
+    Row {
+        name: "own queue, one of 16 workers",
+        bound_ns: None,
+        measure: |_| among_busy(16),
+    },
+    Row {
+        name: "own queue, one of 64 workers",
+        bound_ns: None,
+        measure: |_| among_busy(64),
+    },
+    Row {
+        name: "own queue, one of 256 workers",
+        bound_ns: None,
+        measure: |_| among_busy(256),
     },
     Row {
         name: "own queue, work-stealing (no fibers)",
@@ -204,6 +225,68 @@ fn fastest(tries: usize, run: impl Fn() -> Served) -> Served {
     let runs = (0..tries).map(|_| run());
     let fastest = runs.min_by(|a, b| a.whole_ns.total_cmp(&b.whole_ns));
     fastest.expect("there is a run")
+}
+
+/// A request of worker 0's own queue with an empty handler, while each other worker is busy with one that waits for the end: they hold no core, and there
+/// is nobody to wake.
+fn among_busy(workers: usize) -> f64 {
+    let runs = (0..TRIES).map(|_| one_among_busy(workers));
+    runs.min_by(f64::total_cmp).expect("there is a run")
+}
+
+fn one_among_busy(workers: usize) -> f64 {
+    const REQUESTS: u32 = 20_000;
+    /// Until then the others have begun.
+    const LEAD_NS: u64 = 100_000_000;
+    let arrival = |at_ns, index, class| ReplayArrival {
+        at_ns,
+        service_ns: 0,
+        index,
+        class,
+    };
+    let own = (0..REQUESTS).map(|index| arrival(LEAD_NS, index, 0));
+    let others = (1..workers).map(|worker| vec![arrival(0, REQUESTS + worker as u32, 1)]);
+    let schedules = std::iter::once(own.collect()).chain(others).collect();
+    let (datapath, control) = Replay::new(schedules).expect("the schedules are in order");
+    let ended = Arc::new((Mutex::new(false), Condvar::new()));
+    let gate = Arc::clone(&ended);
+    let builder = Server::builder()
+        // Whoever is done before the others has nothing to steal.
+        .policy("synergy,steal_threshold=1048576")
+        .class("short", Duration::from_micros(1))
+        .class("waits", Duration::from_micros(1))
+        .workers(workers)
+        .layout(Layout::Inline)
+        .idle(Idle::Park)
+        .slots(256 * workers);
+    // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "synergy asks for it")]
+    let builder = unsafe { builder.resume_anywhere() };
+    let server = builder
+        .handler(move |call| {
+            if call.class().0 == 1 {
+                let (is_over, over) = &*gate;
+                let waits = over.wait_while(is_over.lock().unwrap(), |is_over| !*is_over);
+                drop(waits.unwrap());
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .expect("the server starts");
+    control.start(Clock::global().now_ns());
+    while server.stats().classes[0].answered < u64::from(REQUESTS) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    *ended.0.lock().unwrap() = true;
+    ended.1.notify_all();
+    let stats = server.shutdown(Duration::from_secs(60));
+    let stats = stats.expect("the server stops");
+    assert_eq!(stats.answered, u64::from(REQUESTS) + workers as u64 - 1);
+    assert_eq!(stats.stolen, 0, "each runs its own: {stats:?}");
+    let completions = control.take_completions();
+    let own = completions.iter().filter(|done| done.class == 0);
+    let last = own.map(|done| done.latency_ns).max();
+    last.expect("requests were answered") as f64 / f64::from(REQUESTS)
 }
 
 /// A request with an empty handler.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::time::Duration;
 
 use headway_fiber::Unavailable;
 use headway_machine::thread::PinError;
@@ -17,7 +18,7 @@ pub type SetupFailure = Box<dyn Error + Send + Sync>;
 #[non_exhaustive]
 pub enum StartError {
     /// The policy's name or a parameter is wrong.
-    #[error("policy: {0}")]
+    #[error("policy: {}", explain(.0))]
     Policy(#[from] SpecError),
     /// The policy has all requests taken from one receive queue, and they were to be steered to workers.
     #[error(
@@ -35,6 +36,54 @@ pub enum StartError {
     NoDispatcher {
         /// The policy.
         policy: &'static str,
+    },
+    /// A layout was chosen under a policy that has nobody to lay out.
+    #[error(
+        "policy {policy} has neither a dispatcher nor a monitor to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs \
+         or synergy"
+    )]
+    NothingLaidOut {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// Queues were to have a limit under a policy whose requests wait in the network's receive queues.
+    #[error(
+        "under {policy} requests wait in the receive queues, which the server does not limit: leave the queue limit out, or choose a policy with a \
+         dispatcher, such as c-fcfs"
+    )]
+    UnlimitedQueues {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// A mechanism was chosen by which a dispatcher interrupts, under a policy without such a dispatcher.
+    #[error(
+        "policy {policy} has no dispatcher that interrupts requests: leave the mechanism out, or choose a policy with one, such as concord"
+    )]
+    NoInterrupter {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// Only requests were to be interrupted that say that they are long, under a policy that interrupts none.
+    #[error(
+        "policy {policy} interrupts no request: leave the feedback out, or choose a policy that does, such as concord"
+    )]
+    NoInterruptions {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// Workers were to look for arrivals at an interval, and nothing looks.
+    #[error(
+        "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
+         leave the interval out, or choose the inline layout and a policy such as concord, or one without a dispatcher, such as synergy or tardis"
+    )]
+    NoLooks,
+    /// Workers were to look for arrivals too often or too seldom.
+    #[error(
+        "workers cannot look for arrivals every {interval:?}: a look can take a microsecond, and what arrives waits for one; choose at least 1us and at most 1s"
+    )]
+    LookInterval {
+        /// The interval chosen.
+        interval: Duration,
     },
     /// Workers were to interrupt themselves, by signals.
     #[error(
@@ -184,6 +233,74 @@ pub enum StartError {
 
 headway_words::debug_is_display!(StartError);
 
+/// The setting of a server that an error is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerSetting {
+    /// The policy and its parameters.
+    Policy,
+    /// The number of workers.
+    Workers,
+    /// The declared classes.
+    Classes,
+    /// The limit of a queue.
+    QueueLimit,
+    /// Who carries the dispatcher or the monitor out.
+    Layout,
+    /// By what a dispatcher interrupts.
+    Mechanism,
+    /// Whether requests say that they are long.
+    Feedback,
+    /// How often workers look for arrivals.
+    LookEvery,
+    /// By what requests are steered to receive queues.
+    Steering,
+    /// The cores of the threads.
+    Pin,
+    /// The arbiter that grants the cores.
+    Host,
+    /// Another, or none: the system refused something.
+    Other,
+}
+
+impl StartError {
+    /// The setting to change.
+    #[must_use]
+    pub fn setting(&self) -> ServerSetting {
+        match self {
+            Self::Policy(_) | Self::NoDispatcher { .. } | Self::KnownProfile { .. } => {
+                ServerSetting::Policy
+            }
+            Self::Workers { .. } => ServerSetting::Workers,
+            Self::NoTime { .. } | Self::Hint { .. } | Self::Classes { .. } => {
+                ServerSetting::Classes
+            }
+            Self::QueueLimit { .. }
+            | Self::UnlimitedQueues { .. }
+            | Self::OutOfRange {
+                what: "queue_limit",
+                ..
+            } => ServerSetting::QueueLimit,
+            Self::NothingLaidOut { .. } | Self::InlineSignals => ServerSetting::Layout,
+            Self::NoInterrupter { .. } | Self::ClockTooLate | Self::Mechanism(_) => {
+                ServerSetting::Mechanism
+            }
+            Self::NoInterruptions { .. } => ServerSetting::Feedback,
+            Self::NoLooks | Self::LookInterval { .. } => ServerSetting::LookEvery,
+            Self::OneQueue { .. } => ServerSetting::Steering,
+            Self::TooFewCores { .. } | Self::Pin(_) => ServerSetting::Pin,
+            Self::Hosted(_) => ServerSetting::Host,
+            Self::NoTsc
+            | Self::Stacks { .. }
+            | Self::Bind(_)
+            | Self::OutOfRange { .. }
+            | Self::Pool(_)
+            | Self::Datapath { .. }
+            | Self::Setup { .. }
+            | Self::Thread { .. } => ServerSetting::Other,
+        }
+    }
+}
+
 /// What went wrong while a server ran, told when it is shut down.
 #[derive(thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -242,6 +359,15 @@ pub enum ResizeError {
 }
 
 headway_words::debug_is_display!(ResizeError);
+
+/// The error in a policy, with the nearest valid word.
+fn explain(error: &SpecError) -> String {
+    let alternatives = error.alternatives();
+    let hint = alternatives.map_or(String::new(), |(word, valid)| {
+        headway_words::hint(word, valid)
+    });
+    format!("{error}{hint}")
+}
 
 /// What to choose instead, where a number is out of range.
 fn range(what: &str, least: usize, most: usize) -> String {

@@ -42,8 +42,11 @@ pub use engine::admission::{Admission, admit, max_queue_limit, server_shape};
 pub use engine::class::DeclaredClass;
 pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, WorkersFacts, default_workers};
 pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
-pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
-pub use headway_fiber::{Mechanism, NoPreempt, Section, WorkMeter, checkpoint, suspensions};
+pub use engine::settings::{AdmittedServer, ServerSettings};
+pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
+pub use headway_fiber::{
+    Mechanism, NoPreempt, NoTimer, Section, TimerCost, WorkMeter, checkpoint, suspensions,
+};
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;
 pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, is_steered, live_policies, play, replay};
+use common::{Client, FOREVER, is_steered, laid_out, live_policies, play, replay, with_room};
 use headway_net::header::Status;
 use headway_runtime::{Call, Layout, Server, Spin};
 
@@ -57,7 +57,6 @@ fn server() -> headway_runtime::Builder {
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(5_000))
         .workers(2)
-        .queue_limit(64)
         .journal(4);
     // SAFETY: the handlers keep nothing of their thread's over a checkpoint.
     #[expect(unsafe_code, reason = "the handlers may change threads")]
@@ -98,9 +97,7 @@ fn allocates_nothing(policy: &str, layout: Layout, run: impl Fn(&str, Layout) ->
 fn over_replay(policy: &str, layout: Layout) -> u64 {
     let queues = if is_steered(policy) { 2 } else { 1 };
     let (datapath, control) = replay(queues, 6_000, 500, [500, 3_000]);
-    let server = server()
-        .policy(policy)
-        .layout(layout)
+    let server = with_room(laid_out(server(), policy, layout), policy, 64)
         .service(Spin::default())
         .datapath(datapath)
         .start()
@@ -113,9 +110,7 @@ fn over_replay(policy: &str, layout: Layout) -> u64 {
 }
 
 fn over_udp(policy: &str, layout: Layout) -> u64 {
-    let server = server()
-        .policy(policy)
-        .layout(layout)
+    let server = with_room(laid_out(server(), policy, layout), policy, 64)
         .service(|call: &mut Call<'_>| call.reply_in_place())
         .listen_udp("127.0.0.1:0".parse().unwrap())
         .start()

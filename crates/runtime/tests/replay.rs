@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    FOREVER, assert_all_answered, gated, is_steered, live_policies, play, replay, wait_until,
+    FOREVER, assert_all_answered, gated, is_steered, laid_out, live_policies, play, replay,
+    wait_until, with_room,
 };
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::ClassHint;
@@ -21,22 +22,21 @@ const IDLES: [Idle; 3] = [
 ];
 
 fn builder(policy: &str, workers: usize) -> Builder {
-    Server::builder()
+    let builder = Server::builder()
         .policy(policy)
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(20_000))
         .workers(workers)
-        .queue_limit(REQUESTS as usize)
         .journal(REQUESTS as usize)
-        .pin(Pin::Off)
+        .pin(Pin::Off);
+    with_room(builder, policy, 2 * REQUESTS as usize)
 }
 
 /// Runs a replay to its end and checks that each request came back once.
 fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
     let queues = if is_steered(policy) { workers } else { 1 };
     let (datapath, control) = replay(queues, REQUESTS, 1_000, [500, 3_000]);
-    let server = builder(policy, workers)
-        .layout(layout)
+    let server = laid_out(builder(policy, workers), policy, layout)
         .idle(idle)
         .service(Spin::default())
         .datapath(datapath)

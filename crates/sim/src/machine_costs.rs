@@ -43,6 +43,12 @@ impl ThreadLayout {
         }
     }
 
+    /// Whether a policy leaves the choice between a thread beside the workers and none.
+    #[must_use]
+    pub fn has_choice(facts: &Facts) -> bool {
+        Self::of(facts, true) != Self::of(facts, false)
+    }
+
     /// The layout of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

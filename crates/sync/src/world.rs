@@ -25,8 +25,17 @@ pub trait Scheduler: Send + Sync {
     /// The calling thread ends.
     fn end(&self);
 
+    /// The calling thread.
+    fn this_thread(&self) -> ThreadTicket;
+
+    /// For how long the thread has had its core, ns: without the times in which it waited, or its core stood still.
+    fn own_ns(&self, thread: ThreadTicket) -> u64;
+
     /// The calling thread is between two accesses to memory that threads share.
     fn step(&self);
+
+    /// Sends the signal by which handlers are interrupted to a thread of the system, which meets it at a place of the world's choice.
+    fn signal(&self, thread: i32);
 }
 
 /// A thread that was [announced](Scheduler::spawn).

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::thread;
 
 use headway_fiber::{NoPreempt, Strand};
+use headway_machine::thread::fork;
 use headway_sync::atomic::Ordering;
 use headway_sync::thread::{Thread, current, park};
 
@@ -101,6 +102,8 @@ pub(crate) unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(
 #[inline(always)]
 fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<UthreadHead>> {
     let ending = catch_unwind(AssertUnwindSafe(body));
+    // Who joins it is the parent's.
+    fork::end_child();
     me.end_locals();
     // SAFETY: the body was moved out of its place.
     let (section, mut next) = unsafe { end(me, ending) };

@@ -1,6 +1,7 @@
 //! A kthread's loop between threads: it runs the next, steals, waits for a core.
 
 use headway_fiber::{Attached, LeftStrand};
+use headway_machine::thread::fork;
 use headway_policy::WorkerId;
 use headway_policy::host::Idleness;
 use headway_sync::atomic::Ordering;
@@ -24,6 +25,7 @@ struct KthreadLoop<'a> {
 
 /// Runs threads until the runtime ends. The calling thread is the kthread.
 pub(crate) fn run_kthread(kthread: &KthreadRunner) {
+    fork::is_worker();
     let attached = Attached::new();
     attached.begin(EPOCH);
     let slices = UthreadSlices::new(kthread, &attached);

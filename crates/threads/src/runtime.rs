@@ -1,7 +1,7 @@
 //! A runtime: kthreads, and the threads that they run.
 #![expect(unsafe_code, reason = "its constructor asks for a promise")]
 
-use std::io;
+use std::io::{self, Write as _};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -125,7 +125,8 @@ impl RuntimeBuilder {
                 if let Some(core) = core
                     && let Err(error) = pin_current(core)
                 {
-                    eprintln!("headway: a kthread stays unpinned: {error}");
+                    // Nobody is left to be told that standard error is closed.
+                    let _ = writeln!(io::stderr(), "headway: a kthread stays unpinned: {error}");
                 }
                 run_kthread(&shared.kthreads()[index]);
             })?);

@@ -1,18 +1,13 @@
 //! What must hold in every world.
 
-use std::ops::Range;
-
 use headway_runtime::ShutdownError;
 
+use crate::cores::{cores_are_granted, with_core};
 use crate::longs;
 use crate::network::{Fate, HandlerRun};
 use crate::plans::{self, plans_are_kept};
 use crate::play::WorldOutcome;
-use crate::scenario::{OwnerOrder, Scenario};
-
-/// Requests that a dispatcher may have sent to one worker, and that it has not begun: the deepest bound among the policies, and one that a
-/// worker took up.
-const MOST_ON_THE_WAY: usize = 4;
+use crate::scenario::{MOST_ON_THE_WAY, OwnerOrder, Scenario};
 
 /// What readings of the clock may add to the time for which a section held a request, ns.
 const READS_NS: u64 = 5_000;
@@ -25,6 +20,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     let mut faults = Vec::new();
     threads_end(scenario, outcome, &mut faults);
     sections_are_kept(outcome, &mut faults);
+    stops_accuse_nobody(scenario, outcome, &mut faults);
     for (delivery, fate) in outcome.log.fates.iter().enumerate() {
         one_fate(delivery, fate, &mut faults);
     }
@@ -36,6 +32,7 @@ pub(crate) fn faults(scenario: &Scenario, outcome: &WorldOutcome) -> Vec<String>
     plans_are_kept(scenario, outcome, &mut faults);
     duties_are_carried_out(scenario, outcome, &mut faults);
     longs::longs_give_way(scenario, outcome, &mut faults);
+    cores_are_granted(scenario, outcome, &mut faults);
     faults
 }
 
@@ -107,6 +104,22 @@ fn a_stop_takes_in_what_came_before(
                 outcome.stop_ns
             ));
         }
+    }
+}
+
+/// Handlers that meet probes yield within microseconds of their own time, so none of them overruns, however long its core stood still.
+fn stops_accuse_nobody(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<String>) {
+    let Ok(stats) = &outcome.stats else {
+        return;
+    };
+    if !scenario.probes || scenario.by_feedback || scenario.sections {
+        return;
+    }
+    for class in stats.classes.iter().filter(|class| class.overruns > 0) {
+        faults.push(format!(
+            "{} requests of class {} are said to overrun, though their handlers meet probes",
+            class.overruns, class.name
+        ));
     }
 }
 
@@ -247,14 +260,20 @@ fn nobody_idles_beside_work(scenario: &Scenario, outcome: &WorldOutcome, faults:
             if may_take.is_some_and(|workers| !workers.contains(number)) {
                 continue;
             }
-            let idle = longest_idle(outcome, *worker, &(since_ns..*begun_ns));
-            let idle_ns = idle.end.saturating_sub(idle.start);
-            let around = idle.start.saturating_sub(idle_ns)..idle.end;
-            if idle_ns > most_idle_ns && !outcome.past.stalled(&around) {
-                faults.push(format!(
-                    "datagram {delivery} waited while worker thread {worker} idled for {idle_ns} ns from {}: {fate:?}",
-                    idle.start
-                ));
+            for core in with_core(outcome, number) {
+                let waited = core.start.max(since_ns)..core.end.min(*begun_ns);
+                if waited.is_empty() {
+                    continue;
+                }
+                let idle = outcome.longest_idle(*worker, &waited);
+                let idle_ns = idle.end.saturating_sub(idle.start);
+                let around = idle.start.saturating_sub(idle_ns)..idle.end;
+                if idle_ns > most_idle_ns && !outcome.past.stalled(&around) {
+                    faults.push(format!(
+                        "datagram {delivery} waited while worker thread {worker} idled for {idle_ns} ns from {}: {fate:?}",
+                        idle.start
+                    ));
+                }
             }
         }
     }
@@ -298,21 +317,6 @@ fn turns(runs: &[HandlerRun]) -> Vec<HandlerRun> {
         }
     }
     turns
-}
-
-/// The longest time in which the worker ran no handler while the request waited.
-fn longest_idle(outcome: &WorldOutcome, worker: usize, waited: &Range<u64>) -> Range<u64> {
-    let mut longest = waited.start..waited.start;
-    let mut since_ns = waited.start;
-    let runs = outcome.log.runs.iter().filter(|run| run.thread == worker);
-    let runs = runs.map(|run| run.from_ns.min(waited.end)..run.to_ns.min(waited.end));
-    for run in runs.chain(std::iter::once(waited.end..waited.end)) {
-        if run.start.saturating_sub(since_ns) > longest.end - longest.start {
-            longest = since_ns..run.start;
-        }
-        since_ns = since_ns.max(run.end);
-    }
-    longest
 }
 
 /// No more requests of a class wait than its queue holds, what is on the way to workers apart.

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use headway_policy::server::systems::ServerSpec;
 
 use crate::random::Random;
-use crate::scenario::{Faults, Scenario};
+use crate::scenario::Faults;
 use crate::scheduler::{Watched, WorldProgress};
 use crate::verdict::WorldVerdict;
-use crate::{check, host, play, rack};
+use crate::{check, host, play, rack, trials};
 
 /// How to live through a world again.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ fn live_server(
     watched: Watched,
 ) -> WorldVerdict {
     let mut random = Random::new(seed);
-    let scenario = Scenario::draw(&mut random, faults, policy);
+    let scenario = trials::draw(&mut random, faults, policy);
     let outcome = play::play(&scenario, watched, random);
     WorldVerdict {
         faults: check::faults(&scenario, &outcome),
@@ -145,7 +145,7 @@ pub fn describe(
     policy: Option<&ServerSpec>,
 ) -> String {
     match engine {
-        WorldEngine::Server => Scenario::draw(&mut Random::new(seed), faults, policy).to_string(),
+        WorldEngine::Server => trials::draw(&mut Random::new(seed), faults, policy).to_string(),
         WorldEngine::Rack => rack::describe(seed),
         WorldEngine::Host => host::describe(seed),
     }

@@ -7,7 +7,7 @@ use headway_runtime::{Call, Observer, Service};
 
 use crate::network::{FirstRun, HandlerRun, PANIC, SaidLong, SharedLog};
 use crate::scenario::HIDDEN_LONG_NS;
-use crate::scheduler::{draw, now_ns, spend, this_thread};
+use crate::scheduler::{draw, meet_signal, now_ns, spend, this_thread};
 
 /// Takes the time that each request asks for.
 pub(crate) struct Worker {
@@ -152,6 +152,7 @@ impl Worker {
                 suspensions: suspensions(),
             });
             left_ns -= step_ns;
+            meet_signal();
             if self.probes {
                 checkpoint_at(now_ns());
             }

@@ -5,7 +5,8 @@
 //! | which thread runs, and each thread's virtual clock | `scheduler.rs` |
 //! | datagrams that are lost, repeated, reordered, delayed | `network.rs` |
 //! | handlers that take virtual time and meet probes | `handler.rs` |
-//! | what happens in the world of a seed | `scenario.rs` |
+//! | what happens in the world of a seed | `scenario.rs`, `trials.rs` |
+//! | an arbiter that grants and revokes the workers' cores | `granted.rs`; what must hold then: `cores.rs` |
 //! | a live server in it, and its owner | `play.rs` |
 //! | what must hold | `check.rs`; by the policy's plan: `plans.rs`; of longs: `longs.rs` |
 //! | which engine lives in a world, and how to repeat it | `engine.rs` |
@@ -19,7 +20,9 @@
 //! happens. What a weak memory model would add is checked by loom instead.
 
 mod check;
+mod cores;
 mod engine;
+mod granted;
 mod handler;
 mod host;
 mod longs;
@@ -32,6 +35,7 @@ mod scenario;
 mod scheduler;
 mod search;
 mod served;
+mod trials;
 mod verdict;
 
 pub use engine::{WorldEngine, describe, live};

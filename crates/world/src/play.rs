@@ -1,12 +1,15 @@
 //! Plays a scenario: a live server in the world, its owner's orders, and what became of everything.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use headway_kthread::CoreSource;
 use headway_machine::Clock;
 use headway_runtime::{Observer, Pin, RackCounts, Server, ShutdownError, Stats};
 use headway_sync::world as door;
 
+use crate::granted::{CoreLog, LivingArbiter};
 use crate::handler::Worker;
 use crate::network::{SharedLog, WorldLog, WorldNetwork};
 use crate::random::Random;
@@ -20,10 +23,29 @@ pub(crate) struct WorldOutcome {
     pub(crate) rack: Option<RackCounts>,
     pub(crate) log: WorldLog,
     pub(crate) past: Past,
+    /// Of a server whose cores an arbiter grants.
+    pub(crate) cores: Option<CoreLog>,
     /// When datagrams began to come, when the owner asked for the stop, and when all threads had ended, ns.
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
     pub(crate) ended_ns: u64,
+}
+
+impl WorldOutcome {
+    /// The longest time in which this worker's thread ran no handler while the request waited.
+    pub(crate) fn longest_idle(&self, worker: usize, waited: &Range<u64>) -> Range<u64> {
+        let mut longest = waited.start..waited.start;
+        let mut since_ns = waited.start;
+        let runs = self.log.runs.iter().filter(|run| run.thread == worker);
+        let runs = runs.map(|run| run.from_ns.min(waited.end)..run.to_ns.min(waited.end));
+        for run in runs.chain(std::iter::once(waited.end..waited.end)) {
+            if run.start.saturating_sub(since_ns) > longest.end - longest.start {
+                longest = since_ns..run.start;
+            }
+            since_ns = since_ns.max(run.end);
+        }
+        longest
+    }
 }
 
 /// Plays it in a world of its own.
@@ -35,14 +57,25 @@ pub(crate) fn play(scenario: &Scenario, watched: Watched, random: Random) -> Wor
         random,
         scenario.core_costs,
         scenario.core_faults,
-        || own(scenario, &of_thread),
+        || {
+            let granting = scenario.granting;
+            let arbiter = granting.map(|it| LivingArbiter::start(it, scenario.workers));
+            let stopped = own(scenario, &of_thread, arbiter.as_ref());
+            (stopped, arbiter.map(LivingArbiter::end))
+        },
     );
+    let (ended, arbiter) = ended;
+    let cores = arbiter.map(|(log, thread)| {
+        thread.join().expect("the arbiter ends");
+        log
+    });
     let log = std::mem::take(&mut *log.lock());
     WorldOutcome {
         stats: ended.stats,
         rack: ended.rack,
         log,
         past,
+        cores,
         start_ns: ended.start_ns,
         stop_ns: ended.stop_ns,
         ended_ns: ended.ended_ns,
@@ -58,10 +91,10 @@ struct StoppedServer {
 }
 
 /// What the server's owner does.
-fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
+fn own(scenario: &Scenario, log: &SharedLog, arbiter: Option<&LivingArbiter>) -> StoppedServer {
     let start_ns = now_ns();
     let plans = Arc::default();
-    let server = start(scenario, log, &plans);
+    let server = start(scenario, log, &plans, arbiter);
     // Its handlers ask for the plan, which only policies of this kind have.
     let stats = server.stats();
     if let Some(plan) = stats.plan {
@@ -99,7 +132,12 @@ fn own(scenario: &Scenario, log: &SharedLog) -> StoppedServer {
     }
 }
 
-fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) -> Server {
+fn start(
+    scenario: &Scenario,
+    log: &SharedLog,
+    plans: &Arc<OnceLock<Observer>>,
+    arbiter: Option<&LivingArbiter>,
+) -> Server {
     let start_ns = now_ns();
     let mut datagrams = scenario.datagrams.clone();
     for datagram in &mut datagrams {
@@ -128,9 +166,13 @@ fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) 
         .layout(scenario.layout)
         .idle(scenario.idle)
         .pin(Pin::Off)
-        .queue_limit(scenario.queue_limit)
         .by_feedback(scenario.by_feedback)
         .stack_bytes(64 << 10);
+    let builder = if scenario.has_own_queues() {
+        builder.queue_limit(scenario.queue_limit)
+    } else {
+        builder.slots(scenario.buffers())
+    };
     let builder = match scenario.slots {
         Some(slots) => builder.slots(slots),
         None => builder,
@@ -141,6 +183,15 @@ fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) 
     };
     let builder = if scenario.by_clock {
         builder.interrupt_by_clock()
+    } else {
+        builder
+    };
+    let builder = match arbiter {
+        Some(arbiter) => builder.cores_from(Arc::clone(&arbiter.cores) as Arc<dyn CoreSource>),
+        None => builder,
+    };
+    let builder = if scenario.by_signal {
+        by_signal(builder)
     } else {
         builder
     };
@@ -161,6 +212,15 @@ fn start(scenario: &Scenario, log: &SharedLog, plans: &Arc<OnceLock<Observer>>) 
 fn anywhere(builder: headway_runtime::Builder) -> headway_runtime::Builder {
     // SAFETY: the world's handlers keep nothing of their thread's over a probe.
     unsafe { builder.resume_anywhere() }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "only the author of a handler can know that it may be interrupted anywhere"
+)]
+fn by_signal(builder: headway_runtime::Builder) -> headway_runtime::Builder {
+    // SAFETY: threads of a world meet signals between two steps of a handler or where they read the clock, and hold nothing there.
+    unsafe { builder.interrupt_by_signal() }
 }
 
 fn sleep_until(until_ns: u64) {

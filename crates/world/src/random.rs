@@ -12,6 +12,11 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
+    /// A generator of its own, whose draws leave those of this one as they are.
+    pub(crate) fn fork(&self) -> Self {
+        Self::new(self.clone().0.next_u64())
+    }
+
     /// A number below `bound`; 0 where that is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64

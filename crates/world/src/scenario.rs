@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use headway_net::header::{CloneRole, Flag};
 use headway_policy::rack::{Bouncing, Duty, Part};
+use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{NAMES, ServerSpec};
 use headway_policy::{BitSet, ClassHint, ClassId, Resume, Shape};
-use headway_runtime::{DeclaredClass, DutyOrder, Idle, Layout, admit};
+use headway_runtime::{Admission, DeclaredClass, DutyOrder, Idle, Layout, admit, server_shape};
 
+use crate::granted::Granting;
 use crate::network::{Datagram, switch_peer};
 use crate::random::Random;
 use crate::scheduler::{CoreCosts, CoreFaults};
@@ -142,6 +144,10 @@ pub(crate) struct Scenario {
     /// After so many packets a thread of the server panics.
     pub(crate) crash: Option<u64>,
     pub(crate) behind_switch: Option<BehindSwitch>,
+    /// An arbiter grants the workers' cores.
+    pub(crate) granting: Option<Granting>,
+    /// Whether the dispatcher interrupts by signals.
+    pub(crate) by_signal: bool,
     pub(crate) means_ns: [u64; 2],
     pub(crate) datagrams: Vec<Datagram>,
     /// Datagrams that a receive queue holds.
@@ -156,6 +162,10 @@ pub(crate) struct Scenario {
     pub(crate) core_faults: CoreFaults,
 }
 
+/// Requests that a dispatcher may have sent to one worker, and that it has not begun: the deepest bound among the policies, and one that a
+/// worker took up.
+pub(crate) const MOST_ON_THE_WAY: usize = 4;
+
 /// A request of the short class that takes so long says that it is long, ns.
 pub(crate) const HIDDEN_LONG_NS: u64 = 20_000;
 
@@ -163,7 +173,7 @@ pub(crate) const HIDDEN_LONG_NS: u64 = 20_000;
 const PATIENT: Duration = Duration::from_secs(60);
 
 impl Scenario {
-    /// The scenario of a seed. `policy` replaces the one that the seed would choose.
+    /// What is drawn for every world; [`trials`](crate::trials) add to it. `policy` replaces the one that the seed would choose.
     pub(crate) fn draw(random: &mut Random, faults: Faults, policy: Option<&ServerSpec>) -> Self {
         let workers = 1 + random.below(4) as usize;
         let policy = match policy {
@@ -219,8 +229,9 @@ impl Scenario {
             Some(BehindSwitch::Directed) => "c-fcfs".parse().expect("a name of ours"),
             _ => policy,
         };
-        let by_clock = by_clock && behind_switch != Some(BehindSwitch::Directed);
-        let mut scenario = Self {
+        let is_directed = behind_switch == Some(BehindSwitch::Directed);
+        let by_clock = by_clock && !is_directed;
+        Self {
             behind_switch,
             workers,
             layout,
@@ -255,16 +266,16 @@ impl Scenario {
             },
             core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
-            by_feedback: random.once_in(4),
+            by_feedback: random.once_in(4) && admission.interrupts() && !is_directed,
             sections: random.once_in(3),
             crash: (faults.handlers && random.once_in(40))
                 .then(|| random.below(2 * datagrams.len() as u64)),
             datagrams,
             policy,
             look_ns: None,
-        };
-        try_out_longs(random, faults, &mut scenario);
-        scenario
+            granting: None,
+            by_signal: false,
+        }
     }
 
     /// The declared classes.
@@ -302,10 +313,33 @@ impl Scenario {
     /// For how long a request may run on beside one that waits, ns, where the policy interrupts and handlers let it: the longest quantum, wakes and probes.
     pub(crate) fn longest_turn_ns(&self) -> Option<u64> {
         const QUANTUM_AND_WAKES_NS: u64 = 250_000;
+        // A signal that meets no handler is sent again.
+        const SENT_AGAIN_NS: u64 = 200_000;
         let changes = |order: &(u64, OwnerOrder)| matches!(order.1, OwnerOrder::Workers(_));
-        let lets = self.probes && !self.by_feedback && !self.sections && self.crash.is_none();
+        // On granted cores a turn may span times without one.
+        let has_cores = self.granting.is_none();
+        let is_interruptible = has_cores && self.is_interruptible() && self.crash.is_none();
         let is_shared = matches!(self.policy.name(), "shinjuku-sq" | "shinjuku-ci");
-        (is_shared && lets && !self.orders.iter().any(changes)).then_some(QUANTUM_AND_WAKES_NS)
+        let most_ns = QUANTUM_AND_WAKES_NS + if self.by_signal { SENT_AGAIN_NS } else { 0 };
+        (is_shared && is_interruptible && !self.orders.iter().any(changes)).then_some(most_ns)
+    }
+
+    /// Whether handlers can be interrupted wherever they are.
+    pub(crate) fn is_interruptible(&self) -> bool {
+        (self.probes || self.by_signal) && !self.by_feedback && !self.sections
+    }
+
+    /// Whether somebody looks at the receive queues while all workers run requests: workers at probes, or doors where workers do not.
+    pub(crate) fn is_polled_at_work(&self) -> bool {
+        let admission = self.admission();
+        let by_workers = admission.limits_queues && admission.interrupts() && !self.by_feedback;
+        !by_workers || (self.probes && !self.sections)
+    }
+
+    /// How its policy is carried out.
+    pub(crate) fn admission(&self) -> Admission {
+        let admission = admit(&self.policy, &shape(self.workers, self.means_ns));
+        admission.expect("a policy of the live server")
     }
 
     /// Whether its policy gives workers to classes.
@@ -314,6 +348,17 @@ impl Scenario {
             self.policy.name(),
             "darc" | "darc-static" | "darc-stable" | "static-partition"
         )
+    }
+
+    /// Whether requests wait in queues of the server's own, else in the network's receive queues.
+    pub(crate) fn has_own_queues(&self) -> bool {
+        self.policy.facts().owner != Owner::Steering
+    }
+
+    /// The buffers of a server whose queues have this scenario's limit.
+    pub(crate) fn buffers(&self) -> usize {
+        let shape = server_shape(self.workers, &self.classes(), self.queue_limit);
+        shape.expect("a server of this scenario").job_capacity
     }
 
     /// Whether requests wait in queues of the server's own, which have a limit. Tiny Quanta hands them to the workers at once.
@@ -437,57 +482,11 @@ fn traffic(
 }
 
 /// Each gets its place in the order of their times.
-fn number(datagrams: &mut [Datagram]) {
+pub(crate) fn number(datagrams: &mut [Datagram]) {
     datagrams.sort_by_key(|datagram| datagram.at_ns);
     for (delivery, datagram) in datagrams.iter_mut().enumerate() {
         datagram.delivery = delivery as u32;
     }
-}
-
-/// Worlds that try out what SYNERGY promises: requests of the short class that take as long as the others, and say so; floods of longs.
-fn try_out_longs(random: &mut Random, faults: Faults, scenario: &mut Scenario) {
-    if scenario.policy.name() != "synergy" {
-        return;
-    }
-    scenario.look_ns = random.once_in(2).then(|| 1_000 + random.below(20_000));
-    if faults.handlers && random.once_in(2) {
-        scenario.sections = true;
-        for datagram in &mut scenario.datagrams {
-            if datagram.class == 0 && random.once_in(4) {
-                let mean_ns = scenario.means_ns[1] as f64;
-                datagram.service_ns = HIDDEN_LONG_NS + random.exponential(mean_ns);
-            }
-        }
-    }
-    if faults.buffers && random.once_in(3) {
-        flood(random, scenario);
-    }
-}
-
-/// More longs at once than a single worker has buffers, and shorts behind them.
-fn flood(random: &mut Random, scenario: &mut Scenario) {
-    let slots = 8 + random.below(24);
-    scenario.slots = Some(slots as usize);
-    scenario.workers = 1;
-    scenario.room = 100_000;
-    let last_ns = scenario.datagrams.last().map_or(0, |last| last.at_ns);
-    let at_ns = random.below(last_ns + 1);
-    let longs = slots + random.below(slots);
-    let shorts = 1 + random.below(slots);
-    for place in 0..longs + shorts {
-        let class = u8::from(place < longs);
-        let late_ns = random.below(if class == 1 { 2_000 } else { 300_000 });
-        let mean_ns = scenario.means_ns[usize::from(class)] as f64;
-        scenario.datagrams.push(Datagram {
-            at_ns: at_ns + late_ns,
-            class,
-            service_ns: random.exponential(mean_ns) + 1,
-            by_switch: false,
-            flag: Flag::REQUEST,
-            delivery: 0,
-        });
-    }
-    number(&mut scenario.datagrams);
 }
 
 /// What the network makes of a datagram.
@@ -566,6 +565,8 @@ impl fmt::Display for Scenario {
             (self.sections, "sections"),
             (self.crash.is_some(), "a crash"),
             (self.behind_switch.is_some(), "behind a switch"),
+            (self.granting.is_some(), "granted cores"),
+            (self.by_signal, "by signal"),
         ] {
             if has {
                 write!(f, ", {what}")?;

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
 use headway_sync::world::{Scheduler, ThreadTicket};
+use nix::sys::signal::{Signal, raise};
+use nix::unistd::gettid;
 
 use crate::random::Random;
 
@@ -60,6 +62,9 @@ pub(crate) struct CoreFaults {
 /// How long a core stands still between two accesses to memory that threads share, ns: longer than a wake takes.
 const LONGEST_PAUSE_NS: u64 = 60_000;
 
+/// How long a signal is on its way at most, ns.
+const SIGNAL_NS: u64 = 5_000;
+
 /// Grows with every turn of a world, for a watch outside of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorldProgress(Arc<AtomicU64>);
@@ -83,6 +88,8 @@ pub(crate) struct World {
     state: Mutex<State>,
     /// Who runs.
     running: AtomicUsize,
+    /// Signals that were sent and not met.
+    signals: AtomicUsize,
     costs: CoreCosts,
     faults: CoreFaults,
     watched: Watched,
@@ -99,11 +106,30 @@ struct State {
 struct VirtualThread {
     name: String,
     now_ns: u64,
+    /// For how long it has run, ns: without its waits and the times in which its core stood still.
+    own_ns: u64,
     wait: Option<Wait>,
     timed_out: bool,
     ended: bool,
     /// Known once the thread of the system runs.
-    system: Option<Thread>,
+    system: Option<SystemThread>,
+    /// When the signal that was sent to it is due, ns.
+    signal_ns: Option<u64>,
+}
+
+struct SystemThread {
+    thread: Thread,
+    /// The kernel's number.
+    id: i32,
+}
+
+impl SystemThread {
+    fn current() -> Self {
+        Self {
+            thread: thread::current(),
+            id: gettid().as_raw(),
+        }
+    }
 }
 
 struct Wait {
@@ -117,10 +143,12 @@ impl VirtualThread {
         Self {
             name: name.to_owned(),
             now_ns,
+            own_ns: 0,
             wait: None,
             timed_out: false,
             ended: false,
             system: None,
+            signal_ns: None,
         }
     }
 
@@ -146,12 +174,23 @@ fn here() -> Option<(Arc<World>, usize)> {
 
 /// The time of the calling thread's core; for [`Clock::given`](headway_machine::Clock::given).
 pub(crate) fn read_clock_ns() -> u64 {
-    match here() {
-        Some((world, me)) => {
-            let cost_ns = 5 + world.state().random.below(world.costs.read_ns);
-            world.advance(me, cost_ns)
-        }
-        None => 0,
+    let now_ns = here().map_or(0, |(world, me)| {
+        let cost_ns = 5 + world.state().random.below(world.costs.read_ns);
+        world.advance(me, cost_ns)
+    });
+    meet_signal();
+    now_ns
+}
+
+/// If a signal that was sent to the calling thread is due, the thread sends it to itself: the signal's own handler runs here, and may have the caller go on
+/// in another thread.
+pub(crate) fn meet_signal() {
+    if let Some((world, me)) = here()
+        && world.signals.load(Ordering::Relaxed) > 0
+        && world.takes_signal(me)
+    {
+        drop(world);
+        raise(Signal::SIGURG).expect("a thread may send a signal to itself");
     }
 }
 
@@ -193,7 +232,7 @@ impl World {
         body: impl FnOnce() -> T,
     ) -> (T, Past) {
         let mut first = VirtualThread::new("main", 1_000_000_000);
-        first.system = Some(thread::current());
+        first.system = Some(SystemThread::current());
         let world = Arc::new(Self {
             state: Mutex::new(State {
                 random,
@@ -202,6 +241,7 @@ impl World {
                 stalls: Vec::new(),
             }),
             running: AtomicUsize::new(0),
+            signals: AtomicUsize::new(0),
             costs,
             faults,
             watched,
@@ -249,6 +289,7 @@ impl World {
             end_ns += stall_ns;
         }
         state.threads[me].now_ns = end_ns;
+        state.threads[me].own_ns += ns;
         let skew_ns = self.faults.skew_ns;
         let others_ns = state
             .threads
@@ -284,8 +325,22 @@ impl World {
         }
     }
 
+    /// Whether a signal to this thread is due, which is taken back.
+    fn takes_signal(&self, me: usize) -> bool {
+        let thread = &mut self.state().threads[me];
+        let is_due = thread
+            .signal_ns
+            .is_some_and(|due_ns| due_ns <= thread.now_ns);
+        if is_due {
+            thread.signal_ns = None;
+            self.signals.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_due
+    }
+
     fn hand_over(&self, state: MutexGuard<'_, State>, next: usize) {
-        let system = state.threads[next].system.clone();
+        let system = state.threads[next].system.as_ref();
+        let system = system.map(|system| system.thread.clone());
         self.running.store(next, Ordering::Release);
         drop(state);
         // A thread that has not come to life looks by itself when it does.
@@ -370,10 +425,19 @@ impl Scheduler for World {
     fn begin(self: Arc<Self>, ticket: ThreadTicket) {
         let me = ticket.0;
         HERE.set(Some((Arc::clone(&self), me)));
-        self.state().threads[me].system = Some(thread::current());
+        self.state().threads[me].system = Some(SystemThread::current());
         while self.running.load(Ordering::Acquire) != me {
             thread::park();
         }
+    }
+
+    fn this_thread(&self) -> ThreadTicket {
+        let (_, me) = here().expect("a thread of this world");
+        ThreadTicket(me)
+    }
+
+    fn own_ns(&self, thread: ThreadTicket) -> u64 {
+        self.state().threads[thread.0].own_ns
     }
 
     fn step(&self) {
@@ -388,8 +452,29 @@ impl Scheduler for World {
         let pause_ns = state.random.below(LONGEST_PAUSE_NS) + 1;
         let from_ns = state.threads[me].now_ns;
         state.stalls.push((from_ns, from_ns + pause_ns));
+        state.threads[me].now_ns += pause_ns;
         drop(state);
-        self.advance(me, pause_ns);
+        self.advance(me, 0);
+    }
+
+    fn signal(&self, thread: i32) {
+        let (_, me) = here().expect("a thread of this world");
+        let mut state = self.state();
+        let State {
+            random, threads, ..
+        } = &mut *state;
+        let due_ns = threads[me].now_ns + 200 + random.below(SIGNAL_NS);
+        let is_it = |virtual_thread: &&mut VirtualThread| {
+            let system = virtual_thread.system.as_ref();
+            !virtual_thread.ended && system.is_some_and(|system| system.id == thread)
+        };
+        // Signals that are not met yet count as one, as the system's do.
+        if let Some(receiver) = threads.iter_mut().find(is_it)
+            && receiver.signal_ns.is_none()
+        {
+            receiver.signal_ns = Some(due_ns);
+            self.signals.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn end(&self) {

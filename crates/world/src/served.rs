@@ -88,6 +88,8 @@ impl ServedWorkload {
             sections: false,
             crash: None,
             behind_switch: None,
+            granting: None,
+            by_signal: false,
             means_ns: self.means_ns,
             datagrams,
             room: 1 << 20,

@@ -3,7 +3,7 @@
 use headway_world::{Faults, WorldEngine, WorldSearch, silence_expected_panics};
 
 /// Worlds in which something did not hold once, by their seeds of then, and what it was.
-const ONCE_AMISS: [(u64, &str); 5] = [
+const ONCE_AMISS: [(u64, &str); 8] = [
     (
         260,
         "workers spun beside the requests that they would not begin any more, while their server gave up",
@@ -20,6 +20,18 @@ const ONCE_AMISS: [(u64, &str); 5] = [
     (
         137,
         "longs that were refused held the buffers that are kept for shorts",
+    ),
+    (
+        649,
+        "a worker whose core was revoked gave a request back, and the arbiter saw nothing of it: it waited beside a free core",
+    ),
+    (
+        990,
+        "a worker that had to leave its core waited to be heard by a leader that might use no worker",
+    ),
+    (
+        640,
+        "requests waited, since the limit of the workers left out the one with a core",
     ),
 ];
 

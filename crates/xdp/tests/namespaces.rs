@@ -6,6 +6,7 @@ use aya::programs::SchedClassifier;
 use aya::programs::tc::TcAttachType;
 use common::net::*;
 use common::*;
+use headway_machine::thread::uninterrupted;
 use headway_net::header::{Flag, Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
@@ -127,7 +128,7 @@ fn ask(requests: u32) -> Seen {
             time_ns: 0,
         };
         socket.send_to(&header.encode(), at(1, 7777)).expect("sent");
-        let length = socket.recv(&mut buffer).expect("no request is lost");
+        let length = uninterrupted(|| socket.recv(&mut buffer)).expect("no request is lost");
         let (response, body) = Header::parse(&buffer[..length]).expect("a header");
         assert_eq!((response.index, response.time_ns), (header.index, 8_000));
         assert_eq!(response.flag, Flag::response(Status::Ok));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use headway_machine::thread::fork::ParentsOnly;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::udp::Steering;
 
@@ -35,7 +36,7 @@ pub struct XskDatapath {
     device: NetDevice,
     object: Vec<u8>,
     /// A kernel socket on the port, which keeps other programs off it.
-    reserved: OwnedFd,
+    reserved: ParentsOnly<OwnedFd>,
 }
 
 impl XskDatapath {
@@ -52,7 +53,7 @@ impl XskDatapath {
             config: XskConfig { port, ..config },
             device,
             object,
-            reserved,
+            reserved: ParentsOnly::new(reserved),
         })
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use headway_machine::Clock;
+use headway_machine::thread::fork::ParentsOnly;
 use headway_net::datapath::{Rx, Scratch};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::{PAYLOAD_BYTES, Peer, Slot};
@@ -37,7 +38,7 @@ pub(crate) struct AttachedProgram {
     #[expect(dead_code, reason = "it is dropped")]
     pub(crate) program: SteerProgram,
     #[expect(dead_code, reason = "it is closed")]
-    pub(crate) reserved: OwnedFd,
+    pub(crate) reserved: ParentsOnly<OwnedFd>,
 }
 
 impl std::fmt::Debug for AttachedProgram {

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headway_machine::thread::fork::ParentsOnly;
 use headway_rings::mapping::SharedMapping;
 use headway_rings::ring::{ConsumerRing, ProducerRing, RingPlaces};
 
@@ -40,7 +41,7 @@ pub(crate) struct FrameRingSizes {
 /// A bound socket. It must outlive the use of its rings.
 #[derive(Debug)]
 pub(crate) struct XskSocket {
-    fd: OwnedFd,
+    fd: ParentsOnly<OwnedFd>,
 }
 
 /// The rings of a new socket.
@@ -79,6 +80,7 @@ impl XskSocket {
         let rings = rings(fd.as_fd(), umem, sizes).map_err(failed("make rings"))?;
         let first = first.map(|first| first.fd.as_fd());
         bind(fd.as_fd(), device.ifindex, queue, first).map_err(failed("bind"))?;
+        let fd = ParentsOnly::new(fd);
         Ok((Self { fd }, rings))
     }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
+use headway_machine::thread::fork::ParentsOnly;
 use headway_net::slot::Peer;
 use headway_net::udp::Steering;
 use headway_net::waker::Waker;
@@ -118,7 +119,10 @@ impl XskUdpPort {
             waker: Arc::new(waker),
             rejected: 0,
             address: SocketAddr::new(device.address(), port),
-            _program: AttachedProgram { program, reserved },
+            _program: AttachedProgram {
+                program,
+                reserved: ParentsOnly::new(reserved),
+            },
             sender: XskUdpSender {
                 sender,
                 links: LinkTable::new(),

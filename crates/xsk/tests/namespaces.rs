@@ -3,6 +3,7 @@
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
 
+use headway_machine::thread::uninterrupted;
 use headway_net::datapath::{Datapath as _, DatapathEnds, Rx, Scratch, Tx};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::udp::Steering;
@@ -147,12 +148,7 @@ fn echo_while<T>(served: &mut Served, run: impl FnOnce() -> T) -> (Vec<usize>, T
 
 /// Receives the next datagram, and repeats a wait that the system interrupted.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
-    loop {
-        match socket.recv_from(buffer) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            received => return received.expect("nothing is lost"),
-        }
-    }
+    uninterrupted(|| socket.recv_from(buffer)).expect("nothing is lost")
 }
 
 /// Sends datagrams one after the other from some sockets, and checks that each comes back. Returns the last bytes seen by socket.
@@ -217,7 +213,7 @@ fn datagrams_of_both_families_come_and_go_and_the_rest_is_the_kernels() {
         let (counts, ()) = echo_while(&mut served, || {
             client.begin();
             let mut buffer = [0; 16];
-            let bytes = other.recv(&mut buffer).expect("the kernel's datagram");
+            let bytes = uninterrupted(|| other.recv(&mut buffer)).expect("the kernel's datagram");
             assert_eq!(&buffer[..bytes], b"kernel");
             client.end();
         });

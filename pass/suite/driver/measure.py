@@ -41,7 +41,7 @@ def machine() -> dict:
     return {"cpu": model, "cores": os.cpu_count(), "virtual": hypervisor, "kernel": platform.release()}
 
 
-class _Worker:
+class Worker:
     """A process of the suite that runs a repetition whenever it is asked to."""
 
     def __init__(self, binary: pathlib.Path, core: list[str]):
@@ -69,7 +69,7 @@ class _Worker:
 
 def _round(plain: pathlib.Path, instrumented: pathlib.Path, repetitions: int, core: list[str]) -> tuple[list[int], list[int]]:
     """Times in ns of either build, measured in turns, the plain one's first."""
-    workers = (_Worker(plain, core), _Worker(instrumented, core))
+    workers = (Worker(plain, core), Worker(instrumented, core))
     times = ([], [])
     for _ in range(repetitions):
         for side, worker in enumerate(workers):

@@ -23,7 +23,8 @@ static const char USAGE[] =
     "      --seconds S        for so long (default 1)\n"
     "      --timer-core K     the core of the thread that raises the flag (default: the first other)\n"
     "  --stretches N      every probe taken, N repetitions: probes, and the longest way between two\n"
-    "  --probe flag|tsc   which probes the program was built with (default flag)\n"
+    "  --probe flag|tsc|self   who ends a slice: a flag that another core raises (default), probes built to count down,\n"
+    "                     or flag probes whose flag is up always, so that what they call looks at the clock\n"
     "  --expected HEX     the digest of the result, for programs that do not know it\n"
     "  --tick-budget N    what the countdown of TSC probes begins with (default 2000)\n";
 
@@ -86,7 +87,20 @@ static void measure_repetitions(const struct options *options) {
     printf("digest %016lx\n", kernel_digest());
 }
 
+// Probes that look at the clock look more often as a slice nears its end, so what they cost is measured in slices of this length.
+#define SELF_TIMED_SLICE_NS 20000
+
+static void begin_self_timed_slices(void) {
+    static struct slice_log nothing; // has no room: no slice is noted
+    recorder.log = &nothing;
+    recorder.quantum_ticks = (uint64_t)(SELF_TIMED_SLICE_NS * clock_ticks_per_ns());
+    recorder.mode = RECORDER_SLICES;
+    recorder.begin = clock_ticks();
+    __headway_self.deadline = recorder.begin + recorder.quantum_ticks;
+}
+
 static void serve_requests(const struct options *options) {
+    if (options->probe == PROBE_SELF) begin_self_timed_slices();
     char line[64];
     puts("ready");
     fflush(stdout);
@@ -110,6 +124,13 @@ static bool either(const char *flag, const char *text, const char *no, const cha
     if (strcmp(text, yes) == 0) return true;
     if (strcmp(text, no) != 0) fail("%s %s: expected %s or %s", flag, text, no, yes);
     return false;
+}
+
+static enum probe probe_named(const char *flag, const char *text) {
+    static const char *const NAMES[] = {[PROBE_FLAG] = "flag", [PROBE_TSC] = "tsc", [PROBE_SELF] = "self"};
+    for (unsigned probe = 0; probe < sizeof NAMES / sizeof NAMES[0]; probe++)
+        if (strcmp(text, NAMES[probe]) == 0) return (enum probe)probe;
+    fail("%s %s: expected flag, tsc or self", flag, text);
 }
 
 // Large pages for the program's arrays, where the machine has them to give: which small pages a process gets
@@ -159,7 +180,7 @@ static mode_fn parse(int argc, char **argv, struct options *options) {
         } else if (strcmp(flag, "--size") == 0) {
             options->full = either(flag, value, "test", "full");
         } else if (strcmp(flag, "--probe") == 0) {
-            options->tsc = either(flag, value, "flag", "tsc");
+            options->probe = probe_named(flag, value);
         } else if (strcmp(flag, "--tick-budget") == 0) {
             options->tick_budget = (int64_t)number(flag, value, "");
         } else if (strcmp(flag, "--expected") == 0) {
@@ -184,6 +205,8 @@ int main(int argc, char **argv) {
     if (options.core < 0) options.core = choose_core(true, options.timer_core);
     if (options.timer_core < 0) options.timer_core = choose_core(false, options.core);
     recorder.tick_budget = __headway_self.countdown = options.tick_budget;
+    if (options.probe == PROBE_SELF) recorder.resting = HEADWAY_SELF_TIMED;
+    put_flag_down();
 
     ask_for_large_pages();
     keep_freed_memory();

@@ -5,10 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// What ends a slice.
+enum probe {
+    PROBE_FLAG, // another core raises the flag
+    PROBE_TSC,  // the program was built with probes that count down to a look at the clock
+    PROBE_SELF, // flag probes whose flag is up always: what they call looks at the clock
+};
+
 struct options {
     bool full;
     uint64_t expected;    // the digest of the result where the program does not know it; 0: nor does who runs it
-    bool tsc;             // the program's probes look at the clock, not at a flag
+    enum probe probe;
     int core, timer_core; // where the kernel runs, and the thread that raises flags
     uint64_t repetitions;
     uint64_t quantum_ns;

@@ -66,13 +66,14 @@ size_t recorder_finish_stretches(void) {
 void recorder_preempted(const void *probe) {
     switch (recorder.mode) {
     case RECORDER_OFF:
-        __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
+        put_flag_down();
         break;
     case RECORDER_SLICES:
         end_slice(probe, clock_ticks());
         // The flag is down before the new slice is seen to have begun (x86 keeps stores in order).
-        __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
+        put_flag_down();
         recorder.begin = clock_ticks();
+        if (recorder.resting != 0) __headway_self.deadline = recorder.begin + recorder.quantum_ticks;
         atomic_store_explicit(&recorder_slice.begin, recorder.begin, memory_order_release);
         break;
     case RECORDER_STRETCHES:

@@ -48,6 +48,7 @@ struct slice_log {
 
 struct recorder {
     enum recorder_mode mode;
+    uint64_t resting; // what the flag is while nobody raised it: 0, or HEADWAY_SELF_TIMED
     uint64_t quantum_ticks, gap_ticks;
     int64_t tick_budget; // the shortest countdown of TSC probes
     int64_t budgets;     // as many of it has the present countdown: a power of two
@@ -73,6 +74,11 @@ struct slice_line {
     _Alignas(64) _Atomic uint64_t begin;
 };
 extern struct slice_line recorder_slice;
+
+// Whoever raised the flag has been heard.
+static inline void put_flag_down(void) {
+    __atomic_store_n(&__headway_preempt.asked, recorder.resting, __ATOMIC_RELAXED);
+}
 
 // Ends the stretch that is running, as a probe would, and gives the number of stretches.
 size_t recorder_finish_stretches(void);

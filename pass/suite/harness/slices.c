@@ -113,7 +113,8 @@ static struct slice_log new_log(const struct options *options) {
 }
 
 void measure_slices(const struct options *options) {
-    if (!options->tsc && options->timer_core < 0)
+    bool by_flag = options->probe == PROBE_FLAG;
+    if (by_flag && options->timer_core < 0)
         fail("a flag needs a second core to be raised from, and this process may use one only");
     double ticks_per_ns = clock_ticks_per_ns();
     struct slice_log kernel = new_log(options), control = new_log(options);
@@ -122,14 +123,14 @@ void measure_slices(const struct options *options) {
 
     struct timer timer = {&__headway_preempt.asked, recorder.quantum_ticks, options->timer_core, false};
     pthread_t thread;
-    if (!options->tsc && (errno = pthread_create(&thread, NULL, raise_flags, &timer)) != 0)
+    if (by_flag && (errno = pthread_create(&thread, NULL, raise_flags, &timer)) != 0)
         fail("cannot start the thread that raises flags: %s", strerror(errno));
 
     recorder.log = &kernel;
     recorder.mode = RECORDER_SLICES;
     recorder.begin = clock_ticks();
     atomic_store(&recorder_slice.begin, recorder.begin);
-    if (options->tsc) __headway_self.deadline = recorder.begin + recorder.quantum_ticks;
+    if (!by_flag) __headway_self.deadline = recorder.begin + recorder.quantum_ticks;
 
     uint64_t turn = (uint64_t)(TURN_NS * ticks_per_ns);
     uint64_t turns = (uint64_t)(options->seconds * 1e9 / TURN_NS) + 1;
@@ -144,7 +145,7 @@ void measure_slices(const struct options *options) {
         uint64_t middle = clock_ticks();
         recorder.log = &control;
         recorder.skip = true;
-        (options->tsc ? look_at_clock_until : look_at_flag_until)(middle + (middle - begin));
+        (options->probe == PROBE_TSC ? look_at_clock_until : look_at_flag_until)(middle + (middle - begin));
         gaps_after[2 * i] = kernel.gaps;
         gaps_after[2 * i + 1] = control.gaps;
         kernel_ticks += middle - begin;
@@ -152,7 +153,7 @@ void measure_slices(const struct options *options) {
     }
     recorder.mode = RECORDER_OFF;
     __headway_self.deadline = HEADWAY_NO_DEADLINE;
-    if (!options->tsc) {
+    if (by_flag) {
         atomic_store(&timer.stop, true);
         pthread_join(thread, NULL);
     }

@@ -20,14 +20,14 @@ extern const char __executable_start[];
 static size_t take_every_probe(const struct options *options) {
     recorder.index = 0;
     recorder.previous = NULL;
-    if (options->tsc) recorder.tick_budget = __headway_self.countdown = 0;
+    if (options->probe == PROBE_TSC) recorder.tick_budget = __headway_self.countdown = 0;
     else __atomic_store_n(&__headway_preempt.asked, 1, __ATOMIC_RELAXED);
     recorder.mode = RECORDER_STRETCHES;
     recorder.begin = clock_ticks();
     run_repetition(options);
     size_t stretches = recorder_finish_stretches();
     recorder.mode = RECORDER_OFF;
-    __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
+    put_flag_down();
     recorder.tick_budget = __headway_self.countdown = options->tick_budget;
     return stretches;
 }

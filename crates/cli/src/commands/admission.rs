@@ -36,10 +36,9 @@ pub(crate) fn admit(
         other => Refused::Policy(other.to_string()),
     })?;
     if !admission.is_laid_out() && layout != Layout::Auto {
-        return Err(Refused::Layout(format!(
-            "'{policy}' has neither a dispatcher nor a monitor to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs \
-             or synergy"
-        )));
+        let policy = policy.name();
+        let why = StartError::NothingLaidOut { policy };
+        return Err(Refused::Layout(why.to_string()));
     }
     Ok(admission)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Man {
 
 impl Completions {
     pub(crate) fn run(self, mut command_line: clap::Command) -> Result<ExitCode> {
-        let mut writer = output::open(None)?;
+        let mut writer = output::verbatim();
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command_line, "headway", &mut script);
         writer.write_all(&script)?;
@@ -41,7 +41,7 @@ impl Man {
                     .with_context(|| format!("cannot write into {}", dir.display()))?;
             }
             None => {
-                let mut writer = output::open(None)?;
+                let mut writer = output::verbatim();
                 clap_mangen::Man::new(command_line).render(&mut writer)?;
                 writer.flush()?;
             }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use headway_machine::doctor::{Finding, Severity, examine};
 use headway_machine::{MachineDescription, noise};
 use headway_report::{Table, format};
-use headway_runtime::Mechanism;
+use headway_runtime::{Mechanism, TimerCost};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +25,7 @@ impl Args {
         let machine = MachineDescription::read()?;
         let mut findings = examine();
         findings.push(preemption());
+        findings.push(slice_timer());
         findings.push(rack_switch());
         findings.push(af_xdp());
         let noise = noise::measure(WATCH, None)?;
@@ -68,6 +69,31 @@ fn preemption() -> Finding {
             .collect::<Vec<_>>()
             .join("; "),
         remedy: None,
+    }
+}
+
+/// What a timer takes that ends the long slices of workers that keep time themselves.
+fn slice_timer() -> Finding {
+    match TimerCost::measured() {
+        Ok(cost) => Finding {
+            name: "slice timer",
+            level: Severity::Good,
+            detail: format!(
+                "a signal takes {}: workers that keep time themselves set a timer for slices of more than {}",
+                format::duration_us(cost.stolen_ns as f64 / 1e3),
+                format::duration_us(2.0 * cost.worth_ns() as f64 / 1e3)
+            ),
+            remedy: None,
+        },
+        Err(why) => Finding {
+            name: "slice timer",
+            level: Severity::Absent,
+            detail: why.to_string(),
+            remedy: Some(
+                "workers that keep time themselves have probes that read the clock, at up to half of the time; a core for the dispatcher (--layout dedicated) needs none"
+                    .to_owned(),
+            ),
+        },
     }
 }
 

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod capacity;
 mod completions;
+mod control_socket;
 mod ctl;
 #[cfg(feature = "kv")]
 mod demo;

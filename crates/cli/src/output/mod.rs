@@ -2,6 +2,7 @@
 
 mod early;
 mod replace;
+mod wrap;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -14,6 +15,7 @@ use std::time::SystemTime;
 
 pub(crate) use early::{destinations, early};
 pub(crate) use replace::Output;
+pub(crate) use wrap::for_stderr;
 
 /// The format of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -27,12 +29,17 @@ pub(crate) enum OutputFormat {
     Csv,
 }
 
-/// Standard output, or the file that `--output` names. A flush completes it.
+/// Standard output, or the file that `--output` names. A flush completes it. Lines of prose are no longer than a terminal is wide.
 pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
     match path {
-        None => Ok(Output::standard()),
+        None => Ok(Output::terminal().unwrap_or_else(Output::standard)),
         Some(path) => create("--output", path),
     }
+}
+
+/// Standard output for a text that only programs read, also where it is a terminal.
+pub(crate) fn verbatim() -> Output {
+    Output::standard()
 }
 
 /// The file that a flag names. A flush puts it in its place.

@@ -1,5 +1,6 @@
 //! Atomic output: the file is written beside its place and then moved there, so a full disk or a kill leaves the old file.
 
+use super::wrap::Wrapped;
 use crate::error::usage;
 use anyhow::Result;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -21,6 +22,8 @@ pub(crate) struct Output {
 
 enum OutputSink {
     Standard(BufWriter<Stdout>),
+    /// Standard output, for people.
+    Terminal(Wrapped<BufWriter<Stdout>>),
     /// Has no old content to keep.
     Device(BufWriter<File>),
     /// A file beside its place, until the first flush.
@@ -36,6 +39,16 @@ impl Output {
             sink: OutputSink::Standard(BufWriter::new(io::stdout())),
             place: "standard output".into(),
         }
+    }
+
+    /// Standard output, where it is a terminal.
+    pub(super) fn terminal() -> Option<Self> {
+        let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(io::stdout())?;
+        let writer = Wrapped::new(BufWriter::new(io::stdout()), usize::from(columns));
+        Some(Self {
+            sink: OutputSink::Terminal(writer),
+            ..Self::standard()
+        })
     }
 
     /// The file at `path`, or the device or pipe there.
@@ -72,6 +85,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.sink {
             OutputSink::Standard(writer) => writer.write(bytes),
+            OutputSink::Terminal(writer) => writer.write(bytes),
             OutputSink::Device(writer) | OutputSink::File { writer, .. } => writer.write(bytes),
         };
         written.map_err(|error| self.named(&error))
@@ -80,6 +94,7 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.sink {
             OutputSink::Standard(writer) => writer.flush(),
+            OutputSink::Terminal(writer) => writer.flush(),
             OutputSink::Device(writer) => writer.flush(),
             OutputSink::File { writer, moves } => complete(writer, moves),
         };

@@ -3,6 +3,7 @@
 use super::errors::refused;
 use super::racking::{request, status};
 use super::serving::{Serving, count, figure};
+use headway_machine::thread::uninterrupted;
 use headway_rack::agent::{AgentKey, AgentSession, ServerStatus};
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -107,7 +108,7 @@ fn all_served(client: &UdpSocket, class: u8, spin_us: u32, requests: u32) {
     let mut buffer = [0; 64];
     let mut answered: Vec<u32> = (0..requests)
         .map(|_| {
-            let length = client.recv(&mut buffer).expect("an answer in time");
+            let length = uninterrupted(|| client.recv(&mut buffer)).expect("an answer in time");
             assert_eq!((length, buffer[1]), (10, 4), "served");
             u32::from_be_bytes(buffer[2..6].try_into().unwrap())
         })
@@ -206,7 +207,10 @@ fn fill_the_first(rack: &AgentRack, past_the_switch: u32) -> UdpSocket {
     let mut indices: Vec<u32> = (0..LONGS)
         .map(|_| {
             let mut buffer = [0; 64];
-            assert_eq!(client.recv(&mut buffer).expect("an answer in time"), 10);
+            assert_eq!(
+                uninterrupted(|| client.recv(&mut buffer)).expect("an answer in time"),
+                10
+            );
             u32::from_be_bytes(buffer[2..6].try_into().unwrap())
         })
         .collect();
@@ -233,7 +237,10 @@ fn racksched_hears_of_queues_from_the_servers_themselves() {
     for index in 0..LAST {
         client.send(&request(1, index)).unwrap();
         let mut buffer = [0; 64];
-        assert_eq!(client.recv(&mut buffer).expect("an answer in time"), 10);
+        assert_eq!(
+            uninterrupted(|| client.recv(&mut buffer)).expect("an answer in time"),
+            10
+        );
         assert_eq!(buffer[2..6], index.to_be_bytes());
     }
     let by_switch = u64::from(LONGS + LAST);
@@ -326,14 +333,14 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     while !session.is_joined() {
         recorded = session.report(&says);
         socket.send(&recorded).unwrap();
-        let length = socket.recv(&mut buffer).unwrap();
+        let length = uninterrupted(|| socket.recv(&mut buffer)).unwrap();
         session.answer(&buffer[..length]).unwrap();
     }
     let before = status(&rack.rack);
     for _ in 0..3 {
         socket.send(&recorded).unwrap();
         // Within the session, the replayed packet gets no answer. After the session, the answer has no effect.
-        if let Ok(length) = socket.recv(&mut buffer) {
+        if let Ok(length) = uninterrupted(|| socket.recv(&mut buffer)) {
             assert_eq!(session.answer(&buffer[..length]), Ok(None));
         }
     }

@@ -1,7 +1,7 @@
 //! Processes that end with the test, even if it panics.
 
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStderr, ChildStdout, Command, ExitStatus};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::{io, process};
 
 /// A process with a separate process group. Dropping it kills the whole group; the end of the starting thread kills the process.
@@ -23,6 +23,10 @@ impl TestChild {
 
     pub(super) fn id(&self) -> i32 {
         self.child.id() as i32
+    }
+
+    pub(super) fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("it is piped")
     }
 
     pub(super) fn stdout(&mut self) -> ChildStdout {

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Why the daemon cannot run here; none if it can.
-fn missing() -> Option<&'static str> {
+pub(super) fn missing() -> Option<&'static str> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores < 2).then_some("it needs two cores")
 }

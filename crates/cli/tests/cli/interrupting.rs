@@ -3,17 +3,14 @@
 use super::errors::refused;
 use super::headway;
 use super::serving::{Serving, assert_all_counted, count};
+use headway_policy::server::systems::ALL;
 
 #[test]
 fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
     for (flags, parts) in [
         (
-            &["--app", "kv", "--resume", "anywhere"][..],
-            &["--resume: ", "storage engine", "own-worker"][..],
-        ),
-        (
-            &["--app", "kv", "--policy", "concord", "--preempt", "signal"],
-            &["--preempt: ", "storage engine", "flag"],
+            &["--app", "kv", "--policy", "concord", "--preempt", "signal"][..],
+            &["--preempt: ", "of kv allocates", "flag"][..],
         ),
         (
             &[
@@ -47,7 +44,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
         ),
         (
             &["--policy", "darc", "--feedback"],
-            &["--feedback: ", "'darc' interrupts no request", "concord"],
+            &["--feedback: ", "darc interrupts no request", "concord"],
         ),
         (
             &["--app", "echo", "--policy", "concord", "--feedback"],
@@ -72,7 +69,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
                 "--look-every",
                 "5us",
             ],
-            &["--look-every: ", "--layout inline", "concord"],
+            &["--look-every: ", "the inline layout", "concord"],
         ),
         (
             &[
@@ -83,7 +80,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
                 "--look-every",
                 "5us",
             ],
-            &["--look-every: ", "--layout inline"],
+            &["--look-every: ", "the inline layout"],
         ),
         (
             &["--policy", "concord", "--look-every", "999ns"],
@@ -99,6 +96,7 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
         &["--policy", "synergy", "--app", "echo"],
         &["--policy", "concord", "--feedback", "--preempt", "signal"],
         &["--policy", "concord", "--app", "kv", "--feedback"],
+        &["--policy", "concord", "--app", "kv", "--resume", "anywhere"],
         &[
             "--policy",
             "concord",
@@ -111,6 +109,18 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
     ] {
         let ok = headway(&[&["serve", "--check", "--workers", "2"], flags].concat());
         assert_eq!(ok.status.code(), Some(0), "{flags:?}: {ok:?}");
+    }
+}
+
+#[test]
+fn every_service_runs_under_every_live_policy() {
+    let live = ALL.iter().filter(|policy| policy.by_default().runs_live());
+    for policy in live.map(|policy| policy.about.name) {
+        for app in ["kv", "spin", "sleep", "echo"] {
+            let check = ["serve", "--check", "--workers", "2", "--app", app];
+            let ok = headway(&[&check[..], &["--policy", policy]].concat());
+            assert_eq!(ok.status.code(), Some(0), "{app}, {policy}: {ok:?}");
+        }
     }
 }
 

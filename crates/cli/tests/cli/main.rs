@@ -1,6 +1,9 @@
 //! The command as its users run it.
 
-#![expect(unsafe_code, reason = "signals are sent to the servers under test")]
+#![expect(
+    unsafe_code,
+    reason = "signals are sent to the servers under test, and the C interface is called"
+)]
 
 mod agents;
 mod benching;
@@ -9,7 +12,9 @@ mod checks;
 mod children;
 mod contract;
 mod controlling;
+mod controlling_c;
 mod cut_off;
+mod doors;
 mod errors;
 mod hosted;
 mod hosting;
@@ -32,6 +37,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod surroundings;
 mod sweeps;
 
 use std::process::{Command, Output};

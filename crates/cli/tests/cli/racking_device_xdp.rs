@@ -9,6 +9,7 @@ use super::racking_xdp::{
     in_namespaces, rack_args, refused_by, server_with, status, wire_to,
 };
 use super::serving::{Serving, count, figure};
+use headway_machine::thread::uninterrupted;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::net::UdpSocket;
@@ -330,7 +331,7 @@ fn ask_by_anyone(requests: u32) -> Vec<u64> {
         let request = super::racking::request((index % 2) as u8, index);
         socket.send_to(&request, LISTEN).expect("sent");
         let mut buffer = [0; 64];
-        let (length, from) = socket.recv_from(&mut buffer).expect("answered");
+        let (length, from) = uninterrupted(|| socket.recv_from(&mut buffer)).expect("answered");
         assert!(length >= 6);
         let answered = u32::from_be_bytes(buffer[2..6].try_into().expect("four bytes"));
         assert!(indices.insert(answered) && answered == index);

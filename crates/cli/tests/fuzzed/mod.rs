@@ -1,8 +1,12 @@
 //! The property of any input that a client of the control socket sends. `cargo test` checks it on the corpus, and the fuzz target includes
 //! this file.
 
-#[path = "../../src/ctl/protocol.rs"]
-#[allow(dead_code, reason = "the command uses the rest")]
+#[path = "../../../ctl/src/protocol.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the library exports it, and the command uses the rest"
+)]
 mod protocol;
 
 use protocol::{CtlRequest, REQUEST_BYTES_MAX, parse_response, read_line, response_line};

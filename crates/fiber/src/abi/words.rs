@@ -40,7 +40,8 @@ pub const COUNTDOWN_OFFSET: usize = 16;
 pub const FIBER_OFFSET: usize = 24;
 /// In [`__headway_self`]: `u64`, the epoch of the current assignment.
 pub const EPOCH_OFFSET: usize = 32;
-/// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`].
+/// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`]. Where it is [`SELF_TIMED`] and the
+/// word is 0, a timer is set that makes it [`SELF_TIMED`].
 pub(crate) const RESTING_OFFSET: usize = 40;
 
 /// In [`__headway_self`], private to this crate: an address that the thread reads after it yields.
@@ -50,15 +51,22 @@ pub(crate) const NEXT_READ_OFFSET: usize = 48;
 pub(crate) const LOOKED_OFFSET: usize = 56;
 /// In [`__headway_self`], private to this crate: `u16`, the number of probes until the next reading, this one included.
 pub(crate) const LEFT_OFFSET: usize = 60;
-/// In [`__headway_self`], private to this crate: `u16`, the number of probes of the last interval that did not read: 0, 1, 3, … [`MOST_SKIPPED`].
+/// In [`__headway_self`], private to this crate: `u16`, the number of probes of the last interval that did not read: 0, 1, 3, … [`MOST_SKIPPED`]. Of TSC
+/// probes, the countdowns of the last interval beyond the first.
 pub(crate) const SKIPPED_OFFSET: usize = 62;
 
 /// The most probes in a row that do not read the clock, a power of two less one. If the next probes lie a microsecond apart, the thread yields
 /// late by that many microseconds, once.
-pub const MOST_SKIPPED: u16 = 15;
-/// Ticks that should pass between two clock readings of a self-timed thread: 0.15 to 0.25 µs, the time that a flag takes to arrive. After a
-/// shorter interval half as many probes read; after one twice as long, twice as many.
+pub const MOST_SKIPPED: u16 = 63;
+/// As [`MOST_SKIPPED`], of the countdowns of TSC probes, each of which may take a microsecond.
+pub(crate) const MOST_COUNTDOWNS: u16 = 15;
+/// Between two clock readings of a self-timed thread a sixteenth of the slice's rest should pass, as a shift.
+pub(crate) const LOOKS_SHIFT: u32 = 4;
+/// The fewest ticks that should pass: 0.15 to 0.25 µs, the time that a flag takes to arrive. After an interval half as long as it should be, half as many
+/// probes read; after one too long, twice as many.
 pub(crate) const LOOK_TICKS: u32 = 512;
+/// The most ticks that should pass: some 3 µs, by then a reading costs less than the probes.
+pub(crate) const MOST_LOOK_TICKS: u32 = 8192;
 
 /// In [`__headway_preempt`]: the thread's own probes read the clock.
 pub const SELF_TIMED: u64 = u64::MAX;

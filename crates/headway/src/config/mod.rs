@@ -47,7 +47,9 @@ use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
 pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
-pub use words::{address, explain, look_every, pin, policy, resolve};
+pub use words::{
+    address, explain, look_every, pin, policy, resolve, resolve_server, server_address,
+};
 
 /// The default address of a server: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";
@@ -193,7 +195,6 @@ fn interrupted_as_set<S, D>(
         builder = builder.by_feedback(*feedback.get_ref());
     }
     let resume = resume.unwrap_or(Resume::OwnWorker);
-    let mechanism = mechanism.unwrap_or(Mechanism::Flag);
     Ok(promises.apply(builder, resume, mechanism))
 }
 

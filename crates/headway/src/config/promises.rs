@@ -58,7 +58,7 @@ impl HandlerPromises {
         self.interrupt_by_signal || !matches!(mechanism, Mechanism::Signal)
     }
 
-    /// The builder with the requested resume mode and mechanism, under these promises.
+    /// The builder with the requested resume mode and, where one was chosen, mechanism, under these promises.
     ///
     /// # Panics
     /// When a promise is missing: call [`allow_resume`](Self::allow_resume) and [`allow_mechanism`](Self::allow_mechanism) first.
@@ -66,10 +66,11 @@ impl HandlerPromises {
         self,
         builder: Builder<S, D>,
         resume: Resume,
-        mechanism: Mechanism,
+        mechanism: Option<Mechanism>,
     ) -> Builder<S, D> {
         assert!(
-            self.allow_resume(resume) && self.allow_mechanism(mechanism),
+            self.allow_resume(resume)
+                && mechanism.is_none_or(|mechanism| self.allow_mechanism(mechanism)),
             "nobody promised that handlers bear this"
         );
         let builder = match resume {
@@ -79,9 +80,10 @@ impl HandlerPromises {
         };
         match mechanism {
             // SAFETY: promised by who made `self`.
-            Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
-            Mechanism::Tsc => builder.interrupt_by_clock(),
-            _ => builder,
+            Some(Mechanism::Signal) => unsafe { builder.interrupt_by_signal() },
+            Some(Mechanism::Tsc) => builder.interrupt_by_clock(),
+            Some(_) => builder.interrupt_by_flag(),
+            None => builder,
         }
     }
 }

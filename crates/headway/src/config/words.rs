@@ -1,13 +1,13 @@
 //! Values that are words.
 
-use std::fs;
-use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
+use std::{fs, io};
 
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Shape};
-use headway_runtime::Pin;
+use headway_runtime::{Pin, ServerSettings};
 use headway_words::hint;
 use headway_workload::duration;
 
@@ -59,6 +59,21 @@ pub fn pin(text: &str) -> Result<Pin, String> {
 /// # Errors
 /// When the scheme is missing or different, or the host is unknown.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
+    of_url(url, resolve)
+}
+
+/// The address of a server that listens at `udp://HOST:PORT`; of several that a host's name has the [one that does](resolve_server).
+///
+/// # Errors
+/// As [`address`].
+pub fn server_address(url: &str) -> Result<SocketAddr, String> {
+    of_url(url, resolve_server)
+}
+
+fn of_url(
+    url: &str,
+    resolve: impl FnOnce(&str) -> Result<SocketAddr, String>,
+) -> Result<SocketAddr, String> {
     let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
     let Some((scheme, place)) = url.split_once("://") else {
         return Err(wrong("has no scheme"));
@@ -74,12 +89,59 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
 /// # Errors
 /// Why there is none, as the end of a sentence.
 pub fn resolve(place: &str) -> Result<SocketAddr, String> {
+    resolve_all(place).map(|found| found[0])
+}
+
+/// The address of a server at `HOST:PORT`. Of several that a name has (`localhost` is `::1` and `127.0.0.1`) the first that does not refuse an
+/// empty datagram, which takes up to 50 ms each and which servers count as malformed; if all refuse it, the first.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_server(place: &str) -> Result<SocketAddr, String> {
+    resolve_all(place).map(|found| listening(&found))
+}
+
+/// Of several addresses the first that does not refuse a datagram; the first if all do, or there is no other.
+fn listening(found: &[SocketAddr]) -> SocketAddr {
+    let listens = match found {
+        [_] => None,
+        _ => found.iter().find(|addr| !refuses(**addr)),
+    };
+    *listens.unwrap_or(&found[0])
+}
+
+/// Whether the machine at this address says that nobody listens there, or there is no way to it.
+fn refuses(addr: SocketAddr) -> bool {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let any: SocketAddr = match addr {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let ask = || -> io::Result<()> {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(addr)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.send(&[])?;
+        socket.recv(&mut [0; 1]).map(|_| ())
+    };
+    // Silence is what a server answers.
+    let is_silence = |kind| matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+    ask().is_err_and(|error| !is_silence(error.kind()))
+}
+
+/// Every address of `HOST:PORT`, at least one.
+fn resolve_all(place: &str) -> Result<Vec<SocketAddr>, String> {
     if let Some(scoped) = scoped(place) {
-        return scoped.map(SocketAddr::V6);
+        return scoped.map(|addr| vec![SocketAddr::V6(addr)]);
     }
     let found = place.to_socket_addrs();
-    let mut found = found.map_err(|error| format!("cannot be resolved ({error})"))?;
-    found.next().ok_or_else(|| "names no address".to_owned())
+    let found: Vec<SocketAddr> = found
+        .map_err(|error| format!("cannot be resolved ({error})"))?
+        .collect();
+    if found.is_empty() {
+        return Err("names no address".to_owned());
+    }
+    Ok(found)
 }
 
 /// An address with an interface's name or number; `None` for any other.
@@ -105,23 +167,39 @@ fn scoped(place: &str) -> Option<Result<SocketAddrV6, String>> {
     }))
 }
 
-/// The interval between polls for arrivals while a request runs, where workers take turns as the dispatcher: at least 1 µs.
+/// The interval between polls for arrivals while a request runs, where no dispatcher has a thread for it: 1 µs to 1 s.
 ///
 /// # Errors
-/// When the word is no time or below 1 µs: polling costs a good part of a microsecond.
+/// When the word is no time, or out of range.
 pub fn look_every(text: &str) -> Result<Duration, String> {
-    const LEAST_NS: u64 = 1_000;
-    match duration::parse(text).map_err(|error| error.to_string())? {
-        ns if ns >= LEAST_NS => Ok(Duration::from_nanos(ns)),
-        _ => Err(format!(
-            "'{text}' is too short, since a look can take a microsecond: at least 1us"
-        )),
-    }
+    let ns = duration::parse(text).map_err(|error| error.to_string())?;
+    let interval = Duration::from_nanos(ns);
+    let checked = ServerSettings::check_look_interval(interval);
+    checked.map_err(|error| error.to_string())?;
+    Ok(interval)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_addresses_a_server_has_the_one_that_does_not_refuse() {
+        let listens = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = listens.local_addr().unwrap();
+        assert!(!refuses(addr));
+        let closed = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let gone = closed.local_addr().unwrap();
+        drop(closed);
+        assert!(refuses(gone));
+        assert_eq!(listening(&[gone, addr]), addr);
+        assert_eq!(listening(&[addr, gone]), addr);
+        assert_eq!(listening(&[gone, gone]), gone);
+        // `localhost` may be `::1` first, where nobody listens at this port of 127.0.0.1.
+        let url = format!("udp://localhost:{}", addr.port());
+        assert_eq!(server_address(&url), Ok(addr));
+        assert!(server_address("udp://127.0.0.1:9").is_ok(), "the only one");
+    }
 
     #[test]
     fn a_link_local_address_names_its_interface() {

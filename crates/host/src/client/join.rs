@@ -18,8 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The pause between two attempts to reach a daemon.
-const RETRY: Duration = Duration::from_millis(20);
+use headway_machine::Clock;
+
+/// The pause between two attempts to reach a daemon, ns.
+const RETRY_NS: u64 = 20_000_000;
 
 /// Why an application's registration failed.
 #[derive(thiserror::Error)]
@@ -192,7 +194,7 @@ pub(super) fn watch(
             }
             drop(socket);
             links.set_alone(true);
-            let Some(socket) = come_again(&links, &path) else {
+            let Some(socket) = come_again(&links, &path, Clock::global()) else {
                 break;
             };
             *connection.socket() = Arc::new(socket);
@@ -224,24 +226,83 @@ fn says_farewell(socket: &OwnedFd) -> bool {
 }
 
 /// Retries until a daemon answers. `None` when it refuses, or the application has closed.
-fn come_again(links: &Links, path: &Path) -> Option<OwnedFd> {
-    let message = ClientMessage::Resume(registration(&links.options, links.lines.kthreads()));
-    while !links.is_closed() {
-        let lanes = links.network.iter().map(|network| &network.memory);
-        let memory: Vec<&OwnedFd> = [&links.memory].into_iter().chain(lanes).collect();
-        match ask(path, &message, &memory) {
-            Ok(welcome) => {
-                if let Some(doorbell) = welcome.fds.get(1) {
-                    own_thread::replace(&links.doorbell, doorbell);
-                }
-                links.set_alone(false);
-                return Some(welcome.socket);
+fn come_again(links: &Links, path: &Path, clock: Clock) -> Option<OwnedFd> {
+    let mut successor = Successor::of(links, path, clock);
+    loop {
+        match successor.step() {
+            SuccessorStep::Waits { patience_ns } => {
+                thread::sleep(Duration::from_nanos(patience_ns));
             }
-            Err(ClientError::Refused { .. }) => return None,
-            Err(_) => thread::sleep(RETRY),
+            SuccessorStep::Found(socket) => return Some(socket),
+            SuccessorStep::Ends => return None,
         }
     }
-    None
+}
+
+/// The search for the successor of a daemon that is gone.
+struct Successor<'a> {
+    links: &'a Links,
+    path: &'a Path,
+    message: ClientMessage,
+    clock: Clock,
+    /// When the next attempt is due, ns.
+    due_ns: u64,
+}
+
+/// What came of a step of the search.
+enum SuccessorStep {
+    /// No daemon yet: the next attempt is due in so many ns.
+    Waits { patience_ns: u64 },
+    /// A daemon took the application over, on this connection.
+    Found(OwnedFd),
+    /// A daemon refused the application, or the application has closed.
+    Ends,
+}
+
+impl<'a> Successor<'a> {
+    /// The first attempt is due at once.
+    fn of(links: &'a Links, path: &'a Path, clock: Clock) -> Self {
+        Self {
+            links,
+            path,
+            message: ClientMessage::Resume(registration(&links.options, links.lines.kthreads())),
+            clock,
+            due_ns: 0,
+        }
+    }
+
+    /// Makes an attempt, if one is due.
+    fn step(&mut self) -> SuccessorStep {
+        let now_ns = self.clock.now_ns();
+        if self.links.is_closed() {
+            return SuccessorStep::Ends;
+        }
+        if now_ns >= self.due_ns {
+            match self.attempt() {
+                Ok(welcome) => return SuccessorStep::Found(self.join(welcome)),
+                Err(ClientError::Refused { .. }) => return SuccessorStep::Ends,
+                Err(_) => self.due_ns = now_ns + RETRY_NS,
+            }
+        }
+        SuccessorStep::Waits {
+            patience_ns: self.due_ns - now_ns,
+        }
+    }
+
+    fn attempt(&self) -> Result<Welcome, ClientError> {
+        let lanes = self.links.network.iter().map(|network| &network.memory);
+        let memory: Vec<&OwnedFd> = [&self.links.memory].into_iter().chain(lanes).collect();
+        ask(self.path, &self.message, &memory)
+    }
+
+    /// Goes on under the daemon that answered.
+    fn join(&self, welcome: Welcome) -> OwnedFd {
+        if let Some(doorbell) = welcome.fds.get(1) {
+            own_thread::replace(&self.links.doorbell, doorbell);
+        }
+        self.links.set_alone(false);
+        welcome.socket
+    }
 }
 
 /// Returns every kthread to the cores on which the process ran before.
@@ -252,4 +313,140 @@ fn run_free(links: &Links) {
         }
     }
     links.set_free();
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use nix::sys::eventfd::{EfdFlags, EventFd};
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+    };
+    use std::cell::Cell;
+
+    thread_local! {
+        static NOW_NS: Cell<u64> = const { Cell::new(1) };
+    }
+
+    /// The time by a clock that a test sets.
+    fn at(now_ns: u64) -> Clock {
+        NOW_NS.set(now_ns);
+        Clock::given(|| NOW_NS.get())
+    }
+
+    fn doorbell() -> OwnedFd {
+        EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .expect("a counter")
+            .into()
+    }
+
+    fn links() -> Links {
+        let (memory, lines) = SharedLines::create(2).expect("memory for its lines");
+        let home = home().expect("this thread's cores");
+        Links::new(
+            lines,
+            memory,
+            doorbell(),
+            None,
+            ClientOptions::new("kv", 2),
+            home,
+        )
+    }
+
+    /// A daemon that takes one application over, or refuses it, and then is gone.
+    struct OneAnswer(OwnedFd);
+
+    impl OneAnswer {
+        fn listen_at(path: &Path) -> Self {
+            let fd = socket(
+                AddressFamily::Unix,
+                SockType::SeqPacket,
+                SockFlag::SOCK_CLOEXEC,
+                None,
+            );
+            let fd = fd.expect("a socket");
+            let address = UnixAddr::new(path).expect("a short path");
+            bind(fd.as_raw_fd(), &address).expect("a free path");
+            listen(&fd, Backlog::new(1).expect("one")).expect("it listens");
+            Self(fd)
+        }
+
+        /// What the application says, and the memory that it brings.
+        fn give(self, message: &DaemonMessage, fds: &[&OwnedFd]) -> HostPacket {
+            let connection = packet::accept(&self.0, SockFlag::empty()).expect("it comes");
+            let asked = packet::receive(&connection, true).expect("a packet");
+            packet::send(&connection, &message.packet(), fds).expect("it is read");
+            asked.expect("before the end of the connection")
+        }
+    }
+
+    fn waits_ns(step: &SuccessorStep) -> Option<u64> {
+        match step {
+            SuccessorStep::Waits { patience_ns } => Some(*patience_ns),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_comes_later_takes_the_application_over_when_an_attempt_is_due() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("host.sock");
+        let links = links();
+        links.set_alone(true);
+        let mut successor = Successor::of(&links, &path, at(1_000));
+        assert_eq!(waits_ns(&successor.step()), Some(RETRY_NS), "no daemon");
+        let daemon = OneAnswer::listen_at(&path);
+        at(1_000 + RETRY_NS - 1);
+        assert_eq!(waits_ns(&successor.step()), Some(1), "no attempt is due");
+        let (memory, _) = SharedLines::create(2).expect("memory");
+        let bell = doorbell();
+        let registered = DaemonMessage::Registered {
+            kthreads: 2,
+            network: None,
+        };
+        at(1_000 + RETRY_NS);
+        let asked = thread::scope(|scope| {
+            let daemon = scope.spawn(|| daemon.give(&registered, &[&memory, &bell]));
+            assert!(matches!(successor.step(), SuccessorStep::Found(_)));
+            daemon.join().expect("it answered")
+        });
+        let resumed = ClientMessage::parse(&asked.bytes).expect("a message");
+        assert!(matches!(resumed, ClientMessage::Resume(_)), "{resumed:?}");
+        assert_eq!(asked.fds.len(), 1, "it brings its memory");
+        assert!(!links.is_alone());
+        // The daemon sees what the application rings from now on.
+        own_thread::ring(std::os::fd::AsFd::as_fd(&links.doorbell));
+        let mut rung = [0; 8];
+        assert_eq!(nix::unistd::read(&bell, &mut rung), Ok(8));
+    }
+
+    #[test]
+    fn a_refusal_ends_the_search() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("host.sock");
+        let links = links();
+        links.set_alone(true);
+        let daemon = OneAnswer::listen_at(&path);
+        let refused = DaemonMessage::Refused("it is full".into());
+        let mut successor = Successor::of(&links, &path, at(1_000));
+        thread::scope(|scope| {
+            scope.spawn(|| daemon.give(&refused, &[]));
+            assert!(matches!(successor.step(), SuccessorStep::Ends));
+        });
+        assert!(links.is_alone(), "nobody took it over");
+    }
+
+    #[test]
+    fn an_application_that_closes_looks_for_no_daemon_any_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("host.sock");
+        let links = links();
+        let mut successor = Successor::of(&links, &path, at(1_000));
+        assert_eq!(waits_ns(&successor.step()), Some(RETRY_NS));
+        // Nobody accepts: an attempt would wait for ever.
+        let _daemon = OneAnswer::listen_at(&path);
+        links.close();
+        at(1_000 + RETRY_NS);
+        assert!(matches!(successor.step(), SuccessorStep::Ends));
+    }
 }

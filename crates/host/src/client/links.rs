@@ -381,6 +381,11 @@ impl Links {
         self.free.load(Ordering::Acquire)
     }
 
+    #[cfg(test)]
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Acquire)
+    }
+
     /// Records that the daemon is gone, or that a new one has taken over.
     pub(super) fn set_alone(&self, alone: bool) {
         self.alone.store(alone, Ordering::Release);

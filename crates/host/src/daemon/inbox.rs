@@ -1,10 +1,11 @@
 //! The order queue of the pass thread, which it reads between two passes.
 
+use super::event::event;
 use super::network::NewNetwork;
 use crate::arbiter::{AdmissionError, HostReport, Newcomer};
 use crate::peer::PeerProcess;
 use headway_policy::spec::Spec;
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::eventfd::EventFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -49,8 +50,7 @@ pub(super) struct DaemonInbox {
 pub(super) fn pair() -> io::Result<(DaemonOutbox, DaemonInbox)> {
     let (sender, receiver) = channel();
     let pending = Arc::new(AtomicUsize::new(0));
-    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-    let wakes = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+    let wakes = Arc::new(event()?);
     let outbox = DaemonOutbox {
         orders: sender,
         pending: Arc::clone(&pending),

@@ -5,6 +5,7 @@
 
 mod cycle;
 mod doors;
+mod event;
 mod given;
 mod inbox;
 mod listener;

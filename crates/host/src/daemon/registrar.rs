@@ -1,5 +1,6 @@
 //! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
+use super::event::event;
 use super::given::{BroughtMemory, Given, GivenNetwork, Speaker};
 use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
@@ -19,11 +20,11 @@ use headway_machine::{Clock, thread};
 use headway_policy::host::{AppKind, AppShape};
 use nix::sched::CpuSet;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::socket::{SockFlag, accept4, getsockopt, sockopt::PeerCredentials};
+use nix::sys::eventfd::EventFd;
+use nix::sys::socket::{SockFlag, getsockopt, sockopt::PeerCredentials};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -189,9 +190,7 @@ impl Registrar {
     }
 
     fn accept(&mut self) {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        while let Ok(raw) = accept4(self.listener.socket.as_raw_fd(), flags) {
-            let socket = own(raw);
+        while let Ok(socket) = packet::accept(&self.listener.socket, SockFlag::SOCK_NONBLOCK) {
             if self.connections.len() >= CONNECTIONS_MAX {
                 refuse(
                     &socket,
@@ -537,8 +536,7 @@ impl Registrar {
             end,
             program,
         };
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let bell = EventFd::from_value_and_flags(0, flags).map_err(|error| system(error.into()))?;
+        let bell = event().map_err(system)?;
         let doorbell = bell.as_fd().try_clone_to_owned().map_err(system)?;
         let newcomer = Newcomer {
             id,
@@ -571,12 +569,6 @@ impl Registrar {
 fn refuse(socket: &OwnedFd, why: &str) {
     let message = DaemonMessage::Refused(why.to_owned()).packet();
     let _ = packet::send(socket, &message, &[]);
-}
-
-#[expect(unsafe_code, reason = "a descriptor that the kernel just made")]
-fn own(raw: i32) -> OwnedFd {
-    // SAFETY: `accept4` made it, and no other value owns it.
-    unsafe { OwnedFd::from_raw_fd(raw) }
 }
 
 /// Prints a line, and ignores a closed standard error.

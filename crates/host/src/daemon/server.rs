@@ -1,6 +1,7 @@
 //! A daemon that runs in this process.
 
 use super::cycle::Cycle;
+use super::event::event;
 use super::inbox::{self, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::HostNetwork;
@@ -14,7 +15,7 @@ use headway_policy::host::systems;
 use headway_policy::spec::SpecError;
 use headway_xsk::XskError;
 use nix::sched::{sched_getaffinity, sched_setaffinity};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::eventfd::EventFd;
 use nix::unistd::Pid;
 use std::io;
 use std::sync::mpsc::sync_channel;
@@ -156,10 +157,7 @@ impl HostDaemon {
         let passes = PassCycle::new(clock, settings.tick_ns, grace_ns, cores.own.is_none());
         let cycle =
             Cycle::new(cores.clone(), inbox, passes, network).map_err(system("make an epoll"))?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wakes = EventFd::from_value_and_flags(0, flags)
-            .map_err(|errno| system("make an eventfd")(errno.into()))?;
-        let wakes = Arc::new(wakes);
+        let wakes = Arc::new(event().map_err(system("make an eventfd"))?);
         let policy = settings.policy.clone();
         let settings = Arc::new(RwLock::new(settings));
         let registrar = Registrar::new(

@@ -1,6 +1,6 @@
 //! Threads in user space that compute without probes: the daemon's signal takes their kthread off its core.
 
-use crate::stage::{Stage, cores_of, descriptors, mappings, may, report, turn, until};
+use crate::stage::{Open, Stage, cores_of, may, report, turn, until};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_kthread::{AtSignal, CoreSource};
 use headway_threads::{
@@ -218,7 +218,7 @@ fn threads_without_probes_leave_their_core_by_signal() {
         return;
     }
     let stage = Stage::new();
-    let before = (descriptors(), mappings());
+    let before = Open::now();
     let daemon = stage.daemon_of("shenango,evict=100s");
     let cores = daemon.cores().dealt.len();
     let web = Computing::start(cores, &stage.socket());
@@ -266,7 +266,7 @@ fn threads_without_probes_leave_their_core_by_signal() {
     until("both are gone", || report(&daemon).apps.is_empty());
     daemon.stop();
     until("nothing stays open or mapped", || {
-        (descriptors(), mappings()) == before
+        Open::now().is_within(before)
     });
 }
 

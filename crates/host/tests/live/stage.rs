@@ -158,8 +158,29 @@ pub(crate) fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
+/// What the process has open.
+#[derive(Clone, Copy)]
+pub(crate) struct Open {
+    descriptors: usize,
+    mappings: usize,
+}
+
+impl Open {
+    pub(crate) fn now() -> Self {
+        Self {
+            descriptors: descriptors(),
+            mappings: mappings(),
+        }
+    }
+
+    /// Whether it is no more than then. It may be less: the test before may have been about to close some.
+    pub(crate) fn is_within(self, then: Self) -> bool {
+        self.descriptors <= then.descriptors && self.mappings <= then.mappings
+    }
+}
+
 /// Mappings of memory shared with applications.
-pub(crate) fn mappings() -> usize {
+fn mappings() -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines()
         .filter(|line| line.contains("headway-lines"))

@@ -1,13 +1,17 @@
 //! Naming, pinning and raising the calling thread.
 
 mod attr;
+mod cpu_clock;
+pub mod fork;
 
 use std::ffi::CString;
-use std::fmt;
+use std::{fmt, io};
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+
+pub use cpu_clock::CpuClock;
 
 /// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
 /// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.
@@ -45,6 +49,19 @@ pub enum PinError {
 }
 
 headway_words::debug_is_display!(PinError);
+
+/// Repeats a call that a signal interrupted. A wait with a limit ends so even by a signal that no handler takes, as when a process is stopped and goes on.
+///
+/// # Errors
+/// Those of the call but `EINTR`.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            returned => return returned,
+        }
+    }
+}
 
 /// Names the calling thread, for `top -H`, profilers and core dumps. The kernel keeps 15 bytes; more is cut,
 /// and so is what follows a NUL.

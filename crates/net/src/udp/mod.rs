@@ -22,11 +22,12 @@ pub use steering::{HeaderByte, Steering, SteeringError};
 pub use tx::UdpTx;
 
 use crate::datapath::{Datapath, DatapathEnds, Rx, Tx};
+use headway_machine::thread::fork::ParentsOnly;
 
 /// A bound UDP port, to be [split](Datapath::split) over threads.
 #[derive(Debug)]
 pub struct UdpDatapath {
-    socket: UdpSocket,
+    socket: ParentsOnly<UdpSocket>,
     addr: SocketAddr,
     steering: Steering,
 }
@@ -42,7 +43,7 @@ impl UdpDatapath {
         let socket = bind::exclusive(addr)?;
         let addr = bind::local_addr(&socket, addr)?;
         Ok(UdpDatapath {
-            socket,
+            socket: ParentsOnly::new(socket),
             addr,
             steering: Steering::default(),
         })
@@ -61,15 +62,16 @@ impl UdpDatapath {
 
     /// One socket per queue. The port was bound exclusively, so a second server is refused instead of silently
     /// sharing the requests. Only now further sockets of this user may bind it.
-    fn sockets(self, queues: usize) -> io::Result<Vec<Arc<UdpSocket>>> {
+    fn sockets(self, queues: usize) -> io::Result<Vec<Arc<ParentsOnly<UdpSocket>>>> {
         let mut sockets = vec![self.socket];
         if queues > 1 {
-            options::share_port(&sockets[0])?;
+            options::share_port(&*sockets[0])?;
             for _ in 1..queues {
-                sockets.push(bind::shared(self.addr).map_err(io::Error::other)?);
+                let socket = bind::shared(self.addr).map_err(io::Error::other)?;
+                sockets.push(ParentsOnly::new(socket));
             }
             if let Some(mut program) = self.steering.program(queues as u32) {
-                options::steer(&sockets[0], &mut program)
+                options::steer(&*sockets[0], &mut program)
                     .map_err(|error| refused(self.steering, &error))?;
             }
         }

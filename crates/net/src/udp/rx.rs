@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use headway_machine::Clock;
+use headway_machine::thread::fork::ParentsOnly;
 
 use super::batch::{Batch, Received};
 use super::options;
@@ -20,7 +21,7 @@ const SMALL_DATAGRAM_BYTES: u32 = 768;
 /// A receive queue that is a UDP socket.
 #[derive(Debug)]
 pub struct UdpRx {
-    socket: Arc<UdpSocket>,
+    socket: Arc<ParentsOnly<UdpSocket>>,
     waker: Waker,
     clock: Clock,
     /// The address that the socket is bound to.
@@ -30,7 +31,7 @@ pub struct UdpRx {
 
 impl UdpRx {
     /// `addr` is the address that the socket is bound to.
-    pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> io::Result<UdpRx> {
+    pub(super) fn new(socket: Arc<ParentsOnly<UdpSocket>>, addr: SocketAddr) -> io::Result<UdpRx> {
         let ip = match addr.ip() {
             ip if ip.is_unspecified() => Slot::ANY_IP,
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use headway_machine::thread::fork::ParentsOnly;
+
 use super::batch::Batch;
 use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
@@ -12,7 +14,7 @@ use crate::slot::Peer;
 /// The sending end of a UDP socket. It shares the socket with a receive queue, so that responses come from the requests' destination port.
 #[derive(Debug)]
 pub struct UdpTx {
-    socket: Arc<UdpSocket>,
+    socket: Arc<ParentsOnly<UdpSocket>>,
     is_v4: bool,
     /// Whether the socket is bound to all addresses, so that each response must name its source.
     on_all: bool,
@@ -21,7 +23,7 @@ pub struct UdpTx {
 
 impl UdpTx {
     /// `addr` is the address that the socket is bound to.
-    pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> UdpTx {
+    pub(super) fn new(socket: Arc<ParentsOnly<UdpSocket>>, addr: SocketAddr) -> UdpTx {
         UdpTx {
             socket,
             is_v4: addr.is_ipv4(),

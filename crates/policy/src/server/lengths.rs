@@ -71,6 +71,12 @@ impl Lengths {
         self.longs.contains(class.index())
     }
 
+    /// The classes that are long as far as is known.
+    #[must_use]
+    pub fn longs(&self) -> BitSet {
+        self.longs
+    }
+
     /// A request of the class took so long. The long classes, where they are others from now on.
     #[inline]
     pub fn record(&mut self, class: ClassId, service_ns: u64) -> Option<BitSet> {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | words | [`Job`], [`Shape`], [`Plan`], [`PreemptionCosts`] |
 //! | the contract | [`role`] |
-//! | rules that parts share | [`reservation`], [`stability`], [`lengths`] |
+//! | rules that parts share | [`reservation`], [`stability`], [`lengths`], [`sayings`] |
 //! | parts, one file each | [`disciplines`], [`placements`], [`controls`], [`locals`], [`monitors`] |
 //! | a dispatcher of parts | [`Central`], [`Working`] |
 //! | the systems, like a table of the literature | [`systems`], [`fluid`] |
@@ -31,6 +31,7 @@ mod plan;
 mod preemption_costs;
 pub mod reservation;
 pub mod role;
+pub mod sayings;
 mod shape;
 pub mod stability;
 pub mod systems;

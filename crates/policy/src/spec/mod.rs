@@ -37,6 +37,15 @@ pub enum SpecError {
         /// All names there are.
         valid: &'static [&'static str],
     },
+    /// It decides elsewhere than among the workers of one server.
+    OtherLevel {
+        /// The policy.
+        policy: &'static str,
+        /// Where it decides: `rack` or `host`.
+        level: &'static str,
+        /// The command that runs it live.
+        command: Option<&'static str>,
+    },
     /// Only a simulation of one server can follow it.
     OnlyVirtual {
         /// The policy.
@@ -86,6 +95,7 @@ impl SpecError {
             Self::UnknownPolicy { name, valid } => Some((name, valid)),
             Self::UnknownParam { key, valid, .. } => Some((key, valid)),
             Self::NotAPair { .. }
+            | Self::OtherLevel { .. }
             | Self::OnlyVirtual { .. }
             | Self::Roams { .. }
             | Self::SetAtStart { .. }
@@ -106,6 +116,17 @@ impl fmt::Display for SpecError {
                     "no policy is called '{name}'; there are: {}",
                     WordList(valid)
                 )
+            }
+            Self::OtherLevel {
+                policy,
+                level,
+                command,
+            } => {
+                write!(f, "'{policy}' is the policy of a {level}")?;
+                if let Some(command) = command {
+                    write!(f, ", which '{command}' runs")?;
+                }
+                f.write_str("; choose what one server runs, such as darc")
             }
             Self::Roams { policy } => {
                 write!(

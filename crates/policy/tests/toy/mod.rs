@@ -13,6 +13,8 @@ pub(crate) struct Toy {
     counters: Vec<(u64, u64)>,
     short_ns: Vec<u64>,
     longs: Vec<BitSet>,
+    /// The classes that each worker refuses first, by what it told.
+    pub(crate) sheds_first: Vec<BitSet>,
     /// The monitor's last order.
     pub(crate) congested: u64,
     /// The worker that looks.
@@ -38,6 +40,7 @@ impl Toy {
             counters: vec![(0, 0); shared],
             short_ns: vec![0; workers],
             longs: vec![BitSet::EMPTY; workers],
+            sheds_first: vec![BitSet::EMPTY; workers],
             congested: 0,
             me: 0,
             sibling: None,
@@ -125,5 +128,9 @@ impl Queues for Toy {
 
     fn set_longs(&mut self, longs: BitSet) {
         self.longs[self.me] = longs;
+    }
+
+    fn set_sheds_first(&mut self, classes: BitSet) {
+        self.sheds_first[self.me] = classes;
     }
 }

@@ -65,11 +65,11 @@ impl Page {
         self.push(&format!("<pre><code>{}</code></pre>\n", escape(text)))
     }
 
-    /// Adds a table under a caption, which may be empty.
+    /// Adds a table under a caption, which may be empty. One that is too wide for the window scrolls, and a shadow at its edge says so.
     #[must_use]
     pub fn table(self, caption: &str, table: &Table) -> Self {
         self.push(&format!(
-            "<div class=\"scroll\">{}</div>\n",
+            "<div class=\"scroll\" tabindex=\"0\">{}</div>\n",
             table_html(caption, table)
         ))
     }

@@ -9,7 +9,7 @@ mod verdict;
 pub use bound::{Bound, Measure, Scope, Statistic};
 pub use objective::Slo;
 pub use parse::SloError;
-pub use samples::FewSamples;
+pub use samples::{ENOUGH_SAMPLES, FewSamples};
 pub use verdict::{Loss, Verdict, Violation};
 
 #[cfg(test)]

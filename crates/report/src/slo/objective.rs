@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::bound::{Bound, Scope};
 use super::parse::{self, SloError};
-use super::samples::{ENOUGH, FewSamples};
+use super::samples::{ENOUGH_SAMPLES, FewSamples};
 use super::verdict::{Loss, Verdict};
 use crate::run::{LOST_FRACTION_MAX, Run};
 
@@ -117,7 +117,7 @@ impl Slo {
     pub fn few_samples(&self, run: &Run) -> Option<FewSamples> {
         let all = self.bounds.iter().flat_map(|bound| bound.samples(run));
         let fewest = all.min_by(|a, b| a.requests.total_cmp(&b.requests))?;
-        (fewest.requests < ENOUGH).then_some(fewest)
+        (fewest.requests < ENOUGH_SAMPLES).then_some(fewest)
     }
 
     /// The loss that makes `run` unusable for a verdict: of all requests, or else of a bounded class.

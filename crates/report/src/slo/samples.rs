@@ -7,7 +7,7 @@ use crate::format::significant;
 use crate::run::Run;
 
 /// Fewest requests at or beyond a percentile for a figure that a run of another seed repeats.
-pub(super) const ENOUGH: f64 = 10.0;
+pub const ENOUGH_SAMPLES: f64 = 10.0;
 
 /// A figure that rests on few requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +54,9 @@ impl Statistic {
 }
 
 impl Bound {
-    /// What each of its values rests on.
-    pub(super) fn samples(&self, run: &Run) -> Vec<FewSamples> {
+    /// What each of its values in a run rests on.
+    #[must_use]
+    pub fn samples(&self, run: &Run) -> Vec<FewSamples> {
         let all: u64 = run.classes.iter().map(|class| class.count).sum();
         let count = |scope: &Scope| match scope {
             Scope::Class(name) => run.class(name).map_or(0, |class| class.count),

@@ -4,12 +4,14 @@
 //! References: Law, *Simulation Modeling and Analysis* (5th ed.), chapters 9 and 10; Hahn and
 //! Meeker, *Statistical Intervals*, section 5.2.
 
+mod adjusted;
 mod batch;
 mod interval;
 mod mean;
 mod order;
 mod stationarity;
 
+pub use adjusted::{ADJUSTED_ROUNDS_MIN, BurdenedPair, adjusted_ratio_interval};
 pub use batch::{BatchMeans, batch_means, lag1_autocorrelation};
 pub use interval::{ConfidenceInterval, StatsError};
 pub use mean::{difference_interval, mean_interval, ratio_interval, t_quantile};

@@ -34,6 +34,11 @@ impl MeasuredKind for HostedExperiment {
             .collect()
     }
 
+    /// All applications share them.
+    fn system_cores(&self) -> Vec<String> {
+        vec![self.host.cores.to_string(); self.system.len()]
+    }
+
     fn points(&self, _: &RoundsExtent, runs: &[HostedRun]) -> Vec<HostedPoint> {
         let places = self.place.iter();
         let pairs = places.flat_map(|place| self.system.iter().map(move |it| (place, it)));

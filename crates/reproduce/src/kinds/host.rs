@@ -107,6 +107,7 @@ fn measure(
         axis: String::new(),
         x: Some(x),
         value,
+        rests_on: None,
     };
     let tail_and_batch = |system: &str, point: &CurvePoint| {
         let mut data = vec![datum(system, "p999_us", p999_us(point))];

@@ -174,6 +174,7 @@ fn figures(label: &str, costs: &CostModel, points: &[AxisPoint], workers: f64) -
             axis: String::new(),
             x: Some(x_ns / 1e3),
             value,
+            rests_on: None,
         }));
     }
     data

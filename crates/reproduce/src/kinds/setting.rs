@@ -243,6 +243,7 @@ impl SimulatedSystem {
             axis: String::new(),
             x,
             value,
+            rests_on: None,
         }
     }
 }

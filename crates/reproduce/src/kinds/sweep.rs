@@ -2,7 +2,7 @@
 
 use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{ServerChanges, Setting, Task, Vary};
-use crate::{ExperimentKind, Observable, ReproduceError};
+use crate::{Datum, ExperimentKind, Observable, ReproduceError};
 use headway_sim::Offered;
 use headway_workload::rate;
 use serde::Deserialize;
@@ -123,8 +123,10 @@ impl Sweep {
         let command = subject.command("sim", &offer.flag);
         Ok(Task::new(move || {
             let outcome = subject.simulation.run()?;
-            let datum =
-                |observable: &Observable| subject.datum(observable, x, observable.of(&outcome));
+            let datum = |observable: &Observable| Datum {
+                rests_on: observable.rests_on(&outcome.run),
+                ..subject.datum(observable, x, observable.of(&outcome))
+            };
             Ok(show.iter().map(datum).collect())
         })
         .command(command))

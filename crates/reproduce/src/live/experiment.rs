@@ -2,6 +2,7 @@
 
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
+use headway_sim::SystemCores;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -67,6 +68,22 @@ pub struct LiveSystem {
     /// Whether the system has no dispatcher. It then has one more worker, on the core that the dispatcher leaves free.
     #[serde(default)]
     pub undispatched: bool,
+}
+
+impl LiveSystem {
+    /// The cores of its server beside this number of workers.
+    pub(crate) fn cores(&self, workers: usize) -> SystemCores {
+        let workers = workers + usize::from(self.undispatched);
+        let no_core_beside = SystemCores {
+            workers,
+            beside: 0,
+            beside_serving: 0,
+        };
+        match self.policy.parse::<ServerSpec>() {
+            Ok(policy) if !self.undispatched => SystemCores::of(&policy.into(), workers),
+            _ => no_core_beside,
+        }
+    }
 }
 
 impl MeasuredExperiment for LiveExperiment {

@@ -1,6 +1,6 @@
 //! The measured figures beside the paper's claims.
 
-use headway_report::Summary;
+use headway_report::{Summary, format};
 use serde::Serialize;
 
 use super::carried::CarriedRate;
@@ -63,6 +63,12 @@ pub struct SystemResult {
     pub policy: String,
     /// The program, the kind of interruption, and the additional worker.
     pub how: String,
+    /// Its workers, a core each.
+    pub workers: usize,
+    /// All of its cores, with those that dispatch.
+    pub cores: usize,
+    /// The cores of these that run requests.
+    pub serving_cores: usize,
     /// Why the system did not run; none if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -80,6 +86,11 @@ pub struct CarriedRates {
 }
 
 impl SystemResult {
+    /// The cores for tables: of the workers, then those beside them.
+    pub(super) fn cores_shown(&self) -> String {
+        format::cores(self.workers, self.cores, self.serving_cores)
+    }
+
     fn carried_by(&self, tail: Tail) -> &[CarriedRate] {
         let mut all = self.carried.iter().filter(|carried| carried.tail == tail);
         all.next().map_or(&[], |carried| &carried.rounds)
@@ -178,6 +189,8 @@ fn caveats(workers: usize) -> Vec<String> {
 /// The runs that count.
 struct CountedRuns<'a> {
     extent: &'a LoadsExtent,
+    /// Of each server, without the dispatcher.
+    workers: usize,
     runs: Vec<&'a LiveRun>,
     left_out: LeftOut,
 }
@@ -199,6 +212,7 @@ impl<'a> CountedRuns<'a> {
         }));
         Self {
             extent,
+            workers: measured.workers,
             runs: last
                 .into_iter()
                 .filter(|run: &&LiveRun| left_out.counts(run.round, load_of(run)))
@@ -235,10 +249,14 @@ impl<'a> CountedRuns<'a> {
                 })
                 .collect()
         };
+        let cores = system.cores(self.workers);
         SystemResult {
             name: system.name.clone(),
             policy: system.policy.clone(),
             how: how(system),
+            workers: cores.workers,
+            cores: cores.all(),
+            serving_cores: cores.serving(),
             carried: match skipped {
                 None => experiment
                     .tails
@@ -289,6 +307,8 @@ fn how(system: &LiveSystem) -> String {
 struct NamedFigure {
     name: String,
     of: Box<dyn Fn(&LiveRun) -> f64>,
+    /// Of a percentile, the number of requests of the first run at or beyond it.
+    rests_on: Option<f64>,
 }
 
 impl NamedFigure {
@@ -296,6 +316,14 @@ impl NamedFigure {
         Self {
             name: name.into(),
             of: Box::new(of),
+            rests_on: None,
+        }
+    }
+
+    fn resting_on(self, tail: Tail, requests: u64) -> Self {
+        Self {
+            rests_on: Some(requests as f64 * tail.beyond()),
+            ..self
         }
     }
 }
@@ -306,10 +334,11 @@ fn figures(run: &LiveRun) -> Vec<NamedFigure> {
     for tail in TAILS {
         let key = format!("{tail:?}").to_lowercase();
         let of = move |summary: &Summary| tail.of(summary);
-        figures.push(NamedFigure::new(
-            format!("overall.slowdown.{key}"),
-            move |run| of(&run.server.overall.slowdown),
-        ));
+        let overall = NamedFigure::new(format!("overall.slowdown.{key}"), move |run| {
+            of(&run.server.overall.slowdown)
+        });
+        let all = run.server.classes.iter().map(|class| class.count).sum();
+        figures.push(overall.resting_on(tail, all));
         for (index, class) in run
             .server
             .classes
@@ -318,9 +347,9 @@ fn figures(run: &LiveRun) -> Vec<NamedFigure> {
             .filter(|(_, class)| class.count > 0)
         {
             let name = format!("class.{}.slowdown.{key}", class.name);
-            figures.push(NamedFigure::new(name, move |run| {
-                of(&run.server.classes[index].slowdown)
-            }));
+            let of_class =
+                NamedFigure::new(name, move |run| of(&run.server.classes[index].slowdown));
+            figures.push(of_class.resting_on(tail, class.count));
         }
     }
     figures.push(NamedFigure::new("achieved", |run| {
@@ -353,6 +382,7 @@ fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
             axis: "offered, requests/s".into(),
             x: Some(x),
             value: median(runs.iter().map(|run| (figure.of)(run))),
+            rests_on: figure.rests_on,
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use super::result::{LiveReproduction, SystemResult};
 use crate::figures::distinct;
 use crate::measured::report::{FigureReport, MeasuredResult, ReportTable, reason_note};
 use crate::measured::rounds::median;
-use crate::show::chart;
+use crate::show::{chart, few_samples};
 
 /// The claims: the paper's figure, the measured one, the verdict.
 fn claim_table(result: &LiveReproduction) -> Table {
@@ -59,7 +59,7 @@ fn carried(result: &LiveReproduction) -> Table {
         .iter()
         .map(|tail| format!("{} ≤ {slowdown} ×, requests/s", tail.words()));
     let mut table = Table::new(
-        ["system", "policy", "compiled"]
+        ["system", "policy", "compiled", "cores"]
             .map(str::to_owned)
             .into_iter()
             .chain(columns),
@@ -69,6 +69,7 @@ fn carried(result: &LiveReproduction) -> Table {
             system.name.clone(),
             system.policy.clone(),
             system.how.clone(),
+            system.cores_shown(),
         ];
         row.extend(tails.iter().map(|tail| match &system.skipped {
             Some(_) => "skipped".into(),
@@ -185,6 +186,7 @@ fn notes(result: &LiveReproduction) -> Vec<String> {
         ),
         lateness(result),
     ];
+    notes.extend(few_samples(&result.figures));
     notes.extend(beyond_reach(result));
     notes.extend(result.caveats.iter().cloned());
     for system in &result.systems {

@@ -29,6 +29,16 @@ impl Tail {
         }
     }
 
+    /// The part of the requests that lies at or beyond it.
+    pub(crate) fn beyond(self) -> f64 {
+        match self {
+            Self::P50 => 0.5,
+            Self::P90 => 0.1,
+            Self::P99 => 0.01,
+            Self::P999 => 0.001,
+        }
+    }
+
     pub(crate) fn of(self, summary: &Summary) -> f64 {
         match self {
             Self::P50 => summary.p50,

@@ -32,6 +32,9 @@ pub trait MeasuredKind: MeasuredExperiment<Claim: MeasuredClaim> + Clone + Debug
     /// Name and policy of each system, in the file's order.
     fn systems(&self) -> Vec<(String, String)>;
 
+    /// The cores of each system for tables, in the same order.
+    fn system_cores(&self) -> Vec<String>;
+
     /// The medians of every system.
     fn points(&self, extent: &Self::Extent, runs: &[RunOf<Self>]) -> Vec<Self::Point>;
 }
@@ -61,6 +64,8 @@ pub struct MeasuredReproduction<K: MeasuredKind> {
     pub seed: u64,
     /// Name and policy of each system, in the file's order.
     pub systems: Vec<(String, String)>,
+    /// The cores of each system, in the same order: those of its workers, then those beside them.
+    pub system_cores: Vec<String>,
     /// The claims, judged.
     pub claims: Vec<MeasuredJudged<FigureOf<K>>>,
     /// Medians over the rounds that count.
@@ -89,6 +94,7 @@ impl<K: MeasuredKind> MeasuredReproduction<K> {
             rounds: extent.rounds(),
             seed: settings.seed,
             systems: experiment.systems(),
+            system_cores: experiment.system_cores(),
             claims: claims.map(|claim| judge(claim, &runs)).collect(),
             points: experiment.points(extent, &runs),
             runs,

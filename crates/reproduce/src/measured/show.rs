@@ -86,9 +86,10 @@ fn claims<K: ReportedKind>(result: &MeasuredReproduction<K>) -> Table {
 }
 
 fn systems<K: ReportedKind>(result: &MeasuredReproduction<K>) -> Table {
-    let mut table = Table::new(K::SYSTEM_COLUMNS);
-    for (name, policy) in &result.systems {
-        table.push([name.clone(), policy.clone()]);
+    let [system, policy] = K::SYSTEM_COLUMNS;
+    let mut table = Table::new([system, policy, "cores"]);
+    for ((name, policy), cores) in result.systems.iter().zip(&result.system_cores) {
+        table.push([name, policy, cores].map(String::clone));
     }
     table
 }

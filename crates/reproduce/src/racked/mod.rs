@@ -32,6 +32,12 @@ impl MeasuredKind for RackedExperiment {
             .collect()
     }
 
+    /// Beside those of the switch, which all have alike.
+    fn system_cores(&self) -> Vec<String> {
+        let cores = format!("{} × {}", self.rack.servers, self.rack.workers);
+        vec![cores; self.system.len()]
+    }
+
     fn points(&self, _: &RoundsExtent, runs: &[RackedRun]) -> Vec<RackedPoint> {
         let systems = self.system.iter();
         systems

@@ -2,7 +2,7 @@
 
 use headway_policy::server::systems::ServerSpec;
 use headway_runtime::Mechanism;
-use headway_sim::Flows;
+use headway_sim::{Flows, SystemCores};
 use headway_workload::Workload;
 use serde::Deserialize;
 
@@ -61,6 +61,19 @@ impl ReplayedSystem {
             how += ", a dispatcher with a core of its own";
         }
         how
+    }
+
+    /// The cores of its server with this number of workers: without a dispatcher of its own there are none beside theirs.
+    pub(super) fn cores(&self, workers: usize) -> SystemCores {
+        let beside = self.spec().ok().filter(|_| self.dedicated);
+        beside.map_or(
+            SystemCores {
+                workers,
+                beside: 0,
+                beside_serving: 0,
+            },
+            |policy| SystemCores::of(&policy.into(), workers),
+        )
     }
 
     pub(super) fn spec(&self) -> Result<ServerSpec, String> {

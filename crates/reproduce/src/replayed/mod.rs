@@ -20,6 +20,8 @@ pub use measure::ReplayedError;
 pub use result::{ReplayedDetails, ReplayedPoint};
 pub use run::{ReplayedFigures, ReplayedRun};
 
+use headway_report::format;
+
 use crate::measured::{
     LoadsExtent, MeasuredExperiment as _, MeasuredKind, MeasuredReproduction, MeasuredSettings,
 };
@@ -32,6 +34,14 @@ impl MeasuredKind for ReplayedExperiment {
         let systems = self.system.iter();
         systems
             .map(|system| (system.name.clone(), system.how()))
+            .collect()
+    }
+
+    fn system_cores(&self) -> Vec<String> {
+        let workers = self.replay.workers;
+        let cores = self.system.iter().map(|system| system.cores(workers));
+        cores
+            .map(|cores| format::cores(cores.workers, cores.all(), cores.serving()))
             .collect()
     }
 

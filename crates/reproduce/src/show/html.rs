@@ -1,6 +1,6 @@
 //! Results as a page with charts.
 
-use super::{claims, overview, reasons, singles};
+use super::{claims, few_samples, overview, reasons, singles, systems};
 use crate::Reproduction;
 use crate::figures::{Datum, distinct};
 use headway_report::html::{Chart, Page, Series};
@@ -26,6 +26,12 @@ fn section(page: Page, result: &Reproduction) -> Page {
     page = page.paragraph(&format!("Not in the model: {}", result.about.testbed));
     if result.shortened {
         page = page.paragraph("Shortened runs: their tails are rough, and so are the verdicts.");
+    }
+    if !result.systems.is_empty() {
+        page = page.table("Systems", &systems(result));
+    }
+    if let Some(few) = few_samples(&result.figures) {
+        page = page.paragraph(&few);
     }
     for table in singles(result) {
         page = page.table("Figures", &table);

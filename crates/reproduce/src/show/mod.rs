@@ -9,4 +9,4 @@ pub use html::page;
 pub use markdown::markdown;
 pub(crate) use markdown::rows;
 pub(crate) use tables::list;
-pub use tables::{claims, curves, listing, overview, reasons, singles, text};
+pub use tables::{claims, curves, few_samples, listing, overview, reasons, singles, systems, text};

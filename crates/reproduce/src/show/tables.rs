@@ -2,7 +2,8 @@
 
 use crate::figures::distinct;
 use crate::text::quantity;
-use crate::{ClaimVerdict, Datum, ExperimentFile, Judged, Reproduction};
+use crate::{ClaimVerdict, Datum, ExperimentFile, Figures, Judged, Reproduction};
+use headway_report::slo::ENOUGH_SAMPLES;
 use headway_report::{Table, format};
 
 /// The list of experiments.
@@ -107,6 +108,33 @@ pub fn reasons(result: &Reproduction) -> Vec<(&str, Vec<&str>)> {
     reasons.map(|reason| (reason, of(reason))).collect()
 }
 
+/// The cores of each system.
+#[must_use]
+pub fn systems(result: &Reproduction) -> Table {
+    let mut table = Table::new(["system", "policy", "cores"]);
+    for system in &result.systems {
+        let cores = format::cores(system.workers, system.cores, system.serving_cores);
+        table.push([system.name.clone(), system.policy.clone(), cores]);
+    }
+    table
+}
+
+/// A note on the percentile that rests on the fewest requests of a run, where they are a handful.
+#[must_use]
+pub fn few_samples(figures: &Figures) -> Option<String> {
+    let resting = figures.iter().filter(|datum| datum.value.is_finite());
+    let resting = resting.filter_map(|datum| Some((datum, datum.rests_on?)));
+    let (datum, requests) = resting.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    (requests < ENOUGH_SAMPLES).then(|| {
+        format!(
+            "{} of {} rests on {} requests a run, and fewer than {ENOUGH_SAMPLES} show little.",
+            datum.what,
+            datum.system,
+            format::significant(requests, 2)
+        )
+    })
+}
+
 /// Single figures: a table for each measurement, a row for each system.
 #[must_use]
 pub fn singles(result: &Reproduction) -> Vec<Table> {
@@ -198,6 +226,12 @@ pub fn text(result: &Reproduction) -> String {
     );
     for (reason, of) in reasons(result) {
         text += &format!("\nWhy ({}): {reason}\n", of.join("; "));
+    }
+    if !result.systems.is_empty() {
+        text += &format!("\n{}\n", systems(result));
+    }
+    if let Some(few) = few_samples(&result.figures) {
+        text += &format!("\n{few}\n");
     }
     for table in singles(result) {
         text += &format!("\n{table}\n");

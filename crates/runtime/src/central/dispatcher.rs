@@ -145,6 +145,20 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
         collected + received + dispatched
     }
 
+    /// Hears of what workers reported and shows the arbiter what waits, but receives nothing and gives nobody anything: for a worker that goes, which
+    /// may be the last one with a core.
+    #[cold]
+    pub(super) fn hear(&mut self) {
+        if self.control.phase() == ServerPhase::Stopped {
+            return;
+        }
+        self.now_ns = self.clock.now_ns().max(self.now_ns);
+        self.collect();
+        if let Some(presence) = &mut self.presence {
+            presence.tell(0, self.ingress.waiting());
+        }
+    }
+
     /// When the last turn began.
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {
@@ -222,7 +236,7 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
     #[inline]
     fn finished(&mut self, worker: usize, request: RequestWord) {
         let (job, note, slot) = (request.job(), request.note(), request.into_slot());
-        self.watch.finished(self.now_ns, worker, job);
+        self.watch.ended(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
         self.intake.free.give(slot);

@@ -75,7 +75,9 @@ impl<I: Ingress, M: Monitor> SliceLimits for Dispatcher<I, M> {
 }
 
 impl<I: Ingress, M: Monitor> SliceOwner for Dispatcher<I, M> {
-    const ASKED_SINCE: bool = false;
+    fn unanswered_since_ns(&self, _fibers: &Fibers<'_>) -> Option<u64> {
+        None
+    }
 
     fn stopped(&mut self, _now_ns: u64) {}
 

@@ -17,9 +17,11 @@ use crate::request::executor::Executor;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::request::slice::{ClockReading, SliceLimits};
+use crate::stats::own_time::OwnTime;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::park::Backoff;
 use crate::threads::rules::RulesReceiver;
+use headway_sync::atomic::Ordering;
 
 /// A worker's local policy, and where its rules come from.
 pub(super) struct WorkerLocal<L> {
@@ -57,6 +59,7 @@ impl<L: Local> FiberWorkerParts<L> {
             // Only the dispatcher has this: the thread waits at its end until the dispatcher has dropped it.
             let asker = asker(self.fiber_context.mechanism, &attached);
             let _ = worker_slot.asker.set(asker);
+            let _ = worker_slot.own_time.set(OwnTime::of_current());
         }
         let worker = FiberWorker {
             view: CentralQueues::new(me, link, executor.slots()),
@@ -225,7 +228,7 @@ impl<L: Local> FiberWorker<'_, L> {
             slices,
             control,
             epoch,
-            is_watched: self.worker_slot.is_some(),
+            worker_slot: self.worker_slot.as_deref(),
         };
         let taken = TakenRequest { slot, suspended };
         let ran = run_slice(fibers, executor, &mut owner, taken, now, slice_ns);
@@ -248,8 +251,8 @@ struct CentralOwner<'a, L, P> {
     slices: &'a mut P,
     control: &'a ServerControl,
     epoch: u64,
-    /// Whether the dispatcher interrupts it, and counts that.
-    is_watched: bool,
+    /// Where the dispatcher interrupts it, and counts that.
+    worker_slot: Option<&'a CentralWorkerSlot>,
 }
 
 impl<L: Local, P: Slices<L>> SliceLimits for CentralOwner<'_, L, P> {
@@ -270,7 +273,12 @@ impl<L: Local, P: Slices<L>> SliceLimits for CentralOwner<'_, L, P> {
 }
 
 impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
-    const ASKED_SINCE: bool = false;
+    #[inline]
+    fn unanswered_since_ns(&self, fibers: &Fibers<'_>) -> Option<u64> {
+        let worker_slot = self.worker_slot?;
+        fibers.unanswered_message()?;
+        Some(worker_slot.asked_ns.load(Ordering::Relaxed))
+    }
 
     #[inline(always)]
     fn stopped(&mut self, _now_ns: u64) {}
@@ -312,6 +320,6 @@ impl<L: Local, P: Slices<L>> SliceOwner for CentralOwner<'_, L, P> {
 
     #[inline]
     fn counts_interruptions(&self) -> bool {
-        !self.is_watched
+        self.worker_slot.is_none()
     }
 }

@@ -116,9 +116,18 @@ where
     }
 }
 
-/// Whether the dispatcher is idle, so that who leads next hears of all that was said before.
-pub(super) fn hears_now<I, M>(shared: &Shared<I, M>) -> bool {
-    shared.try_lead().is_some()
+/// Whether the dispatcher is idle, so that who leads next hears of all that was said before. Nobody may lead for long then, so the arbiter is shown now
+/// what the calling worker gave back.
+pub(super) fn hears_now<I, M>(shared: &Shared<I, M>) -> bool
+where
+    I: Ingress,
+    M: Monitor,
+{
+    let Some(mut lead) = shared.try_lead() else {
+        return false;
+    };
+    lead.hear();
+    true
 }
 
 /// Looks for work of a worker that comes and goes, and leads if nobody does. `true` when it is time to give the core back.

@@ -49,12 +49,8 @@ impl Presence {
     #[cold]
     fn change(&mut self, now_ns: u64, wanted: (u32, usize), ingress: &mut impl Ingress) {
         let (changes, workers) = wanted;
-        let active = self
-            .cores
-            .active()
-            .iter()
-            .filter(|&worker| worker < workers);
-        let active: BitSet = active.collect();
+        // Any that are here: if the first of all workers had to be, one that goes would wait to be heard by a leader that may use nobody.
+        let active: BitSet = self.cores.active().iter().take(workers).collect();
         if active.is_empty() {
             return;
         }
@@ -107,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    /// Workers of DARC come and go: it reserves and hands out only what there is.
+    /// Workers of DARC come and go: it reserves and hands out only what there is, among as many as it may use.
     struct ComeAndGo {
         steps: Vec<(usize, u16)>,
         cores: Arc<HostedCores>,
@@ -155,12 +151,15 @@ mod tests {
                     }
                     None => Some(WorkerCore::enter(&self.cores, worker)),
                 };
-                let active = self.cores.active();
+                let limit = self.control.workers();
+                let active: BitSet = self.cores.active().iter().take(limit).collect();
                 if active.is_empty() {
                     continue;
                 }
                 presence.follow(now_ns, &self.control, ingress);
-                if presence.present != active || !plan_is_within(ingress, &active) {
+                let has_heard = self.cores.applied() == self.cores.changes();
+                let is_present = presence.present == active;
+                if !has_heard || !is_present || !plan_is_within(ingress, &active) {
                     return false;
                 }
                 let id = headway_policy::JobId(now_ns as u32 / 1_000);
@@ -192,6 +191,7 @@ mod tests {
         #[test]
         fn darc_reserves_among_the_workers_that_have_cores_and_no_others(
             steps in prop::collection::vec((0..WORKERS, 0_u16..2), 1..300),
+            limit in 1..=WORKERS,
         ) {
             let classes = [1, 100].map(|us| DeclaredClass::new("it", Duration::from_micros(us)));
             let shape = Shape {
@@ -201,6 +201,7 @@ mod tests {
             let source = ServerCores(Arc::new(Standalone::new(WORKERS)));
             let cores = Arc::new(HostedCores::new(&source, WORKERS, 1, headway_machine::Clock::global()));
             let control = ServerControl::new(WORKERS, None, 0);
+            control.set_workers(limit);
             let spec = "darc,window=20".parse().expect("a policy");
             let visit = ComeAndGo { steps, cores, control };
             prop_assert!(systems::with(&spec, &shape, visit).expect("it is built"));

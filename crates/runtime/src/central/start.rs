@@ -16,6 +16,7 @@ use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
 use crate::engine::launch::EngineBase;
 use crate::request::fibers::FiberContext;
+use crate::threads::door::Door;
 
 /// Starts a thread for the dispatcher, and workers; where there is a fiber context they may be interrupted.
 pub(super) fn start_dedicated<I, L, M>(group: DispatcherGroup<I, L, M>, base: &mut EngineBase)
@@ -81,9 +82,11 @@ where
     M: Monitor + Send + 'static,
 {
     let fiber_context = base.fiber_context.clone();
-    let (watched, looks) = (Arc::clone(&group.rx_waker), fiber_context.is_none());
+    let looks = fiber_context.is_none() || base.config.feedback;
+    let watched = Arc::clone(&group.rx_waker);
+    let clock = base.clock();
     base.spawn_door("hw-door".to_owned(), move |cores| {
-        cores.watch(0, &watched, looks);
+        Door::new(cores, 0, &watched, looks, clock).watch();
     });
     let shared = Arc::new(Leadership::new(group.dispatcher, group.workers.len()));
     // The dispatcher has the control: a strong reference back would keep both for ever.

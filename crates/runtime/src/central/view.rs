@@ -167,4 +167,8 @@ impl Queues for CentralQueues {
     fn set_longs(&mut self, _longs: BitSet) {
         unreachable!("workers of a dispatcher tell the others nothing")
     }
+
+    fn set_sheds_first(&mut self, _classes: BitSet) {
+        unreachable!("the dispatcher sheds")
+    }
 }

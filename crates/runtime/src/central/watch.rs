@@ -11,7 +11,9 @@ use crate::queue::links::NextHint;
 use crate::request::assignment::{Assignment, AssignmentCell};
 use crate::request::verdict::{SliceVerdict, VerdictCell};
 use crate::stats::overruns::{ENDLESS_NS, Overruns};
+use crate::stats::own_time::{OwnTime, SuspectedRun};
 use crate::stats::tally::Tally;
+use headway_sync::atomic::{AtomicU64, Ordering};
 
 /// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
@@ -26,6 +28,10 @@ pub(super) struct CentralWorkerSlot {
     pub(super) assignment: AssignmentCell,
     /// Known once the worker's thread runs.
     pub(super) asker: OnceLock<Asker>,
+    /// The time that the thread has had a core; known once it runs.
+    pub(super) own_time: OnceLock<OwnTime>,
+    /// When the dispatcher first asked the request that runs to yield, ns; of an earlier one where it did not.
+    pub(super) asked_ns: AtomicU64,
     /// What the dispatcher decided, where the worker keeps the time itself.
     pub(super) verdict: VerdictCell,
 }
@@ -76,6 +82,8 @@ struct WatchedAssignment {
     class: ClassId,
     /// When it was first asked to yield; never where it is `u64::MAX`.
     asked_ns: u64,
+    /// The worker's own time since it was late to yield.
+    suspected: SuspectedRun,
     /// Whether it was counted as an overrun.
     overran: bool,
     /// Whether it was not reported ended.
@@ -110,19 +118,6 @@ impl<M: Monitor> CentralWatch<M> {
     /// Goes on by these rules. What runs is looked at when it was to be looked at.
     pub(super) fn adopt(&mut self, fresh: &M) {
         self.monitor.adopt(fresh);
-    }
-
-    /// The worker reported that it finished the request.
-    #[inline]
-    pub(super) fn finished(&mut self, now_ns: u64, worker: usize, job: JobId) {
-        if M::PREEMPTS {
-            let watched = &self.workers[worker];
-            if watched.runs && watched.job == job && !watched.overran {
-                let late_ns = now_ns.saturating_sub(watched.asked_ns);
-                self.overruns.ended(&self.tally, watched.class.0, late_ns);
-            }
-        }
-        self.ended(now_ns, worker, job);
     }
 
     /// The worker reported that it finished the request, or gave it back.
@@ -217,6 +212,7 @@ impl<M: Monitor> CentralWatch<M> {
             watched.job = JobId(assignment.job);
             watched.runs = true;
             watched.asked_ns = u64::MAX;
+            watched.suspected = SuspectedRun::default();
             watched.overran = false;
             watched.due_ns = u64::MAX;
             let since_ns = assignment.since_ns.min(now_ns);
@@ -282,6 +278,7 @@ impl WatchedAssignment {
             job: JobId(u32::MAX),
             class: ClassId(0),
             asked_ns: u64::MAX,
+            suspected: SuspectedRun::default(),
             overran: false,
             runs: false,
             due_ns: u64::MAX,
@@ -315,6 +312,7 @@ impl WatchedAssignment {
     fn ask(&mut self, now_ns: u64, telling: Telling, message: impl FnOnce() -> u64, tally: &Tally) {
         if self.asked_ns == u64::MAX {
             self.asked_ns = now_ns;
+            self.worker_slot.asked_ns.store(now_ns, Ordering::Relaxed);
             tally.class(self.class.0).preemptions_asked.add(1);
         }
         if telling == Telling::Verdicts {
@@ -326,12 +324,15 @@ impl WatchedAssignment {
         }
     }
 
-    /// Whether it was asked so long ago that it may never yield; true once.
+    /// Whether its thread has run on for so long since it was asked that it may never yield; true once.
     #[inline]
     fn overruns_for_long(&mut self, now_ns: u64) -> bool {
-        let endless = !self.overran && now_ns.saturating_sub(self.asked_ns) > ENDLESS_NS;
-        self.overran |= endless;
-        endless
+        if self.overran || now_ns.saturating_sub(self.asked_ns) < AGAIN_NS {
+            return false;
+        }
+        let own_time = self.worker_slot.own_time.get();
+        self.overran = own_time.is_some_and(|thread| self.suspected.own_ns(thread) > ENDLESS_NS);
+        self.overran
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::StartError;
 use crate::request::intake::BATCH;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
-pub(crate) const QUEUE_LIMIT: usize = 1024;
+const QUEUE_LIMIT: usize = 1024;
 
 /// How a live server carries a policy out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ impl Admission {
     }
 }
 
-/// Whether a server of this shape runs a policy, and how. [`Builder::start`](crate::Builder::start) asks the same.
+/// Whether a server of this shape runs a policy, and how. [`ServerSettings::admit`](crate::ServerSettings::admit) asks the same.
 ///
 /// # Errors
 /// [`StartError`], which says why not and what to choose instead.
@@ -106,7 +106,7 @@ pub fn server_shape(
     classes: &[DeclaredClass],
     queue_limit: usize,
 ) -> Result<Shape, StartError> {
-    let mut shape = unbuffered(workers, classes, queue_limit)?;
+    let mut shape = unbuffered(workers, classes, Some(queue_limit))?;
     shape.job_capacity = slots_needed(&shape)?;
     Ok(shape)
 }
@@ -115,7 +115,7 @@ pub fn server_shape(
 pub(crate) fn unbuffered(
     workers: usize,
     classes: &[DeclaredClass],
-    queue_limit: usize,
+    queue_limit: Option<usize>,
 ) -> Result<Shape, StartError> {
     if !(1..=MAX_WORKERS).contains(&workers) {
         let max = MAX_WORKERS;
@@ -126,6 +126,7 @@ pub(crate) fn unbuffered(
         return Err(StartError::Classes { classes, max });
     }
     check_hints(classes)?;
+    let queue_limit = queue_limit.unwrap_or(QUEUE_LIMIT);
     within("queue_limit", queue_limit, 1, usize::MAX)?;
     let mut shape = Shape::new(workers);
     shape.classes = classes.iter().map(|class| class.hint).collect();

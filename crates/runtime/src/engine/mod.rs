@@ -7,3 +7,4 @@ pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod layout_costs;
 pub(crate) mod parts;
+pub(crate) mod settings;

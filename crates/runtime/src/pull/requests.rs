@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::thread;
 
 use headway_fiber::yield_now;
+use headway_machine::thread::fork;
 use headway_policy::{ClassId, WorkerId};
 
 use super::state::{Loop, Ticket};
@@ -76,6 +77,8 @@ impl Requests {
         if state.has_ended.get() || !may_wait || thread::panicking() {
             return None;
         }
+        // The next request is the parent's.
+        fork::end_child();
         state.in_recv.set(true);
         yield_now();
         // Whoever goes on with a loop takes this back; nobody did if the loop was not suspended.

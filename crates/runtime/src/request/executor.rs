@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use headway_machine::Clock;
+use headway_machine::thread::fork;
 use headway_net::datapath::Tx;
 use headway_net::header::{Flag, Status};
 use headway_net::pool::{Pool, Prefetch, SlotId};
@@ -43,7 +44,10 @@ pub(crate) fn handle(
     mode: CallMode,
 ) -> Response {
     let mut call = Call::new(buffer, worker, mode);
-    match catch(|| service.handle(&mut call)) {
+    let returned = catch(|| service.handle(&mut call));
+    // The answer is the parent's.
+    fork::end_child();
+    match returned {
         Ok(()) => call.response(),
         Err(Panicked) => Response {
             status: Status::Error,
@@ -111,7 +115,10 @@ impl Executor {
     /// Makes the thread that is to run it ready.
     pub(crate) fn setup(&self) -> ThreadSetup {
         let (service, worker) = (Arc::clone(&self.service), self.worker);
-        Box::new(move |core| service.setup_worker(worker, core))
+        Box::new(move |core| {
+            fork::is_worker();
+            service.setup_worker(worker, core)
+        })
     }
 
     /// Class and time of arrival, ns.

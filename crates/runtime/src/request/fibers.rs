@@ -18,11 +18,13 @@ use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
 use crate::request::assignment::next_epoch;
+use crate::request::executor::Executor;
 use crate::request::executor::handle;
 use crate::request::service::{CallMode, Response, Service};
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
 use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, request_in};
-use crate::stats::overruns::Overruns;
+use crate::stats::overruns::{ENDLESS_NS, Overruns, PROMPT_NS};
+use crate::stats::own_time::OwnTime;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
 
@@ -153,13 +155,41 @@ pub(crate) struct Fibers<'a> {
     renews_in_place: bool,
     next_writes: [*const (); 2],
     attached: &'a Attached,
+    /// The time that this thread has had a core.
+    own_time: OwnTime,
+    /// Classes of which a request was late: the next one's own time is measured.
+    suspects: Vec<ClassId>,
+}
+
+/// A request that ended after it was to yield.
+pub(crate) struct EndedLate {
+    pub(crate) class: ClassId,
+    /// For how long it was to have yielded, ns.
+    pub(crate) late_ns: u64,
+    /// Whether another thread asked it to, and counted that; else its slice was over.
+    pub(crate) was_asked: bool,
+    /// How long this run took, ns.
+    pub(crate) ran_ns: u64,
+    /// For how much of this run its thread had a core, ns; `None` where that was not measured.
+    pub(crate) own_ns: Option<u64>,
+}
+
+impl EndedLate {
+    /// For how long its thread ran on, ns: without the time that others took from it. `None` where that was not measured.
+    fn overran_ns(&self) -> Option<u64> {
+        let taken_ns = self.ran_ns.saturating_sub(self.own_ns?);
+        Some(self.late_ns.saturating_sub(taken_ns))
+    }
 }
 
 impl<'a> Fibers<'a> {
     /// Those of this thread.
     pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
+        let suspects = Vec::with_capacity(context.overruns.classes());
         attached.set_clock(context.clock.reader());
+        // Without a timer, probes read the clock.
+        let _ = attached.raise_by_timer(context.clock);
         Self {
             stacks: StackCache::new(Arc::clone(&context.stacks)),
             clock: context.clock,
@@ -171,6 +201,8 @@ impl<'a> Fibers<'a> {
             renews_in_place: false,
             next_writes: [ptr::null(); 2],
             attached,
+            own_time: OwnTime::of_current(),
+            suspects,
         }
     }
 
@@ -260,8 +292,7 @@ impl<'a> Fibers<'a> {
             };
             return self.run_slices(running, now, now, slice_ns, limits, first);
         }
-        // The last request may have ended before its slice did.
-        self.attached.set_deadline(u64::MAX);
+        self.attached.no_slice();
         let Some(turn) = self.first_turn(&mut running, suspended) else {
             return RanSlice::no_stack(running.slot, now);
         };
@@ -472,26 +503,62 @@ impl<'a> Fibers<'a> {
         class.preemptions_asked.add(u64::from(sliced));
     }
 
-    /// Counts a request that ended when its slice had been over for `late_ns`.
+    /// Counts a request that ended late, if its own thread was what made it late. Nothing is known of that for the first late request of its
+    /// class, which puts the class under suspicion.
     #[inline]
-    pub(crate) fn count_late(&self, tally: &Tally, class: ClassId, late_ns: u64) {
-        if late_ns > 0 {
-            tally.class(class.0).preemptions_asked.add(1);
-            self.context.overruns.ended(tally, class.0, late_ns);
+    pub(crate) fn count_late(&mut self, tally: &Tally, ended: &EndedLate) {
+        if !ended.was_asked {
+            tally.class(ended.class.0).preemptions_asked.add(1);
+        }
+        if ended.late_ns > PROMPT_NS {
+            self.judge(tally, ended);
         }
     }
 
-    /// Counts a request that ended without meeting another thread's request to yield, made at `asked_ns` and counted by that thread.
     #[cold]
-    pub(crate) fn count_unanswered(
-        &self,
-        tally: &Tally,
-        class: ClassId,
-        now_ns: u64,
-        asked_ns: u64,
-    ) {
-        let late_ns = now_ns.saturating_sub(asked_ns);
-        self.context.overruns.ended(tally, class.0, late_ns);
+    fn judge(&mut self, tally: &Tally, ended: &EndedLate) {
+        let EndedLate {
+            class, was_asked, ..
+        } = *ended;
+        let is_guilty = match ended.overran_ns() {
+            // Whoever asked watches the thread, and counted that.
+            Some(overran_ns) if was_asked && overran_ns > ENDLESS_NS => true,
+            Some(overran_ns) => self.context.overruns.ended(tally, class.0, overran_ns),
+            None => true,
+        };
+        let is_known =
+            self.suspects.contains(&class) || self.suspects.len() == self.suspects.capacity();
+        if is_guilty && !is_known {
+            self.suspects.push(class);
+        }
+    }
+
+    /// The thread's own time, ns, before it runs a request of a class under suspicion; the class is no longer under it. `None` for all others,
+    /// whose runs cost no more than a look.
+    #[inline]
+    pub(crate) fn own_time_of_suspect(
+        &mut self,
+        executor: &Executor,
+        slot: &SlotId,
+    ) -> Option<u64> {
+        if self.suspects.is_empty() {
+            return None;
+        }
+        self.acquit(ClassId(executor.describe(slot).0))
+    }
+
+    #[cold]
+    fn acquit(&mut self, class: ClassId) -> Option<u64> {
+        let place = self.suspects.iter().position(|suspect| *suspect == class)?;
+        self.suspects.swap_remove(place);
+        self.own_time.read_ns()
+    }
+
+    /// The thread's own time since it was `before_ns`.
+    #[cold]
+    pub(crate) fn own_time_since(&self, before_ns: u64) -> Option<u64> {
+        let now_ns = self.own_time.read_ns()?;
+        Some(now_ns.saturating_sub(before_ns))
     }
 
     /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.

@@ -6,13 +6,13 @@ use headway_net::pool::SlotId;
 use headway_policy::Job;
 
 use crate::request::executor::{Executor, Ran};
-use crate::request::fibers::{Fibers, RanSlice, SliceEnd};
+use crate::request::fibers::{EndedLate, Fibers, RanSlice, SliceEnd};
 use crate::request::slice::{ClockReading, SliceLimits};
 
 /// The worker to which a request belongs before and after a slice.
 pub(crate) trait SliceOwner: SliceLimits {
-    /// Whether the message of a thread that asks for a yield says since when, ns.
-    const ASKED_SINCE: bool;
+    /// Since when another thread asks the request that ran to yield, ns, where it has not met that; `None` where nobody asked, or nobody asks here.
+    fn unanswered_since_ns(&self, fibers: &Fibers<'_>) -> Option<u64>;
 
     /// The request stopped running, for good or not.
     fn stopped(&mut self, now_ns: u64);
@@ -68,19 +68,17 @@ pub(crate) fn run_slice<O: SliceOwner>(
     slice_ns: Option<u64>,
 ) -> SliceOutcome {
     let TakenRequest { slot, suspended } = request;
+    let own_before_ns = fibers.own_time_of_suspect(executor, &slot);
     let RanSlice {
         mut slot,
         end,
         span,
         held,
     } = fibers.run(slot, suspended, now, slice_ns, owner);
+    let own_ns = own_before_ns.and_then(|before_ns| fibers.own_time_since(before_ns));
     let span_ns = span.start.ns..span.end.ns;
     let now_ns = span_ns.end;
-    let asked_ns = if O::ASKED_SINCE {
-        fibers.unanswered_message()
-    } else {
-        None
-    };
+    let asked_ns = owner.unanswered_since_ns(fibers);
     owner.stopped(now_ns);
     let yielded = matches!(end, SliceEnd::Yielded { .. });
     let class = match end {
@@ -98,11 +96,15 @@ pub(crate) fn run_slice<O: SliceOwner>(
                 span_ns,
                 cpu_ns,
             });
-            match asked_ns {
-                Some(asked_ns) => {
-                    fibers.count_unanswered(&executor.tally, job.class, now_ns, asked_ns);
-                }
-                None => fibers.count_late(&executor.tally, job.class, late_ns),
+            let ended = EndedLate {
+                class: job.class,
+                late_ns: asked_ns.map_or(late_ns, |asked_ns| now_ns.saturating_sub(asked_ns)),
+                was_asked: asked_ns.is_some(),
+                ran_ns: span.end.ns - span.start.ns,
+                own_ns,
+            };
+            if ended.late_ns > 0 {
+                fibers.count_late(&executor.tally, &ended);
             }
             job.class
         }

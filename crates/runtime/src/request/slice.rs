@@ -54,6 +54,9 @@ impl<L: SliceLimits> Renewal<'_, L> {
             ns: self.clock.to_ns(ticks),
         };
         let now = now.max(self.start);
+        if !asked && self.attached.slice_goes_on(now.ticks) {
+            return None;
+        }
         let Some(slice_ns) = self.limits.renew(now.ns, asked) else {
             return Some(now);
         };
@@ -80,7 +83,7 @@ impl<L: SliceLimits> Renewal<'_, L> {
     pub(crate) fn end_after(&mut self, now: ClockReading, slice_ns: u64) {
         self.due_ns = now.ns.saturating_add(slice_ns);
         let ticks = self.slice.ticks_of(self.clock, slice_ns);
-        self.attached.move_deadline(now.ticks.saturating_add(ticks));
+        self.attached.extend_slice(now.ticks, ticks);
     }
 }
 
@@ -114,7 +117,7 @@ impl SliceLength {
         slice_ns: u64,
     ) {
         let ticks = self.ticks_of(clock, slice_ns);
-        attached.set_deadline(now.ticks.saturating_add(ticks));
+        attached.begin_slice(now.ticks, ticks);
     }
 
     /// The ticks of a slice, which has this length from now on.

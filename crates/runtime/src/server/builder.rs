@@ -16,19 +16,16 @@ use headway_policy::spec::SpecError;
 
 use super::Server;
 use super::source::{Custom, NoSource, Udp};
-use crate::engine::admission::QUEUE_LIMIT;
 use crate::engine::class::DeclaredClass;
 use crate::engine::layout::Layout;
 use crate::engine::layout_costs::LayoutCosts;
+use crate::engine::settings::ServerSettings;
 use crate::pull::{Pull, PullService};
 use crate::request::classifier::ServerClassifier;
 use crate::request::service::{Call, Service};
 use crate::threads::hosted::ServerCores;
 use crate::threads::park::Idle;
 use crate::threads::server_threads::Pin;
-
-/// Of a fiber's stack, unless chosen otherwise.
-const STACK_BYTES: usize = 256 << 10;
 
 /// For a stop, unless chosen otherwise.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -68,26 +65,11 @@ pub struct Builder<S = NoService, D = NoSource> {
     pub(super) datapath: D,
     pub(super) classifier: ServerClassifier,
     pub(super) policy: Result<ServerSpec, SpecError>,
-    pub(super) workers: usize,
-    pub(super) classes: Vec<DeclaredClass>,
+    pub(super) settings: ServerSettings,
     /// A class that was declared to take no time.
     pub(super) timeless: Option<String>,
-    pub(super) queue_limit: usize,
-    pub(super) slots: Option<usize>,
-    pub(super) seed: u64,
     pub(super) idle: Idle,
-    pub(super) layout: Layout,
-    pub(super) layout_costs: LayoutCosts,
-    pub(super) pin: Pin,
-    pub(super) stalls: usize,
-    pub(super) journal: usize,
-    pub(super) resume: Resume,
-    pub(super) stack_bytes: usize,
-    pub(super) mechanism: Mechanism,
-    pub(super) look_ns: Option<u64>,
-    pub(super) feedback: bool,
     pub(super) drain: Duration,
-    pub(super) behind_switch: bool,
     /// Whether the rack's control plane says what the server runs, in place of a policy.
     pub(super) directed: bool,
     pub(super) cores: Option<ServerCores>,
@@ -108,25 +90,10 @@ impl Default for Builder {
             datapath: NoSource,
             classifier: ServerClassifier::default(),
             policy: "darc".parse(),
-            workers: 1,
-            classes: Vec::new(),
+            settings: ServerSettings::default(),
             timeless: None,
-            queue_limit: QUEUE_LIMIT,
-            slots: None,
-            seed: 0,
             idle: Idle::default(),
-            layout: Layout::default(),
-            layout_costs: LayoutCosts::default(),
-            pin: Pin::default(),
-            stalls: 0,
-            journal: 0,
-            resume: Resume::OwnWorker,
-            stack_bytes: STACK_BYTES,
-            mechanism: Mechanism::Flag,
-            look_ns: None,
-            feedback: false,
             drain: DRAIN,
-            behind_switch: false,
             directed: false,
             cores: None,
             clock: None,
@@ -144,7 +111,7 @@ impl Server {
 impl<S, D> Builder<S, D> {
     /// How many workers, 1 to [`MAX_WORKERS`](headway_policy::MAX_WORKERS); 1 unless chosen.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.settings.workers = workers;
         self
     }
 
@@ -166,9 +133,10 @@ impl<S, D> Builder<S, D> {
         if mean.is_zero() {
             self.timeless.get_or_insert_with(|| name.to_owned());
         }
-        self.classes.push(DeclaredClass::new(name, mean));
-        let share = 1.0 / self.classes.len() as f64;
-        self.classes
+        self.settings.classes.push(DeclaredClass::new(name, mean));
+        let share = 1.0 / self.settings.classes.len() as f64;
+        self.settings
+            .classes
             .iter_mut()
             .for_each(|class| class.hint.share = share);
         self
@@ -177,28 +145,28 @@ impl<S, D> Builder<S, D> {
     /// Declares all classes, in place of those declared before. A request of another class, or none, is UNKNOWN. Here a service time of 0 is
     /// allowed, and says that nobody knows it; times are finite and not negative, shares 0 to 1.
     pub fn classes(mut self, classes: Vec<DeclaredClass>) -> Self {
-        self.classes = classes;
+        self.settings.classes = classes;
         self.timeless = None;
         self
     }
 
-    /// Most requests that wait in one queue (one per class where the policy has typed queues), at least 1; 1024 unless chosen. What
-    /// comes on top is answered as shed.
+    /// Most requests that wait in one queue of the server (one per class where the policy has typed queues), at least 1; 1024 unless chosen. What
+    /// comes on top is answered as shed. [`start`](Self::start) refuses it where requests wait in the network's receive queues (`synergy`, `d-fcfs`): choose [`slots`](Self::slots) there.
     pub fn queue_limit(mut self, requests: usize) -> Self {
-        self.queue_limit = requests;
+        self.settings.queue_limit = Some(requests);
         self
     }
 
     /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`](headway_net::pool::MAX_SLOTS). Unless chosen, as many as the queues
     /// may hold and some more, so that one class's full queue never keeps another class out. Several dispatchers divide them.
     pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = Some(slots);
+        self.settings.slots = Some(slots);
         self
     }
 
     /// Seed of the policy's own randomness.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.settings.seed = seed;
         self
     }
 
@@ -208,27 +176,28 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// Who carries the dispatcher out, or the monitor of a policy without a dispatcher that interrupts requests.
+    /// Who carries the dispatcher out, or the monitor of a policy without a dispatcher that interrupts requests. [`start`](Self::start) refuses a choice
+    /// under a policy that has neither.
     pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
+        self.settings.layout = layout;
         self
     }
 
     /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses; as `headway calibrate` measured it elsewhere unless given.
     pub fn layout_costs(mut self, costs: LayoutCosts) -> Self {
-        self.layout_costs = costs;
+        self.settings.layout_costs = costs;
         self
     }
 
     /// Whether threads are bound to cores.
     pub fn pin(mut self, pin: Pin) -> Self {
-        self.pin = pin;
+        self.settings.pin = pin;
         self
     }
 
     /// Keeps up to `most` [stalls](Server::stalls), 0 to 16 777 216; 0 unless chosen, since noting one takes a lock.
     pub fn keep_stalls(mut self, most: usize) -> Self {
-        self.stalls = most;
+        self.settings.stalls = most;
         self
     }
 
@@ -241,14 +210,14 @@ impl<S, D> Builder<S, D> {
     /// The server stands behind the switch of a rack (Pallas): it drops clones that cannot start at once, and hands requests back, as the orders say that
     /// [`Server::rack_link`] passes on. The policy stays the server's own. [`start`](Self::start) refuses a policy without a dispatcher.
     pub fn behind_switch(mut self) -> Self {
-        self.behind_switch = true;
+        self.settings.behind_switch = true;
         self
     }
 
     /// The same, and the orders also say which groups of classes the server serves on how many workers: c-FCFS for one group, DARC with the
     /// reservation given for several. Replaces the policy. Before the first order it is c-FCFS.
     pub fn directed(mut self) -> Self {
-        self.behind_switch = true;
+        self.settings.behind_switch = true;
         self.directed = true;
         self.policy = "c-fcfs".parse();
         self
@@ -263,36 +232,41 @@ impl<S, D> Builder<S, D> {
     }
 
     /// Keeps a [journal](crate::Observer::take_journal) with room for so many requests of each worker that nobody has read yet; none unless chosen. A
-    /// request costs 24 bytes of it, and a few nanoseconds.
+    /// request costs 24 bytes of it, and a few nanoseconds. At most 4 194 304.
     pub fn journal(mut self, requests: usize) -> Self {
-        self.journal = requests;
+        self.settings.journal = requests;
         self
     }
 
     /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen, at most
     /// [`MAX_STACK_BYTES`](headway_fiber::MAX_STACK_BYTES); less than [`MIN_STACK_BYTES`](headway_fiber::MIN_STACK_BYTES) is rounded up. Only what is touched takes memory.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
-        self.stack_bytes = bytes;
+        self.settings.stack_bytes = bytes;
         self
     }
 
     /// How often a worker looks for arrivals while its request runs, where the workers of a policy that interrupts take turns as the
     /// dispatcher ([`Layout::Inline`]) or at the receive queue (`tardis`), or have a receive queue each (`synergy`, `tiny-quanta`). Every 5 µs unless chosen, every 25 µs
-    /// where a look is a system call: one in vain takes 0.8 µs there. With a receive queue each, and where a look is none, at the end of every slice. At least 1 ns.
+    /// where a look is a system call: one in vain takes 0.8 µs there. With a receive queue each, and where a look is none, at the end of every slice. From 1 µs to 1 s; [`start`](Self::start) refuses
+    /// another, and any where nobody looks: under a policy that interrupts nothing, or where a dispatcher has a thread.
     pub fn look_every(mut self, interval: Duration) -> Self {
-        self.look_ns = Some(
-            u64::try_from(interval.as_nanos())
-                .unwrap_or(u64::MAX)
-                .max(1),
-        );
+        self.settings.look_ns = Some(interval.as_nanos().try_into().unwrap_or(u64::MAX));
         self
     }
 
     /// Interrupts requests only where their handlers say that they are long ([`Call::long`](crate::Call::long)), as SYNERGY does: who says nothing is run to its end,
     /// whatever its quantum. Quanta are counted from where the request began, under `synergy` from where it first says so. A request that waits for what another does must be in a
-    /// long part: else it keeps its worker, and the other may be behind it. Off unless chosen: then all are interrupted alike.
+    /// long part: else it keeps its worker, and the other may be behind it. Off unless chosen: then all are interrupted alike. [`start`](Self::start) refuses it
+    /// under a policy that interrupts nothing.
     pub fn by_feedback(mut self, heard: bool) -> Self {
-        self.feedback = heard;
+        self.settings.feedback = heard;
+        self
+    }
+
+    /// Has the dispatcher set flags that the handlers' probes look at, which it does unless another mechanism is chosen. [`start`](Self::start) refuses this
+    /// choice, and the two that follow, under a policy without a dispatcher that interrupts.
+    pub fn interrupt_by_flag(mut self) -> Self {
+        self.settings.mechanism = Some(Mechanism::Flag);
         self
     }
 
@@ -301,7 +275,7 @@ impl<S, D> Builder<S, D> {
     /// takes as long as a reading of the clock. Where the workers take turns as the dispatcher they do so anyway. Policies that interrupt when a more urgent request
     /// comes (`srpt`, `on-blocked`) need flags beside a dispatcher's thread: [`start`](Self::start) refuses them.
     pub fn interrupt_by_clock(mut self) -> Self {
-        self.mechanism = Mechanism::Tsc;
+        self.settings.mechanism = Some(Mechanism::Tsc);
         self
     }
 
@@ -317,7 +291,7 @@ impl<S, D> Builder<S, D> {
         reason = "only the author of a handler can know that it may be interrupted anywhere"
     )]
     pub unsafe fn interrupt_by_signal(mut self) -> Self {
-        self.mechanism = Mechanism::Signal;
+        self.settings.mechanism = Some(Mechanism::Signal);
         self
     }
 
@@ -331,7 +305,7 @@ impl<S, D> Builder<S, D> {
         reason = "only the author of a handler can know that it may change threads"
     )]
     pub unsafe fn resume_anywhere(mut self) -> Self {
-        self.resume = Resume::Anywhere;
+        self.settings.resume = Resume::Anywhere;
         self
     }
 
@@ -415,25 +389,10 @@ impl<S, D> Builder<S, D> {
             datapath,
             classifier: self.classifier,
             policy: self.policy,
-            workers: self.workers,
-            classes: self.classes,
+            settings: self.settings,
             timeless: self.timeless,
-            queue_limit: self.queue_limit,
-            slots: self.slots,
-            seed: self.seed,
             idle: self.idle,
-            layout: self.layout,
-            layout_costs: self.layout_costs,
-            pin: self.pin,
-            stalls: self.stalls,
-            journal: self.journal,
-            resume: self.resume,
-            stack_bytes: self.stack_bytes,
-            mechanism: self.mechanism,
-            look_ns: self.look_ns,
-            feedback: self.feedback,
             drain: self.drain,
-            behind_switch: self.behind_switch,
             directed: self.directed,
             cores: self.cores,
             clock: self.clock,

@@ -144,7 +144,7 @@ impl Server {
     }
 
     /// Uses only the first `workers` workers from now on; what the others have begun they finish. Of several dispatchers each keeps its first ones, as
-    /// many as the others as far as it has them.
+    /// many as the others as far as it has them. Where an arbiter grants cores these are the first workers that have one.
     ///
     /// # Errors
     /// [`ResizeError`] when the server has not so many, a dispatcher would have none, or there is no dispatcher.

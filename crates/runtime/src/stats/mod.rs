@@ -4,5 +4,6 @@
 
 pub(crate) mod journal;
 pub(crate) mod overruns;
+pub(crate) mod own_time;
 pub(crate) mod stall;
 pub(crate) mod tally;

@@ -2,6 +2,9 @@
 //!
 //! A handler without probes under a policy that interrupts is served as if the policy did not. Nothing else shows that, so the server
 //! writes one line to standard error, as it does for a stack overflow: off the path of requests that yield.
+//!
+//! A request that the machine stopped is late as well, and meets no probe meanwhile. So lateness alone is a suspicion: a request overruns only
+//! if its thread itself [had a core](crate::stats::own_time) after it was to yield.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -9,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::stats::tally::Tally;
 
-/// A request with probes yields within microseconds; one that runs on for longer than this after it was asked overruns.
-const PROMPT_NS: u64 = 20_000;
+/// A request with probes yields within microseconds; one whose thread computes for longer than this after it was to yield overruns.
+pub(crate) const PROMPT_NS: u64 = 20_000;
 
 /// A class is named once this many of its requests have overrun and none has yielded: a stop of the machine may explain one.
 const ENOUGH: u64 = 8;
 
-/// Nor is it named while more than so many of its requests ended in time for each that overran: the others were stopped by the machine.
+/// Nor is it named while more than so many of its requests ended in time for each that overran.
 const IN_TIME_MAX: u64 = 100;
 
-/// A single request that runs on for this long names its class: it may never end.
+/// A single request whose thread computes on for this long names its class: it may never end.
 pub(crate) const ENDLESS_NS: u64 = 100_000_000;
 
 /// The overruns that all threads of a server counted, and the classes it has named.
@@ -49,15 +52,23 @@ impl Overruns {
         }
     }
 
-    /// A request ended `late_ns` after it was asked to yield, without doing so. `tally` is the calling thread's.
-    #[inline]
-    pub(crate) fn ended(&self, tally: &Tally, class: u16, late_ns: u64) {
-        if late_ns > PROMPT_NS {
-            self.count(tally, class, ENOUGH, IN_TIME_MAX);
-        }
+    /// The number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes.len()
     }
 
-    /// A request that was asked to yield [long ago](ENDLESS_NS) still runs.
+    /// A request ended without yielding, and its thread had a core for `overran_ns` after it was to. `tally` is the calling thread's. Returns
+    /// whether it counts as an overrun.
+    #[cold]
+    pub(crate) fn ended(&self, tally: &Tally, class: u16, overran_ns: u64) -> bool {
+        let overran = overran_ns > PROMPT_NS;
+        if overran {
+            self.count(tally, class, ENOUGH, IN_TIME_MAX);
+        }
+        overran
+    }
+
+    /// A request goes on whose thread had a core for [long](ENDLESS_NS) after it was asked to yield.
     #[cold]
     pub(crate) fn still_runs(&self, tally: &Tally, class: u16) {
         self.count(tally, class, 1, u64::MAX);

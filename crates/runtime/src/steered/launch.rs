@@ -18,6 +18,7 @@ use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
 use crate::queue::run_queue::request_queue;
 use crate::threads::control::ServerControl;
+use crate::threads::door::Door;
 use crate::threads::park::Idle;
 use crate::threads::rules::{RulesSender, rules};
 
@@ -27,7 +28,7 @@ pub(crate) struct SteeredSystem<I, L, M> {
     pub(crate) locals: Vec<L>,
     pub(crate) monitor: M,
     pub(crate) shared_queues: SharedQueues,
-    /// The classes that are refused first as buffers run out.
+    /// The classes that are refused first as buffers run out, until a worker says otherwise.
     pub(crate) sheds_first: BitSet,
 }
 
@@ -58,9 +59,8 @@ where
     let (queues, thieves): (Vec<_>, Vec<_>) =
         (0..count).map(|_| request_queue(slots, steals)).unzip();
     let glance_ns = base.glance_ns();
-    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, slots)
-        .shedding_first(system.sheds_first)
-        .looking_every(glance_ns);
+    let peers =
+        Peers::new(&base.rxs, thieves, system.shared_queues, slots).looking_every(glance_ns);
     let peers = Arc::new(peers);
     let sleepers = Arc::clone(&peers);
     base.control
@@ -92,7 +92,8 @@ where
                 run_queue,
                 cores,
                 base.look_ns(),
-            ),
+            )
+            .shedding_first(system.sheds_first),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&base.control),
@@ -164,10 +165,11 @@ fn start_monitor<M: Monitor + Send + 'static>(
 
 /// Starts the door of each receive queue, where an arbiter grants the workers' cores.
 fn start_doors(base: &mut EngineBase, peers: &Arc<Peers>) {
+    let clock = base.clock();
     for queue in 0..base.shape.workers {
         let peers = Arc::clone(peers);
         base.spawn_door(format!("hw-door-{queue}"), move |cores| {
-            cores.watch(queue, peers.rx_waker(queue), true);
+            Door::new(cores, queue, peers.rx_waker(queue), true, clock).watch();
         });
     }
 }

@@ -13,6 +13,7 @@ use headway_policy::server::role::{Monitor, PreemptionDecision, Unplaced};
 use super::peers::{Glances, Peers};
 use super::worker_slot::{Running, SteeredWorkerSlot};
 use crate::stats::overruns::{ENDLESS_NS, Overruns};
+use crate::stats::own_time::SuspectedRun;
 use crate::stats::tally::Tally;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::rules::RulesReceiver;
@@ -134,6 +135,8 @@ struct WatchedWorker {
     due_ns: u64,
     /// When the request was first asked to yield; never where it is `u64::MAX`.
     asked_ns: u64,
+    /// The worker's own time since it was late to yield.
+    suspected: SuspectedRun,
     /// Whether it was counted as an overrun.
     overran: bool,
 }
@@ -147,6 +150,7 @@ impl WatchedWorker {
             heard: false,
             due_ns: u64::MAX,
             asked_ns: u64::MAX,
+            suspected: SuspectedRun::default(),
             overran: false,
         }
     }
@@ -163,6 +167,16 @@ impl WatchedWorker {
             self.asker = self.worker_slot.take_asker();
         }
         self.asker.as_ref()
+    }
+
+    /// Whether its thread has run on for so long since it was asked that the request may never yield; true once.
+    fn overruns_for_long(&mut self, now_ns: u64) -> bool {
+        if self.overran || now_ns.saturating_sub(self.asked_ns) < AGAIN_NS {
+            return false;
+        }
+        let own_time = self.worker_slot.own_time.get();
+        self.overran = own_time.is_some_and(|thread| self.suspected.own_ns(thread) > ENDLESS_NS);
+        self.overran
     }
 
     #[cold]
@@ -230,6 +244,7 @@ impl<M: Monitor> SteeredWatch<M> {
         watched.heard = running.is_some_and(|running| running.job.said_long);
         watched.due_ns = u64::MAX;
         watched.asked_ns = u64::MAX;
+        watched.suspected = SuspectedRun::default();
         watched.overran = false;
         if let Some(Running {
             epoch,
@@ -300,9 +315,7 @@ impl<M: Monitor> SteeredWatch<M> {
                 }
                 watched.due_ns = now_ns + AGAIN_NS;
                 watched.ask(now_ns, running.epoch);
-                let asked_for_ns = now_ns.saturating_sub(watched.asked_ns);
-                if asked_for_ns > ENDLESS_NS && !watched.overran {
-                    watched.overran = true;
+                if watched.overruns_for_long(now_ns) {
                     self.overruns.still_runs(&self.tally, class);
                 }
             }

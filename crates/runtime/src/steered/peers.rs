@@ -40,8 +40,6 @@ pub(super) struct Peers {
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     looks: Looks,
-    /// Classes that are refused first as buffers run out, beside those that workers find long.
-    sheds_first: BitSet,
     /// What each worker found out about its requests.
     findings: Box<[Padded<PeerFindings>]>,
     /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
@@ -70,7 +68,6 @@ impl Peers {
             shared: shared.collect(),
             congested: Padded::default(),
             looks: Looks::new(workers, 0),
-            sheds_first: BitSet::EMPTY,
             findings: thieves.iter().map(|_| Padded::default()).collect(),
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
@@ -78,12 +75,6 @@ impl Peers {
             monitor: Parker::new(),
             thieves: thieves.into(),
         }
-    }
-
-    /// The same, which refuse requests of these classes first as buffers run out.
-    pub(super) fn shedding_first(mut self, classes: BitSet) -> Self {
-        self.sheds_first = classes;
-        self
     }
 
     /// The same, where a busy worker asks what waits at a receive queue once in `look_ns` at most; 0 for whenever it wants to know.
@@ -272,12 +263,6 @@ impl Peers {
     #[inline]
     pub(super) fn is_short_of(&self, free: usize) -> bool {
         free < self.part / KEPT_FROM_LONGS
-    }
-
-    /// Whether this worker refuses requests of the class first.
-    #[cold]
-    pub(super) fn sheds_first(&self, worker: usize, class: ClassId) -> bool {
-        self.sheds_first.contains(class.index()) || self.is_long(WorkerId(worker as u16), class)
     }
 
     /// Sees to it that a worker that wants to receive `wanted` requests has buffers for them, as far as there are any.

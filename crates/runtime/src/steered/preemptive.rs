@@ -19,6 +19,7 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::request::fibers::{FiberContext, Fibers};
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
 use crate::request::slice::SliceLimits;
+use crate::stats::own_time::OwnTime;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::threads::rules::RulesReceiver;
@@ -198,6 +199,7 @@ where
                 attached.self_timed(L::SLICES);
                 let asker = ByFlag::new(&attached).asker();
                 worker_slot.set_asker(asker.expect("another thread asks by a flag"));
+                let _ = worker_slot.own_time.set(OwnTime::of_current());
                 _stopped = control.stop_on_panic();
                 _left = LeavesSlot(Arc::clone(worker_slot));
             }
@@ -375,8 +377,12 @@ impl<L: Local, M: Monitor> SliceLimits for SteeredOwner<'_, L, M> {
     #[inline]
     fn said_long(&mut self, now_ns: u64, job: &Job) -> Option<u64> {
         let Self {
-            timekeeper, view, ..
+            timekeeper,
+            local,
+            view,
+            ..
         } = self;
+        local.said_long(job, *view);
         let monitor_ns = timekeeper.said_long(now_ns, self.me, job, self.epoch, *view)?;
         self.deadlines.monitor_ns = monitor_ns;
         self.deadlines.after(now_ns)
@@ -384,7 +390,11 @@ impl<L: Local, M: Monitor> SliceLimits for SteeredOwner<'_, L, M> {
 }
 
 impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
-    const ASKED_SINCE: bool = true;
+    /// The message of who asks says it.
+    #[inline]
+    fn unanswered_since_ns(&self, fibers: &Fibers<'_>) -> Option<u64> {
+        fibers.unanswered_message()
+    }
 
     #[inline]
     fn stopped(&mut self, now_ns: u64) {

@@ -33,6 +33,8 @@ pub(super) struct SteeredQueues {
     run_queue: RequestQueue,
     /// Requests in the worker's own hands: they are to be run, or were interrupted.
     held: Box<[Option<RequestWord>]>,
+    /// The classes that this worker refuses first as buffers run out.
+    sheds_first: BitSet,
     /// Requests it may still take from receive queues: all, until the server drains.
     allowance: usize,
     /// Of a server whose workers come and go.
@@ -63,10 +65,17 @@ impl SteeredQueues {
             looked_ns: 0,
             run_queue,
             held: (0..slots).map(|_| None).collect(),
+            sheds_first: BitSet::EMPTY,
             allowance: usize::MAX,
             cores,
             looked_after_ns: 0,
         }
+    }
+
+    /// The same, of a worker that refuses requests of these classes first as buffers run out.
+    pub(super) fn shedding_first(mut self, classes: BitSet) -> Self {
+        self.sheds_first = classes;
+        self
     }
 
     /// It is this late now.
@@ -158,6 +167,7 @@ impl SteeredQueues {
             run_queue,
             now_ns,
             cores,
+            sheds_first,
             ..
         } = self;
         // Refusals that wait to be sent leave no room for those of another batch.
@@ -174,12 +184,12 @@ impl SteeredQueues {
             self.allowance -= shed.min(self.allowance);
             return 0;
         }
-        let (me, mut free) = (self.me, peers.free_for(&intake.free));
+        let mut free = peers.free_for(&intake.free);
         let mut accepted = 0;
         let received = intake.receive(peers.rx(worker), *now_ns, max, |intake, slot| {
             let class = intake.pool.get(&slot).class;
             intake.tally.class(class).accepted.add(1);
-            if peers.is_short_of(free) && peers.sheds_first(me, ClassId(class)) {
+            if peers.is_short_of(free) && sheds_first.contains(usize::from(class)) {
                 return intake.shed_one(slot);
             }
             free -= 1;
@@ -354,5 +364,9 @@ impl Queues for SteeredQueues {
 
     fn set_longs(&mut self, longs: BitSet) {
         self.peers.set_longs(self.me, &longs);
+    }
+
+    fn set_sheds_first(&mut self, classes: BitSet) {
+        self.sheds_first = classes;
     }
 }

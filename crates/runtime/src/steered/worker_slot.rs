@@ -1,11 +1,12 @@
 //! What a worker shares with the monitor's thread: which request it runs, and the flag by which it is interrupted.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use headway_fiber::Asker;
 use headway_policy::{ClassId, Job, JobId};
 
 use crate::request::assignment::EpochCell;
+use crate::stats::own_time::OwnTime;
 use headway_sync::atomic::{AtomicBool, Ordering};
 
 /// Of the word with a request's identity and its class: whether it has said that it is long.
@@ -17,6 +18,8 @@ pub(super) struct SteeredWorkerSlot {
     running: EpochCell<3>,
     /// The worker's flag, until the monitor's thread takes it.
     asker: Mutex<Option<Asker>>,
+    /// The time that the worker's thread has had a core; known once it runs.
+    pub(super) own_time: OnceLock<OwnTime>,
     /// The worker runs nothing any more.
     gone: AtomicBool,
 }

@@ -3,35 +3,25 @@
 //! A worker that must leave, or finds nothing to do, first says that it goes. Whoever dispatches tells the policy, and gives it nothing from then
 //! on; without a dispatcher the workers that stay look after its queues. Then it gives its core back and sleeps until it is granted one.
 //!
-//! Two things nobody would see while no worker looks at the receive queues: a request that comes when none has a core, and one that comes while
-//! all run long ones. A thread at each queue, the *door*, sees both, and tells the arbiter.
+//! What nobody would see while no worker looks at the receive queues, a thread at each queue sees: its [`door`](super::door).
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use headway_kthread::{CoreSource, Grant};
 use headway_machine::Clock;
-use headway_machine::thread::stay_responsive;
-use headway_net::datapath::Rx;
 use headway_policy::BitSet;
 
-use crate::queue::rx_waker::RxWaker;
-use headway_sync::Padded;
-
-/// How long a request may wait at a receive queue that no worker polls until the door tells of it, ns.
-const UNPOLLED_NS: u64 = 100_000;
+use headway_sync::world::{self, step};
+use headway_sync::{Guarded, Padded};
 
 /// How often a running request that can be interrupted is asked whether its worker must leave, ns.
 pub(crate) const LOOK_FOR_ORDERS_NS: u64 = 10_000;
 
 /// How long a worker sleeps that finds nothing while the server stops: then it has no core that it could give back.
 const STOPPING_SLEEP: Duration = Duration::from_micros(50);
-
-/// The longest that a door sleeps; all that matters wakes it earlier.
-const DOOR_SLEEP: Duration = Duration::from_secs(1);
 
 /// Where a server's cores come from, as a setting.
 #[derive(Clone)]
@@ -56,8 +46,8 @@ pub(crate) struct HostedCores {
     /// The last of these that the dispatcher has told its policy of.
     applied: Padded<AtomicU32>,
     queues: Box<[Padded<PolledQueue>]>,
-    lock: Mutex<()>,
-    changed: Condvar,
+    /// For doors, which sleep until the last worker goes or the server stops.
+    changed: Guarded<()>,
     closed: AtomicBool,
     clock: Clock,
 }
@@ -81,8 +71,7 @@ impl HostedCores {
             changes: Padded::default(),
             applied: Padded::default(),
             queues: (0..queues).map(|_| Padded::default()).collect(),
-            lock: Mutex::new(()),
-            changed: Condvar::new(),
+            changed: Guarded::new(()),
             closed: AtomicBool::new(false),
         }
     }
@@ -124,12 +113,19 @@ impl HostedCores {
         self.applied.store(changes, Ordering::Release);
     }
 
+    /// The changes that the dispatcher has told its policy of.
+    #[cfg(test)]
+    pub(crate) fn applied(&self) -> u32 {
+        self.applied.load(Ordering::Acquire)
+    }
+
     /// A worker polls this receive queue.
     #[inline]
     pub(crate) fn polled(&self, queue: usize, now_ns: u64) {
         let queue = &self.queues[queue];
         queue.polled_ns.store(now_ns, Ordering::Relaxed);
         if queue.told.load(Ordering::Relaxed) && queue.told.swap(false, Ordering::AcqRel) {
+            step();
             self.source.took(1);
         }
     }
@@ -157,6 +153,7 @@ impl HostedCores {
     /// The server stops: from now on nobody waits for a core.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        step();
         self.source.close();
         self.wake_doors();
     }
@@ -168,13 +165,17 @@ impl HostedCores {
 
     fn come(&self, worker: usize) {
         self.active[worker].store(true, Ordering::Release);
+        step();
         self.count.fetch_add(1, Ordering::AcqRel);
+        step();
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     fn go(&self, worker: usize) -> u32 {
         self.active[worker].store(false, Ordering::Release);
+        step();
         let changes = self.changes.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        step();
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.wake_doors();
         }
@@ -183,52 +184,34 @@ impl HostedCores {
 
     fn wake_doors(&self) {
         // A door looks at what changed under this lock: holding it once means that it sleeps, or has seen the change.
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.changed.lock());
         self.changed.notify_all();
     }
 
-    /// Sleeps while `waits`, at most for so long.
-    fn sleep_at_door(&self, most: Duration, waits: impl Fn() -> bool) {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let slept = self.changed.wait_timeout_while(guard, most, |()| waits());
-        drop(slept.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// The door of this receive queue, until the server stops. Where requests run to their ends, no worker may poll the queue for long: then
-    /// the door `looks` at it meanwhile.
-    pub(crate) fn watch(&self, queue: usize, rx_waker: &RxWaker, looks: bool) {
-        // It mostly sleeps, beside batch threads that compute. A kernel with lazy preemption would let it wait for their next tick, 4 ms at 250 Hz, and
-        // with it every request that finds no worker here.
-        let _ = stay_responsive();
-        let tick = Duration::from_nanos(UNPOLLED_NS);
-        while !self.is_closed() {
-            if self.has_active() {
-                let most = if looks { tick } else { DOOR_SLEEP };
-                self.sleep_at_door(most, || self.has_active() && !self.is_closed());
-                if looks && self.has_active() {
-                    self.look(queue, self.clock.now_ns(), rx_waker.rx());
-                }
-                continue;
-            }
-            rx_waker.sleep_unless(DOOR_SLEEP.as_nanos() as u64, || {
-                self.has_active() || self.is_closed()
-            });
-            if !self.has_active() && rx_waker.rx().backlog_hint() > 0 {
-                self.source.notify();
-                self.sleep_at_door(tick, || !self.is_closed() && !self.has_active());
-            }
+    /// The thread of a door sleeps here if it still `waits`: until the last worker goes or the server stops, and for so long at most. It may return early.
+    pub(super) fn sleep_at_door(&self, most: Duration, waits: impl Fn() -> bool) {
+        let guard = self.changed.lock();
+        if waits() {
+            drop(self.changed.wait_for(guard, most));
         }
     }
 
-    fn look(&self, queue: usize, now_ns: u64, rx: &dyn Rx) {
-        let polled = &self.queues[queue];
-        let unpolled_ns = now_ns.saturating_sub(polled.polled_ns.load(Ordering::Relaxed));
-        if unpolled_ns >= UNPOLLED_NS && rx.backlog_hint() > 0 {
-            if !polled.told.swap(true, Ordering::AcqRel) {
-                self.source.put(1);
-            }
-            self.source.notify();
+    /// A request waits at a receive queue, and no worker has a core.
+    pub(super) fn ask_for_core(&self) {
+        self.source.notify();
+    }
+
+    /// A request waits at a receive queue that no worker has polled for long: the arbiter sees it until a worker polls there.
+    pub(super) fn tell_of_unpolled(&self, queue: usize) {
+        if !self.queues[queue].told.swap(true, Ordering::AcqRel) {
+            self.source.put(1);
         }
+        self.source.notify();
+    }
+
+    /// When a worker last polled this receive queue, ns.
+    pub(super) fn polled_ns(&self, queue: usize) -> u64 {
+        self.queues[queue].polled_ns.load(Ordering::Relaxed)
     }
 }
 
@@ -269,7 +252,7 @@ impl WorkerCore {
     /// The worker is about to go. `false`: the server stops, and it stays; it slept a little instead.
     pub(crate) fn withdraw(&mut self, mut until_unnoticed: impl FnMut() -> bool) -> bool {
         if self.cores.is_closed() {
-            thread::sleep(STOPPING_SLEEP);
+            world::sleep(STOPPING_SLEEP);
             return false;
         }
         self.is_here = false;
@@ -283,7 +266,8 @@ impl WorkerCore {
             < 0
             && !until_unnoticed()
         {
-            std::hint::spin_loop();
+            // A reading is a pause, and a thread of a deterministic world makes way for others where it reads the clock.
+            let _ = self.cores.clock.now_ns();
         }
         true
     }

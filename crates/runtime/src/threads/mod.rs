@@ -4,6 +4,7 @@
 
 pub(crate) mod accepting;
 pub(crate) mod control;
+pub(crate) mod door;
 pub(crate) mod groups;
 pub(crate) mod hosted;
 pub(crate) mod park;

@@ -34,14 +34,22 @@ pub(crate) enum Pinning {
 }
 
 impl Pinning {
-    /// Chooses cores for `threads` threads.
-    pub(crate) fn choose(pin: &Pin, threads: usize) -> Result<Self, StartError> {
+    /// Refuses fewer named cores than threads.
+    pub(crate) fn check(pin: &Pin, threads: usize) -> Result<(), StartError> {
         match pin {
-            Pin::Off => Ok(Self::unpinned("as asked".to_owned())),
             Pin::Cores(cores) if cores.len() < threads => Err(StartError::TooFewCores {
                 threads,
                 cores: cores.len(),
             }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Chooses cores for `threads` threads.
+    pub(crate) fn choose(pin: &Pin, threads: usize) -> Result<Self, StartError> {
+        Self::check(pin, threads)?;
+        match pin {
+            Pin::Off => Ok(Self::unpinned("as asked".to_owned())),
             Pin::Cores(cores) => Ok(Self::Cores {
                 cores: cores.clone(),
                 insist: true,

@@ -20,6 +20,7 @@ use crate::queue::run_queue::request_queue;
 use crate::queue::rx_waker::RxWaker;
 use crate::request::intake::Buffers;
 use crate::threads::control::ServerControl;
+use crate::threads::door::Door;
 use crate::threads::rules::rules;
 
 /// A system whose workers help themselves.
@@ -84,8 +85,9 @@ where
         };
         base.spawn_worker(index, setup, || worker.run());
     }
+    let (looks, clock) = (base.config.feedback, base.clock());
     base.spawn_door("hw-door".to_owned(), move |cores| {
-        cores.watch(0, &rx_waker, false);
+        Door::new(cores, 0, &rx_waker, looks, clock).watch();
     });
     base.ready(EngineTraits {
         layout: None,

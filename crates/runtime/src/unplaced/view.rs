@@ -192,4 +192,8 @@ impl Queues for UnplacedQueues {
     fn set_longs(&mut self, _longs: BitSet) {
         unreachable!("workers that help themselves tell the others nothing")
     }
+
+    fn set_sheds_first(&mut self, _classes: BitSet) {
+        unreachable!("the shared queue sheds")
+    }
 }

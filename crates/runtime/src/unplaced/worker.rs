@@ -315,7 +315,10 @@ impl<L: Local> SliceLimits for UnplacedOwner<'_, L> {
 }
 
 impl<L: Local> SliceOwner for UnplacedOwner<'_, L> {
-    const ASKED_SINCE: bool = false;
+    #[inline]
+    fn unanswered_since_ns(&self, _fibers: &Fibers<'_>) -> Option<u64> {
+        None
+    }
 
     #[inline]
     fn stopped(&mut self, _now_ns: u64) {}

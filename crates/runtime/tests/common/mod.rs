@@ -1,6 +1,7 @@
 //! The shared parts of the tests of the running server.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use headway_machine::thread::uninterrupted;
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, Preemption, ServerSpec};
-use headway_runtime::{Builder, Call, Server, Service, ShutdownError, Stats};
+use headway_runtime::{Builder, Call, Layout, Server, Service, ShutdownError, Stats};
 
 /// Builders that start a server on a free port of this machine.
 pub(crate) trait ServeOnLoopback {
@@ -47,6 +48,35 @@ pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
 pub(crate) fn is_steered(policy: &str) -> bool {
     let spec: ServerSpec = policy.parse().unwrap();
     spec.facts().owner == Owner::Steering
+}
+
+/// The builder with the policy, and the layout where the policy has somebody to lay out: a server refuses it elsewhere.
+pub(crate) fn laid_out<S, D>(
+    builder: Builder<S, D>,
+    policy: &str,
+    layout: Layout,
+) -> Builder<S, D> {
+    let facts = policy.parse::<ServerSpec>().unwrap().facts();
+    let by_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
+    let builder = builder.policy(policy);
+    match facts.owner {
+        Owner::Dispatcher => builder.layout(layout),
+        Owner::Steering if by_monitor => builder.layout(layout),
+        Owner::Steering | Owner::Nobody => builder,
+    }
+}
+
+/// The builder with a limit of its queues, or with buffers for as many requests where they wait in receive queues.
+pub(crate) fn with_room<S, D>(
+    builder: Builder<S, D>,
+    policy: &str,
+    requests: usize,
+) -> Builder<S, D> {
+    if is_steered(policy) {
+        builder.slots(requests)
+    } else {
+        builder.queue_limit(requests)
+    }
 }
 
 /// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.
@@ -206,7 +236,7 @@ impl Client {
     /// Waits for the next answer and files it.
     pub(crate) fn receive(&mut self) -> (Header, Vec<u8>) {
         let mut buffer = [0; 4096];
-        let len = self.socket.recv(&mut buffer).expect("an answer in time");
+        let len = uninterrupted(|| self.socket.recv(&mut buffer)).expect("an answer in time");
         assert!(len >= HEADER_BYTES);
         let (header, payload) = Header::parse(&buffer[..len]).unwrap();
         assert!(header.flag.is_response());
@@ -235,7 +265,7 @@ impl Client {
         self.send(class, index, b"");
         self.socket.set_read_timeout(Some(time)).unwrap();
         let mut buffer = [0; 4096];
-        let answer = self.socket.recv(&mut buffer);
+        let answer = uninterrupted(|| self.socket.recv(&mut buffer));
         self.socket.set_read_timeout(Some(FOREVER)).unwrap();
         let (header, _) = Header::parse(&buffer[..answer.ok()?]).unwrap();
         Some(header.flag.status())

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use headway_runtime::{Call, Idle, Layout, Spin, checkpoint};
 
 use super::common::{FOREVER, assert_all_answered, play, replay};
-use super::{GAP_NS, LONG_NS, REQUESTS, alone, builder, until_interrupted};
+use super::overtaking::shorts_overtake;
+use super::{GAP_NS, LONG_NS, REQUESTS, alone, builder, roam, until_interrupted};
 
 /// The workers end the quanta that a dispatcher's thread watches, by their own clocks.
 #[test]
@@ -55,6 +56,31 @@ fn by_its_clock_a_worker_interrupts_nobody_in_vain() {
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
     assert_eq!((stats.answered, stats.preemptions), (2, 0), "{stats:?}");
+}
+
+/// Inline a worker looks for arrivals itself while its request runs: by its clock it sees what is more urgent, though no thread could raise a flag.
+#[test]
+fn inline_the_clock_does_for_policies_that_interrupt_at_arrivals() {
+    let _alone = alone();
+    for policy in ["srpt", "on-blocked"] {
+        for (workers, roams) in [(1, false), (2, true)] {
+            until_interrupted(policy, || {
+                let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+                let builder = builder(policy, workers, Layout::Inline).interrupt_by_clock();
+                let server = roam(builder, roams)
+                    .service(Spin::default())
+                    .datapath(datapath)
+                    .start()
+                    .unwrap();
+                play(&control);
+                let stats = server.shutdown(FOREVER).unwrap();
+                assert_all_answered(&stats, &control, LONG_NS, policy);
+                stats.preemptions
+            });
+        }
+        let builder = builder(policy, 1, Layout::Inline).interrupt_by_clock();
+        shorts_overtake(builder, 1_000, policy);
+    }
 }
 
 /// A worker sees only at the end of a quantum what is more urgent: it must look for arrivals itself, or be asked.

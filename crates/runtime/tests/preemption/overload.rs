@@ -75,6 +75,26 @@ fn longs_beyond_the_buffers_are_shed_and_shorts_are_answered() {
     }
 }
 
+/// Of neither class anything is known beforehand. That nearly all requests of a class say that they are long tells it: no long ends before the shorts have.
+#[test]
+fn a_class_whose_requests_say_that_they_are_long_is_shed_first() {
+    let _alone = alone();
+    for layout in [Layout::Inline, Layout::Dedicated] {
+        let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
+        let builder = roam(builder("synergy", 1, layout), true);
+        let builder = builder.classes(vec![unknown("short"), unknown("long")]);
+        let stats = flooded(builder, true);
+        let [shorts, longs] = &stats.classes[..2] else {
+            panic!("two classes")
+        };
+        let context = format!("{layout:?}: {stats:?}");
+        assert_eq!(shorts.shed, 0, "{context}");
+        assert_eq!(shorts.answered, SHORTS.into(), "{context}");
+        assert_eq!(longs.answered + longs.shed, LONGS.into(), "{context}");
+        assert!(longs.shed > 0, "{context}");
+    }
+}
+
 /// Where no class is known as long, but requests say that they are, all buffers may be in use: what comes then is refused and counted, rather than left in the socket.
 #[test]
 fn what_comes_while_all_buffers_are_in_use_is_shed() {

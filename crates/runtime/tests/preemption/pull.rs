@@ -12,7 +12,7 @@ use headway_runtime::{
 
 use super::alone;
 use super::common::{
-    Client, FOREVER, ServeOnLoopback, assert_all_answered, loopback, play, replay,
+    Client, FOREVER, ServeOnLoopback, assert_all_answered, laid_out, loopback, play, replay,
 };
 
 const REQUESTS: u32 = 100;
@@ -23,13 +23,10 @@ const QUANTUM: Duration = Duration::from_micros(5);
 const LAYOUTS: [Layout; 2] = [Layout::Dedicated, Layout::Inline];
 
 fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
-    Server::builder()
-        .policy(policy)
+    laid_out(Server::builder(), policy, layout)
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
-        .layout(layout)
-        .queue_limit(REQUESTS as usize)
         .pin(Pin::Off)
 }
 

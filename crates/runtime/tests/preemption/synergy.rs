@@ -1,9 +1,13 @@
 //! Workers without a dispatcher that steal, interrupt themselves and share a wait queue: every request is answered once, in full.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{
-    Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint,
+    Builder, Call, DeclaredClass, Idle, Layout, Observer, Pin, Server, Service, Spin, Stats,
+    checkpoint, suspensions,
 };
 
 use super::common::{FOREVER, assert_all_answered, play, replay, uneven_replay};
@@ -85,6 +89,90 @@ fn what_is_long_is_learned_where_nobody_says_it() {
                 begun.elapsed() < FOREVER,
                 "{layout:?}: nothing was interrupted"
             );
+        }
+    }
+}
+
+/// A wait queue from which nothing was taken for a while is congested, until something is (Algorithm 5.3): a long waits in it behind shorts, goes on first as
+/// soon as it is congested, and sees the flag fall.
+#[test]
+fn the_flag_of_congestion_rises_and_falls() {
+    const SHORTS: u32 = 20;
+    let _alone = alone();
+    for layout in LAYOUTS {
+        let begun = Instant::now();
+        loop {
+            let seen = Arc::new(CongestionSeen::default());
+            let inside = Arc::clone(&seen);
+            let builder = builder("synergy,thresh_wqd=1ms", 1, layout);
+            let arrivals = (0..=SHORTS).map(|index| ReplayArrival {
+                at_ns: u64::from(index.min(1)) * 1_000_000,
+                service_ns: 0,
+                index,
+                class: u8::from(index == 0),
+            });
+            let (datapath, control) = Replay::new(vec![arrivals.collect()]).unwrap();
+            let server = builder
+                .service(move |call: &mut Call<'_>| match call.class().0 {
+                    1 => inside.watch_as_long(),
+                    _ => inside.serve_as_short(),
+                })
+                .datapath(datapath)
+                .start()
+                .unwrap();
+            seen.observer.set(server.observer()).ok().unwrap();
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            assert_eq!(stats.answered, u64::from(SHORTS) + 1, "{stats:?}");
+            if seen.rose.load(Ordering::Relaxed) {
+                assert!(seen.fell.load(Ordering::Relaxed), "{layout:?}: {stats:?}");
+                break;
+            }
+            // A monitor's thread that gets no core while the shorts run sees nothing.
+            assert!(begun.elapsed() < FOREVER, "{layout:?}: {stats:?}");
+        }
+    }
+}
+
+/// What the handlers see of the flag.
+#[derive(Default)]
+struct CongestionSeen {
+    observer: OnceLock<Observer>,
+    rose: AtomicBool,
+    fell: AtomicBool,
+}
+
+impl CongestionSeen {
+    fn is_up(&self) -> bool {
+        let stats = self.observer.get().map(Observer::stats);
+        stats.is_some_and(|stats| stats.wait_queues.iter().any(|queue| queue.congested))
+    }
+
+    /// Keeps the worker for longer than the threshold, or until the flag rises.
+    fn serve_as_short(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(3) {
+            if self.is_up() {
+                self.rose.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Runs until it was interrupted; then, if the flag rose, until it has fallen.
+    fn watch_as_long(&self) {
+        let (begun, turns) = (Instant::now(), suspensions());
+        while suspensions() == turns && begun.elapsed() < FOREVER {
+            checkpoint();
+        }
+        if self.is_up() {
+            self.rose.store(true, Ordering::Relaxed);
+        }
+        while self.rose.load(Ordering::Relaxed) && begun.elapsed() < FOREVER {
+            checkpoint();
+            if !self.is_up() {
+                self.fell.store(true, Ordering::Relaxed);
+                break;
+            }
         }
     }
 }

@@ -23,7 +23,6 @@ fn builder(policy: &str, layout: Layout) -> Builder {
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(2)
-        .queue_limit(REQUESTS as usize)
         .pin(Pin::Off);
     // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
     #[expect(unsafe_code, reason = "the tests' handlers may change threads")]

@@ -15,7 +15,8 @@ use headway_runtime::{
 };
 
 use super::common::{
-    Client, FOREVER, ServeOnLoopback, gated, loopback, stopped_before_the_gate_opens, wait_until,
+    Client, FOREVER, ServeOnLoopback, gated, laid_out, loopback, stopped_before_the_gate_opens,
+    wait_until,
 };
 use super::{both_layouts, builder, handle};
 
@@ -27,7 +28,7 @@ const CONCORD: &str = "concord,q=20us,dispatcher=dedicated";
 
 /// A builder of the policy in the layout.
 fn placed(policy: &str, layout: Layout) -> Builder {
-    builder().policy(policy).layout(layout)
+    laid_out(builder(), policy, layout)
 }
 
 fn each(test: impl Fn(&'static str, Layout)) {

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod forks;
 mod life;
 mod rack;
 mod steering;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    Client, FOREVER, ServeOnLoopback, gated, live_policies, loopback,
+    Client, FOREVER, ServeOnLoopback, gated, laid_out, live_policies, loopback,
     stopped_before_the_gate_opens, wait_until,
 };
 use headway_net::header::{Flag, Header, Status};
@@ -58,7 +59,7 @@ fn both_layouts(test: impl Fn(Layout)) {
 fn every_policy_and_layout_answers_every_datagram_once() {
     for policy in live_policies() {
         both_layouts(|layout| {
-            let server = builder().policy(policy).layout(layout).serving(handle);
+            let server = laid_out(builder(), policy, layout).serving(handle);
             let mut client = Client::of(&server);
             for round in 0..20 {
                 // A number of requests in flight that fits into every socket buffer.
@@ -160,7 +161,7 @@ fn a_panicking_handler_costs_its_request_only() {
 fn garbage_is_counted_and_harms_nobody() {
     for policy in ["c-fcfs", "d-fcfs", "work-stealing"] {
         both_layouts(|layout| {
-            let server = builder().policy(policy).layout(layout).serving(handle);
+            let server = laid_out(builder(), policy, layout).serving(handle);
             let mut client = Client::of(&server);
             for len in 0..10 {
                 client.send_raw(&vec![0xFF; len]);
@@ -186,10 +187,8 @@ fn a_sleeping_server_wakes_for_each_request() {
     for policy in ["c-fcfs", "darc", "d-fcfs", "work-stealing"] {
         for idle in [Idle::Park, Idle::SpinThenPark { spin_ns: 1_000 }] {
             both_layouts(|layout| {
-                let server = builder()
-                    .policy(policy)
+                let server = laid_out(builder(), policy, layout)
                     .idle(idle)
-                    .layout(layout)
                     .serving(handle);
                 let mut client = Client::of(&server);
                 for index in 0..50 {

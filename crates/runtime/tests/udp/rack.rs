@@ -2,6 +2,7 @@
 
 use crate::common::{FOREVER, ServeOnLoopback, gated, loopback, wait_until};
 use crate::{both_layouts, builder};
+use headway_machine::thread::uninterrupted;
 use headway_net::header::{CloneRole, Flag, Header, Status};
 use headway_policy::ClassId;
 use headway_policy::rack::{Bouncing, Duty, Part};
@@ -95,7 +96,7 @@ fn send(socket: &UdpSocket, class: u8, flag: Flag, index: u32) {
 
 fn receive(socket: &UdpSocket) -> (Header, Vec<u8>) {
     let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).expect("a packet in time");
+    let length = uninterrupted(|| socket.recv(&mut buffer)).expect("a packet in time");
     let (header, body) = Header::parse(&buffer[..length]).unwrap();
     (header, body.to_vec())
 }

@@ -232,4 +232,7 @@ impl Queues for SimQueues<'_> {
     fn set_longs(&mut self, longs: BitSet) {
         self.queues.longs[self.me] = longs;
     }
+
+    /// Here are buffers for all requests.
+    fn set_sheds_first(&mut self, _classes: BitSet) {}
 }

@@ -7,6 +7,7 @@ use headway_host::arbiter::{AppReport, HostReport, NetworkReport};
 use headway_host::client::{ClientError, ClientOptions, HostClient};
 use headway_host::daemon::{AppNetwork, AppRule, DaemonError, DaemonSettings, HostDaemon};
 use headway_machine::Clock;
+use headway_machine::thread::uninterrupted;
 use headway_policy::host::AppKind;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
@@ -177,7 +178,7 @@ pub(crate) fn asking() -> UdpSocket {
 /// The next answer that is none to a question of [`asking`], of which several may be on their way.
 pub(crate) fn answer<'a>(socket: &UdpSocket, buffer: &'a mut [u8]) -> &'a [u8] {
     loop {
-        let bytes = socket.recv(buffer).expect("an answer");
+        let bytes = uninterrupted(|| socket.recv(buffer)).expect("an answer");
         if buffer[..bytes] != *READY {
             return &buffer[..bytes];
         }

@@ -16,6 +16,7 @@ mod services;
 
 use bad_network::{BadCounts, BadNetwork};
 use headway_dataplane::plane::{DataPlane, PlaneCounts};
+use headway_machine::thread::uninterrupted;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
 use headway_stack::{
@@ -365,7 +366,7 @@ fn datagrams_with_linux_are_counted_exactly() {
             for number in 0..COUNT {
                 let datagram = pattern(1 + number as usize * 2, number);
                 socket.send_to(&datagram, (OWN_IP, 53)).expect("sent");
-                let received = socket.recv(&mut buffer).ok();
+                let received = uninterrupted(|| socket.recv(&mut buffer)).ok();
                 assert_eq!(received, Some(datagram.len()), "datagram {number}");
                 assert_eq!(buffer[..datagram.len()], datagram);
             }

@@ -1,9 +1,9 @@
 //! The client's end of a control socket.
 
-use crate::ctl::place::{self, SocketKind};
-use crate::ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
 use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
+use headway_ctl::place::{self, SocketKind};
+use headway_ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
 use serde_json::Value;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;

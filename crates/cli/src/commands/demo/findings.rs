@@ -2,7 +2,10 @@
 
 use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
-use crate::commands::demo::verdict::{CONFIDENCE, PolicyRatio, RankingStep};
+use crate::commands::demo::verdict::{
+    CONFIDENCE, Compared, PolicyRatio, ROUNDS_MIN, RankingStep, Reason,
+};
+use headway_report::slo::Slo;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, format};
 
@@ -40,14 +43,13 @@ impl Findings {
         self.runs.iter().map(|(_, run)| run.clone()).collect()
     }
 
-    /// The kind of requests of a class that suffices to draw curves for every policy.
+    /// The kind of requests of a class that is fair to every policy, to draw curves.
     pub(crate) fn sample(&self, class: &str) -> Sample {
         let untouched = Sample::untouched(self.index(class));
-        if self
-            .lanes
-            .iter()
-            .all(|lane: &Lane| lane.valid(untouched).next().is_some())
-        {
+        let mut ratios = self.ratios.iter().filter(|ratio| ratio.class == class);
+        let are_fair = ratios.all(|ratio| ratio.compared.of == Basis::Untouched);
+        let mut lanes = self.lanes.iter();
+        if are_fair && lanes.all(|lane: &Lane| lane.valid(untouched).next().is_some()) {
             untouched
         } else {
             ALL
@@ -125,11 +127,39 @@ impl Findings {
         )
     }
 
+    /// The figures of the table that rest on the fewest requests, of the untouched and of all, where they are a handful.
+    pub(crate) fn few_samples(&self) -> Vec<String> {
+        let stage = &self.setup.stage;
+        let of_basis = |basis: Basis| -> Option<String> {
+            let classes = stage.workload.class_names().into_iter().enumerate();
+            let cells = classes.flat_map(|(index, class)| {
+                let sample = Sample {
+                    basis,
+                    class: Some(index),
+                };
+                let shown = format!("class.{class}.latency.p999<=1h").parse::<Slo>();
+                let shown = shown.expect("an SLO about a class of the store");
+                self.lanes.iter().filter_map(move |lane| {
+                    let few = shown.few_samples(&lane.run(stage, sample)?)?;
+                    Some((few, lane.name.as_str()))
+                })
+            });
+            let fewest = cells.min_by(|(a, _), (b, _)| a.requests.total_cmp(&b.requests));
+            let (few, policy) = fewest?;
+            let requests = requests(basis);
+            Some(format!(
+                "Of {requests}, {few} under {policy}, and fewer than ten show little: ask for more --seconds."
+            ))
+        };
+        let bases = [Basis::Untouched, Basis::All];
+        bases.into_iter().filter_map(of_basis).collect()
+    }
+
     /// The conclusion in sentences.
     pub(crate) fn conclusions(&self) -> Vec<String> {
         let mut lines = self.comparison();
         lines.extend(self.ranks());
-        lines.extend(self.too_noisy());
+        lines.extend(self.bases());
         lines.extend(self.reservations());
         lines.extend(self.starving());
         lines.extend(self.lateness());
@@ -147,7 +177,7 @@ impl Findings {
         ratios
             .filter_map(|ratio: &PolicyRatio| {
                 let sample = Sample {
-                    basis: ratio.of,
+                    basis: ratio.compared.of,
                     class: self.index(&ratio.class),
                 };
                 let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
@@ -180,23 +210,67 @@ impl Findings {
         let head = format!(
             "Ranking by p99 slowdown over {} of both classes (ratios with {} intervals, paired by round; with the two looks that \
                  there may be, at most 5 % err):",
-            requests(first.of),
+            requests(first.compared.of),
             format::percent(CONFIDENCE),
         );
         let steps = self.ranking.iter().map(ranking_line);
         std::iter::once(head).chain(steps).collect()
     }
 
-    /// A note for comparisons that had to use all requests, and its meaning.
-    fn too_noisy(&self) -> Option<String> {
-        let ratios = self.ratios.iter().map(|ratio| ratio.of);
-        let mut bases = ratios.chain(self.ranking.iter().map(|step| step.of));
-        bases.any(|of| of == Basis::All).then(|| {
-            "The machine left too little alone to compare all policies by that. Where all requests are compared, its stops are in \
-             the latencies of each policy alike and hide differences; the simulation above has none, and a quieter \
-             machine shows more."
-                .to_owned()
-        })
+    /// The comparisons that are over all requests, why, and what their ratios mean.
+    fn bases(&self) -> Vec<String> {
+        let mut comparisons: Vec<(String, Compared)> = self
+            .ratios
+            .iter()
+            .map(|ratio| {
+                let what = format!("{} under {}", ratio.class, ratio.policy);
+                (what, ratio.compared)
+            })
+            .collect();
+        let ranked = self.ranking.first();
+        comparisons.extend(ranked.map(|step| ("the ranking".to_owned(), step.compared)));
+        let because = |reason: Reason| -> Vec<String> {
+            let those = comparisons.iter().filter(|(_, it)| it.reason == reason);
+            those.map(shown_comparison).collect()
+        };
+        let mut lines = Vec::new();
+        let few = because(Reason::TooFew);
+        if !few.is_empty() {
+            lines.push(format!(
+                "Over all requests, since fewer than {ROUNDS_MIN} rounds have enough untouched ones of both policies: {}.",
+                few.join(", ")
+            ));
+        }
+        let uneven = because(Reason::Uneven);
+        if !uneven.is_empty() {
+            lines.push(format!(
+                "Over all requests, since leaving out those that a stop touched would itself change the ratio, by simulation of the \
+                 same requests by this factor: {}. A request that waits behind a long one is nearly always in the server when the \
+                 machine stops it.",
+                uneven.join(", ")
+            ));
+        }
+        if !lines.is_empty() {
+            lines.push(self.over_all());
+        }
+        lines
+    }
+
+    /// What a ratio over all requests means.
+    fn over_all(&self) -> String {
+        let rounds = self.lanes.iter().flat_map(|lane| &lane.rounds);
+        let stopped = rounds.map(|round| round.stopped);
+        let (least, most) = stopped.fold((1.0_f64, 0.0_f64), |(least, most), part| {
+            (least.min(part), most.max(part))
+        });
+        format!(
+            "Ratios over all requests are paired by round and, from {} common rounds on, adjusted to equal stopped time of both policies \
+             (the machine stopped server or client for {} to {} of a run). They are those of the machine as it was: stops lengthen every \
+             policy's tail and bring ratios closer to 1, so a quieter machine shows more.",
+            headway_report::stats::ADJUSTED_ROUNDS_MIN,
+            percent(least),
+            percent(most)
+        )
     }
 
     /// How often the planning policies kept the longest class off some worker.
@@ -282,6 +356,14 @@ impl Findings {
     }
 }
 
+/// A comparison with the factor by which the filter would change it.
+fn shown_comparison((what, compared): &(String, Compared)) -> String {
+    match compared.filter_factor {
+        Some(factor) => format!("{what} (× {})", format::significant(factor, 2)),
+        None => what.clone(),
+    }
+}
+
 /// In words.
 pub(crate) fn requests(of: Basis) -> &'static str {
     match of {
@@ -317,7 +399,7 @@ fn compared(
     format!(
         "{}, p99 of {}: {} under {}, {} under {}: {times}.",
         of.class,
-        requests(of.of),
+        requests(of.compared.of),
         time(base.p99_us),
         base.policy,
         time(other.p99_us),

@@ -1,9 +1,13 @@
 //! The rounds of one policy: which of them count, and their merged results.
 
+use crate::commands::demo::entrant::{Entrant, Offer};
 use crate::commands::demo::live::Played;
 use crate::commands::demo::rate::MARGIN;
 use crate::commands::demo::stage::Stage;
-use crate::commands::demo::untouched::{Lives, untouched};
+use crate::commands::demo::untouched::{
+    Distortion, Filtered, Foreseen, Lives, filtered, with_stops,
+};
+use anyhow::Result;
 use headway_load::Flaw;
 use headway_policy::{ClassId, Plan};
 use headway_report::{ClassMeta, Delivery, Noise, Recorder, Reservation, Run};
@@ -56,6 +60,10 @@ pub(crate) const ALL: Sample = Sample {
 pub(crate) struct Round {
     pub(crate) all: RunSubset,
     pub(crate) untouched: RunSubset,
+    /// What the choice of the untouched requests does to percentiles, by simulation.
+    pub(crate) distortion: Distortion,
+    /// The part of the measured time in which the machine stopped the server or the client, 0 to 1.
+    pub(crate) stopped: f64,
     /// A reason to distrust the latencies. Late requests are no reason: they were set aside.
     pub(crate) flaws: Vec<Flaw>,
     /// The load by the times that the handlers took in this round.
@@ -103,7 +111,14 @@ impl RunSubset {
 }
 
 impl Round {
-    pub(crate) fn of(stage: &Stage, played: Played, lives: &Lives) -> Self {
+    /// The round of the entrant of this index.
+    pub(crate) fn of(
+        stage: &Stage,
+        (index, entrant): (usize, &Entrant),
+        offer: &Offer,
+        played: Played,
+        lives: &Lives,
+    ) -> Result<Self> {
         let Played {
             report,
             stats,
@@ -112,13 +127,23 @@ impl Round {
         let meta = |class: &Class| ClassMeta::new(&class.name, class.mean_ns());
         let metas: Vec<ClassMeta> = stage.workload.union().map(meta).collect();
         let planned_load = report.run.meta.load;
-        let recorder = untouched(&report.answers, &metas, &stops, lives, planned_load);
+        let with_stops = with_stops(stage, &entrant.policy, offer, &report.answers, &stops)?;
+        let foreseen = Foreseen {
+            longest: &lives.longest,
+            without_stops: &lives.by_policy[index],
+            with_stops: &with_stops,
+        };
+        let Filtered {
+            untouched: recorder,
+            distortion,
+            stopped,
+        } = filtered(&report.answers, &metas, &stops, &foreseen, planned_load);
         let (meta, extras) = (report.run.meta.clone(), report.run.extras.clone());
         let untouched = RunSubset {
             run: Run::new(meta, &recorder, extras),
             recorder,
         };
-        Self {
+        Ok(Self {
             load: load(stage, &stats, &report.run),
             planned_load,
             flaws: report
@@ -127,12 +152,14 @@ impl Round {
                 .filter(|flaw| !matches!(flaw, Flaw::Late { .. }))
                 .collect(),
             untouched,
+            distortion,
+            stopped,
             all: RunSubset {
                 run: report.run,
                 recorder: report.corrected,
             },
             stats,
-        }
+        })
     }
 
     pub(crate) fn view(&self, basis: Basis) -> &RunSubset {
@@ -321,6 +348,11 @@ pub(crate) mod tests {
         for _ in 0..requests {
             recorder.record(0, latency_ns, 1_000);
         }
+        subset(recorder, requests)
+    }
+
+    /// A run of these requests.
+    pub(crate) fn subset(recorder: Recorder, requests: u64) -> RunSubset {
         let meta = RunMeta {
             policy: String::new(),
             params: serde_json::Map::new(),
@@ -346,9 +378,27 @@ pub(crate) mod tests {
     /// A round with these latencies of all GETs and of the untouched ones, and this fraction untouched.
     pub(crate) fn round(all_ns: u64, untouched_ns: u64, fraction: f64) -> Round {
         const REQUESTS: u64 = 1_000;
+        let untouched = view(untouched_ns, (fraction * REQUESTS as f64) as u64);
+        round_of(
+            view(all_ns, REQUESTS),
+            untouched,
+            Distortion::none(1),
+            1.0 - fraction,
+        )
+    }
+
+    /// A round of these requests.
+    pub(crate) fn round_of(
+        all: RunSubset,
+        untouched: RunSubset,
+        distortion: Distortion,
+        stopped: f64,
+    ) -> Round {
         Round {
-            all: view(all_ns, REQUESTS),
-            untouched: view(untouched_ns, (fraction * REQUESTS as f64) as u64),
+            all,
+            untouched,
+            distortion,
+            stopped,
             flaws: Vec::new(),
             load: 0.5,
             planned_load: 0.5,

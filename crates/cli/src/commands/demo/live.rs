@@ -9,7 +9,8 @@ use headway_load::{Extent, Load, LoadReport};
 use headway_machine::noise::{Stop, Witness};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, Value};
-use headway_runtime::{Server, Stats};
+use headway_runtime::{Layout, Server, Stats};
+use headway_sim::SystemCores;
 use headway_workload::Offered;
 use serde_json::Map;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -53,13 +54,31 @@ pub(crate) fn play(
         }
     });
     let stops = witness.map_or_else(|_| blind(), Witness::testify);
+    let cores = cores(&server, policy, stage.workers);
     let stats = server.shutdown(PATIENCE)?;
     not_interrupted(interrupt)?;
+    let mut report = report?;
+    report.run.extras.cores = Some(cores.all());
+    report.run.extras.serving_cores = Some(cores.serving());
     Ok(Played {
-        report: report?,
+        report,
         stats,
         stops,
     })
+}
+
+/// The cores of the server's threads: where workers take turns as the dispatcher or the monitor, there are none beside theirs.
+fn cores(server: &Server, policy: &ServerSpec, workers: usize) -> SystemCores {
+    let cores = SystemCores::of(&policy.clone().into(), workers);
+    let layouts = [server.layout(), server.monitor_layout()];
+    if layouts.contains(&Some(Layout::Dedicated)) {
+        return cores;
+    }
+    SystemCores {
+        beside: 0,
+        beside_serving: 0,
+        ..cores
+    }
 }
 
 /// Without a witness no request counts as untouched.

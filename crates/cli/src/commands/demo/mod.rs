@@ -1,5 +1,7 @@
 //! `headway demo`: runs a real service with a mixed load under several policies, and shows a table and a page.
 
+#[cfg(test)]
+mod coverage;
 mod entrant;
 mod findings;
 mod interrupted;
@@ -12,6 +14,7 @@ mod rounds;
 mod setup;
 mod show;
 mod stage;
+mod stopped;
 mod theory;
 mod untouched;
 mod verdict;
@@ -92,7 +95,7 @@ impl Args {
         let setup = self.set_up(specs, &bar, &interrupt)?;
         if self.to.format == OutputFormat::Table {
             // Simulation takes seconds, so the user can read its result while the rounds run.
-            bar.suspend(|| show::preface(&setup, &mut writer))?;
+            bar.suspend(|| show::preface(&setup, self.to.output.as_deref(), &mut writer))?;
             // A flush completes a file, which still lacks the results of the rounds.
             if self.to.output.is_none() {
                 writer.flush()?;
@@ -132,7 +135,9 @@ impl Args {
         match self.to.format {
             OutputFormat::Json => show::json(findings, &self.html, writer),
             OutputFormat::Csv => output::runs_csv(&findings.merged(), writer),
-            OutputFormat::Table => show::text(findings, &self.html, writer),
+            OutputFormat::Table => {
+                show::text(findings, &self.html, self.to.output.as_deref(), writer)
+            }
         }
     }
 

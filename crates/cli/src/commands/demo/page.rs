@@ -27,6 +27,9 @@ pub(crate) fn page(findings: &Findings) -> Page {
         page = page.paragraph(line.trim_start());
     }
     page = page.table("All rounds that count together", &show::table(findings));
+    for line in findings.few_samples() {
+        page = page.paragraph(&line);
+    }
     for class in findings.setup.stage.workload.class_names() {
         page = page.chart(&tail(findings, class));
     }

@@ -86,9 +86,8 @@ impl Course<'_> {
                 entrant.name
             ));
             let played = live::play(self.stage, &entrant.policy, &offer, self.interrupt)?;
-            lanes[index]
-                .rounds
-                .push(Round::of(self.stage, played, &lives));
+            let round = Round::of(self.stage, (index, entrant), &offer, played, &lives)?;
+            lanes[index].rounds.push(round);
             self.bar.inc(1);
         }
         Ok(())

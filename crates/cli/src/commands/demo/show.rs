@@ -17,6 +17,7 @@ pub(crate) fn table(findings: &Findings) -> Table {
     let mut table = Table::new([
         "class",
         "policy",
+        "cores",
         "untouched",
         "p50",
         "p99",
@@ -47,6 +48,7 @@ fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
         _ => "",
     };
     let mut row = vec![class.to_owned(), format!("{}{state}", lane.name)];
+    row.push(all.as_ref().map_or_else(none, Run::cores_shown));
     let fraction = lane.untouched_fraction(index);
     row.push(fraction.map_or_else(none, format::percent));
     let (shown, shown_all) = if starved {
@@ -81,7 +83,7 @@ fn against(findings: &Findings, lane: &Lane, class: &str) -> String {
     let Some(ratio) = findings.ratio_of(&lane.name, class) else {
         return none();
     };
-    match (&ratio.p99, ratio.of) {
+    match (&ratio.p99, ratio.compared.of) {
         (None, _) => none(),
         (Some(interval), Basis::Untouched) => format::interval(interval),
         (Some(interval), Basis::All) => format!("{} of all", format::interval(interval)),
@@ -100,25 +102,34 @@ fn rate_rps(run: &Run, class: &str) -> f64 {
 }
 
 /// The text before the rounds.
-pub(crate) fn preface(setup: &Setup, mut writer: impl Write) -> Result<()> {
+pub(crate) fn preface(setup: &Setup, path: Option<&Path>, mut writer: impl Write) -> Result<()> {
     for line in setup.lines() {
         writeln!(writer, "{line}")?;
     }
     writeln!(
         writer,
         "\nSimulated, without any noise: p99 latency by class, workers and load.\n\n{}\n",
-        setup.simulated()
+        output::shown(&setup.simulated(), path)
     )?;
     Ok(())
 }
 
 /// The text after the rounds.
-pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> Result<()> {
+pub(crate) fn text(
+    findings: &Findings,
+    html: &Path,
+    path: Option<&Path>,
+    mut writer: impl Write,
+) -> Result<()> {
     for line in findings.conduct() {
         writeln!(writer, "{line}")?;
     }
-    writeln!(writer, "\n{}\n", table(findings))?;
-    for line in findings.conclusions() {
+    writeln!(writer, "\n{}\n", output::shown(&table(findings), path))?;
+    for line in findings
+        .few_samples()
+        .into_iter()
+        .chain(findings.conclusions())
+    {
         writeln!(writer, "{line}")?;
     }
     writeln!(

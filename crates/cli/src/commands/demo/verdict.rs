@@ -1,7 +1,9 @@
 //! The conclusions: ratios with intervals, and a ranking that these intervals support.
 
 use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
-use headway_report::stats::{ConfidenceInterval, ratio_interval};
+use headway_report::stats::{
+    BurdenedPair, ConfidenceInterval, adjusted_ratio_interval, ratio_interval,
+};
 use headway_report::{ClassResult, Run};
 use serde::Serialize;
 
@@ -9,7 +11,64 @@ use serde::Serialize;
 pub(crate) const CONFIDENCE: f64 = 0.975;
 
 /// The number of common rounds with enough untouched requests that a comparison by these needs. The interval of two rounds is too wide.
-const ROUNDS_MIN: usize = 3;
+pub(crate) const ROUNDS_MIN: usize = 3;
+
+/// The filter for untouched requests may change the ratio of two policies' percentiles by this factor, up or down.
+const DISTORTION_MOST: f64 = 1.1;
+
+/// Why a comparison is over all requests or over the untouched ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reason {
+    /// Three rounds have enough untouched requests of both policies, and choosing them hardly changes the ratio.
+    Fair,
+    /// Fewer rounds have enough of them.
+    TooFew,
+    /// By simulation, the choice of the untouched requests changes the ratio itself: it removes one policy's waits more than the other's.
+    Uneven,
+}
+
+/// The requests over which two policies are compared. The machine's stops and simulations decide, never a live latency.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Compared {
+    /// Which requests.
+    pub(crate) of: Basis,
+    /// Why.
+    pub(crate) reason: Reason,
+    /// The factor by which the filter changes the ratio, by simulation; none where too few requests are left.
+    pub(crate) filter_factor: Option<f64>,
+}
+
+impl Compared {
+    /// The choice for the latency of a class, or the slowdown over all. All requests are compared where the untouched are too few, or where
+    /// the filter removes the very difference: requests that wait behind a long one are nearly all in the server when the machine stops it.
+    fn choose(left: &Lane, right: &Lane, class: Option<usize>) -> Self {
+        let rounds = in_common(left, right, Sample::untouched(class));
+        let logs: Vec<f64> = rounds
+            .map(|(l, r)| (l.distortion.factor(class) / r.distortion.factor(class)).ln())
+            .collect();
+        if logs.len() < ROUNDS_MIN {
+            return Self::all(Reason::TooFew, None);
+        }
+        let log = logs.iter().sum::<f64>() / logs.len() as f64;
+        if log.abs() > DISTORTION_MOST.ln() {
+            return Self::all(Reason::Uneven, Some(log.exp()));
+        }
+        Self {
+            of: Basis::Untouched,
+            reason: Reason::Fair,
+            filter_factor: Some(log.exp()),
+        }
+    }
+
+    fn all(reason: Reason, filter_factor: Option<f64>) -> Self {
+        Self {
+            of: Basis::All,
+            reason,
+            filter_factor,
+        }
+    }
+}
 
 /// A ratio of two policies' percentiles.
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +81,8 @@ pub(crate) struct PolicyRatio {
     /// The ratio of p99 latencies; `None` with fewer than two rounds in which both count.
     pub(crate) p99: Option<ConfidenceInterval>,
     /// Of which requests.
-    pub(crate) of: Basis,
+    #[serde(flatten)]
+    pub(crate) compared: Compared,
 }
 
 /// Two neighbours in the ranking.
@@ -35,34 +95,37 @@ pub(crate) struct RankingStep {
     /// `worse` over `better`; none with fewer than two rounds in which both count.
     pub(crate) ratio: Option<ConfidenceInterval>,
     /// Of which requests.
-    pub(crate) of: Basis,
+    #[serde(flatten)]
+    pub(crate) compared: Compared,
     /// Whether the interval excludes 1: only then the order is more than chance.
     pub(crate) ranked: bool,
 }
 
-/// The kind of requests that compares two policies. These are the untouched requests where three rounds have enough of them under both
-/// policies, else all requests. Comparing all takes more rounds, since both policies' latencies include the machine's stops. The choice
-/// depends on the stops, never on a latency.
-fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
-    if in_common(left, right, Sample::untouched(class)).count() < ROUNDS_MIN {
-        Basis::All
-    } else {
-        Basis::Untouched
-    }
-}
-
-/// The paired ratio `left` over `right` of a measure of a round.
-fn paired(
+/// The paired ratio `left` over `right` of a measure of a round. Where all requests are compared, both policies' latencies include stops of
+/// the machine, of which each got its own: the ratio is that at equal lost time.
+pub(crate) fn paired(
     left: &Lane,
     right: &Lane,
     sample: Sample,
     measure: impl Fn(&Run) -> f64,
 ) -> Option<ConfidenceInterval> {
     let value = |round: &Round| measure(&round.view(sample.basis).run);
-    let pairs: Vec<(f64, f64)> = in_common(left, right, sample)
-        .map(|(l, r)| (value(l), value(r)))
-        .collect();
-    ratio_interval(&pairs, CONFIDENCE).ok()
+    let rounds = in_common(left, right, sample);
+    match sample.basis {
+        Basis::Untouched => {
+            let pairs: Vec<(f64, f64)> = rounds.map(|(l, r)| (value(l), value(r))).collect();
+            ratio_interval(&pairs, CONFIDENCE).ok()
+        }
+        Basis::All => {
+            let pairs = rounds.map(|(l, r)| BurdenedPair {
+                left: value(l),
+                right: value(r),
+                extra_burden: l.stopped - r.stopped,
+            });
+            let pairs: Vec<BurdenedPair> = pairs.collect();
+            adjusted_ratio_interval(&pairs, CONFIDENCE).ok()
+        }
+    }
 }
 
 fn in_common<'a>(
@@ -98,9 +161,9 @@ fn class_ratios(
         .filter(|lane| lane.name != base.name)
         .filter(fair)
         .map(|lane: &Lane| {
-            let of = basis(lane, base, Some(index));
+            let compared = Compared::choose(lane, base, Some(index));
             let sample = Sample {
-                basis: of,
+                basis: compared.of,
                 class: Some(index),
             };
             PolicyRatio {
@@ -108,7 +171,7 @@ fn class_ratios(
                 base: base.name.clone(),
                 class: class.name.clone(),
                 p99: paired(lane, base, sample, |run| run.classes[index].latency_us.p99),
-                of,
+                compared,
             }
         })
         .collect()
@@ -121,7 +184,7 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
     let ratios = ratios(lanes, base);
     let mut of_short = ratios.iter().filter(|ratio| ratio.class == *short);
     of_short.all(|ratio| {
-        ratio.of == Basis::Untouched
+        ratio.compared.of == Basis::Untouched
             && ratio
                 .p99
                 .is_some_and(|interval: ConfidenceInterval| interval.distinguishable_from(1.0))
@@ -135,17 +198,9 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
         .iter()
         .filter(|lane| lane.starved.is_empty())
         .collect();
-    let untouched = |left: &Lane| {
-        fair.iter()
-            .all(|right| basis(left, right, None) == Basis::Untouched)
-    };
-    let of = if fair.iter().all(|lane| untouched(lane)) {
-        Basis::Untouched
-    } else {
-        Basis::All
-    };
+    let compared = alike(&fair);
     let sample = Sample {
-        basis: of,
+        basis: compared.of,
         class: None,
     };
     let known = fair
@@ -154,13 +209,31 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
     let mut order: Vec<(&Lane, f64)> = known.collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let pairs = order.windows(2);
-    pairs.map(|pair| step(pair[1].0, pair[0].0, of)).collect()
+    pairs
+        .map(|pair| step(pair[1].0, pair[0].0, compared))
+        .collect()
+}
+
+/// The requests over which all of these are compared: the untouched ones if they are fair to every two, else all, for the first reason that
+/// there is.
+fn alike(lanes: &[&Lane]) -> Compared {
+    let every = lanes
+        .iter()
+        .enumerate()
+        .flat_map(|(index, left)| lanes[..index].iter().map(move |right| (left, right)));
+    let mut choices = every.map(|(left, right)| Compared::choose(left, right, None));
+    let first_unfair = choices.find(|compared| compared.of == Basis::All);
+    first_unfair.unwrap_or(Compared {
+        of: Basis::Untouched,
+        reason: Reason::Fair,
+        filter_factor: None,
+    })
 }
 
 /// Two policies, of which the first is higher on average over all its rounds. Over the rounds that both have it may be the lower one.
-fn step(higher: &Lane, lower: &Lane, of: Basis) -> RankingStep {
+fn step(higher: &Lane, lower: &Lane, compared: Compared) -> RankingStep {
     let sample = Sample {
-        basis: of,
+        basis: compared.of,
         class: None,
     };
     let over =
@@ -176,7 +249,7 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> RankingStep {
         better: better.name.clone(),
         worse: worse.name.clone(),
         ratio,
-        of,
+        compared,
         ranked: ratio.is_some_and(|ratio| ratio.distinguishable_from(1.0)),
     }
 }
@@ -225,7 +298,10 @@ mod tests {
         let slow = played("slow", 100_000, [true; 4]);
         let fast = played("fast", 10_000, [false, true, true, true]);
         let step = &ranking(&[slow, fast])[0];
-        assert!(step.ranked && step.of == Basis::Untouched, "{step:?}");
+        assert!(
+            step.ranked && step.compared.of == Basis::Untouched,
+            "{step:?}"
+        );
         let ratio = step.ratio.unwrap().estimate;
         assert!((9.5..10.5).contains(&ratio), "{ratio}");
     }
@@ -235,7 +311,8 @@ mod tests {
         let slow = played("slow", 100_000, [true, true, false, true]);
         let fast = played("fast", 10_000, [true, true, true, false]);
         let step = &ranking(&[slow, fast])[0];
-        assert_eq!(step.of, Basis::All);
+        assert_eq!(step.compared.of, Basis::All);
+        assert_eq!(step.compared.reason, Reason::TooFew);
         assert!(
             !step.ranked,
             "delays alike under both hide the difference: {step:?}"
@@ -254,7 +331,7 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[0].p99.is_none(), "{found:?}");
         assert!(
-            found[1].p99.is_some() && found[1].of == Basis::Untouched,
+            found[1].p99.is_some() && found[1].compared.of == Basis::Untouched,
             "{found:?}"
         );
         let mut starves = starving("starves", "SCAN");

@@ -112,7 +112,7 @@ pub(super) struct HostTopArgs {
 
 /// The socket of a user's daemon.
 pub(super) fn own_socket(uid: u32) -> PathBuf {
-    let directories = crate::ctl::place::directories(uid);
+    let directories = headway_ctl::place::directories(uid);
     directories.into_iter().next().map_or_else(
         || PathBuf::from(SYSTEM_SOCKET),
         |directory| directory.join("host.sock"),
@@ -129,7 +129,7 @@ impl DaemonChoice {
         if let Some(path) = &self.socket {
             return Ok(path.clone());
         }
-        let uid = crate::ctl::place::own_uid().context("cannot tell this process's user")?;
+        let uid = headway_ctl::place::own_uid().context("cannot tell this process's user")?;
         let own = own_socket(uid);
         let mut places = [Path::new(SYSTEM_SOCKET), &own].into_iter();
         places

@@ -4,9 +4,8 @@ use super::args::HostRunArgs;
 use super::settings::{HostChoices, explain};
 use super::status::HostSubject;
 use crate::commands::http::HttpServer;
-use crate::commands::serve::ctl::ControlSocket;
-use crate::ctl::place::SocketKind;
 use anyhow::{Context, Result};
+use headway_ctl::place::SocketKind;
 use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
 use headway_host::topology::HostCores;
 use headway_machine::Clock;
@@ -49,7 +48,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         cores.own,
         cores.shared,
     ));
-    let socket = ControlSocket::bind(&ctl, SocketKind::Host, 0)?;
+    let socket = crate::commands::control_socket::bind(&ctl, SocketKind::Host, 0)?;
     let _socket = socket
         .map(|socket| socket.answer(Arc::clone(&subject)))
         .transpose()

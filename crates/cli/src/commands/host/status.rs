@@ -1,12 +1,12 @@
 //! The status of the daemon.
 
-use crate::commands::serve::ctl::Responder;
-use crate::ctl::protocol::{CtlRequest, CtlResponse};
+use headway_ctl::protocol::{CtlRequest, CtlResponse};
+use headway_ctl::socket::Responder;
 use headway_host::arbiter::HostReport;
 use headway_host::daemon::HostObserver;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::RwLock;
 use std::time::Instant;
 
 /// The largest number of changes in a status.
@@ -96,7 +96,7 @@ fn recent(report: &HostReport) -> Vec<Value> {
         .collect()
 }
 
-impl Responder for Arc<HostSubject> {
+impl Responder for HostSubject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => self

@@ -4,7 +4,6 @@ mod body;
 mod requests;
 pub(crate) mod types;
 
-use super::serve::address;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
@@ -119,7 +118,8 @@ impl Args {
                 "the wire header tells at most 255 classes apart",
             ));
         }
-        let target = address(&self.target).map_err(|error| usage("TARGET", error))?;
+        let target = headway::config::server_address(&self.target)
+            .map_err(|error| usage("TARGET", error))?;
         let mut load = Load::new(target, workload, offered, extent);
         load.seed = self.extent.seed;
         load.workers = self.workers as usize;

@@ -7,10 +7,11 @@ use anyhow::{Context, Result};
 use headway_load::{Extent, Load};
 use headway_plan::{PlannedServer, Question};
 use headway_policy::Resume;
+use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, Value};
 use headway_report::{PlanReport, Run, Validation};
-use headway_runtime::{Layout, Mechanism, Server, Spin};
+use headway_runtime::{Layout, Server, Spin};
 use headway_sim::{Experiment, Length, ThreadLayout};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -90,22 +91,23 @@ fn played(
         .classes(BuiltInApp::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);
-    if question.queue_limit != usize::MAX {
+    let facts = planned.policy.facts();
+    if question.queue_limit != usize::MAX && facts.owner != Owner::Steering {
         builder = builder.queue_limit(question.queue_limit);
     }
-    let layout = if planned.layout.has_thread_beside() {
-        Layout::Dedicated
-    } else {
-        Layout::Inline
-    };
+    // Others have no thread that could be beside the workers, and refuse the choice.
+    if ThreadLayout::has_choice(&facts) {
+        builder = builder.layout(if planned.layout.has_thread_beside() {
+            Layout::Dedicated
+        } else {
+            Layout::Inline
+        });
+    }
     let builder = builder
-        .layout(layout)
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let promises = BuiltInApp::Spin.promises();
-    let server = promises
-        .apply(builder, planned.resume, Mechanism::Flag)
-        .start()?;
+    let server = promises.apply(builder, planned.resume, None).start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);
     let mut load = Load::new(

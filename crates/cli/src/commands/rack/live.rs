@@ -8,10 +8,9 @@ use super::start::{
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
 use crate::commands::http::HttpServer;
-use crate::commands::serve::ctl::ControlSocket;
-use crate::ctl::place::SocketKind;
 use crate::error::explain;
 use anyhow::{Context, Result};
+use headway_ctl::place::SocketKind;
 use headway_machine::Clock;
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
@@ -94,7 +93,7 @@ fn serve<S: Switch + Send + 'static>(
         clock,
     );
     let at = switch.local_addr();
-    let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(HttpServer::bind).transpose()?;

@@ -17,12 +17,12 @@ mod xdp_servers;
 
 use crate::commands::ctl::client;
 use crate::commands::terminal;
-use crate::ctl::place::{self, SocketKind};
 use crate::error::usage;
 use crate::output;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice, TopArgs};
+use headway_ctl::place::{self, SocketKind};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 
 use super::args::{RackFormat, RunArgs};
 use super::file::{KEYS, RackFile};
-use crate::args::{host_port as address, rack_policy, time};
+use crate::args::{host_port as address, rack_policy, server_host_port, time};
 use crate::commands::serve::config::Sourced;
-use crate::commands::serve::ctl::Place;
 use crate::device_port::DevicePort;
 use anyhow::Result;
+use headway_ctl::socket::Place;
 use headway_plan::RackSlo;
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, MAX_WORKERS};
@@ -317,7 +317,7 @@ fn named_server(text: &str) -> Result<NamedServer, String> {
         }
     };
     Ok(NamedServer {
-        addr: address(place)?,
+        addr: server_host_port(place)?,
         cores,
     })
 }

@@ -2,8 +2,8 @@
 
 use super::settings::RackSettings;
 use super::slo_status;
-use crate::commands::serve::ctl::Responder;
-use crate::ctl::protocol::{CtlRequest, CtlResponse};
+use headway_ctl::protocol::{CtlRequest, CtlResponse};
+use headway_ctl::socket::Responder;
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
@@ -219,7 +219,7 @@ impl RackSubject {
     }
 }
 
-impl Responder for Arc<RackSubject> {
+impl Responder for RackSubject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => Ok(self.status()),

@@ -8,10 +8,9 @@ use super::status::{self, ObservedPlane, RackSubject};
 use super::xdp_servers::ServerWatch;
 use crate::commands::http::HttpServer;
 use crate::commands::serve::config::Sourced;
-use crate::commands::serve::ctl::ControlSocket;
-use crate::ctl::place::SocketKind;
 use crate::error::usage;
 use anyhow::{Context, Result};
+use headway_ctl::place::SocketKind;
 use headway_machine::Clock;
 use headway_policy::rack::systems::RackSystem;
 use headway_policy::rack::{Cloning, ControlPlane, Liveness, LivenessRules, Shaper, Switch};
@@ -66,7 +65,7 @@ pub(super) fn serve<S: Switch>(
     })?;
     port.set_nonblocking(true)
         .context("cannot use the switch's port without waiting")?;
-    let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(HttpServer::bind).transpose()?;
     let servers = reach(settings, at, interfaces)?;

@@ -1,16 +1,13 @@
 //! Checks of a server's settings before it starts; `--check` does nothing else.
 
 use super::args::Args;
+use super::datapath::is_of_device;
 use super::settings::ServeSettings;
-use crate::commands::admission::{self, Refused};
 use crate::commands::apps::{BuiltInApp, KvFlags};
-use crate::error::usage;
+use crate::error::{explain, usage};
 use anyhow::Result;
 use headway::config::Config;
-use headway_policy::Shape;
-use headway_runtime::{
-    Admission, LayoutFacts, Pin, ResolvedLayout, StartError, mean_service_ns, server_shape,
-};
+use headway_runtime::{Admission, ServerSetting, ServerSettings, StartError};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service ignores: a setting without effect is a mistake.
@@ -54,90 +51,53 @@ impl ServeSettings {
         self.app.check_built()?;
         self.check_spins()?;
         self.interruption.check_app(self.app)?;
-        let mut shape = self.shape()?;
-        shape.seed = self.seed;
-        shape.resume = self.interruption.resume.value;
-        let admitted = admission::admit(&self.policy.value, &shape, self.layout.value);
-        let admission = admitted.map_err(|refused| match refused {
-            Refused::Policy(why) => self.policy.refused(why),
-            Refused::Layout(why) => self.layout.refused(why),
-        })?;
-        if self.limits_queues && !admission.limits_queues {
-            let why = format!(
-                "under '{}' requests wait in the kernel's receive queues, which it does not limit: leave it out, or choose a policy with a \
-                 dispatcher, such as c-fcfs",
-                self.policy.value
-            );
-            return Err(usage("--queue-limit", why));
-        }
+        let policy = &self.policy.value;
+        let admitted = self.checked().admit(policy);
+        let admitted = admitted.map_err(|error| self.refused(error))?;
         if let Some(rack) = &self.rack {
             rack.check(&self.classifier)?;
-            if !admission.has_dispatcher {
-                let policy = self.policy.value.name();
-                return Err(self.policy.refused(StartError::NoDispatcher { policy }));
-            }
         }
-        self.check_steering(admission)?;
-        let layout = self.resolve_layout(&admission)?;
-        self.interruption
-            .check(&self.policy.value, admission, layout.is_dedicated())?;
         self.interruption.check_longs(self.app, &self.workload)?;
-        self.check_pin(layout.threads_beside)?;
-        Ok(admission)
+        Ok(admitted.admission)
     }
 
-    /// The server of these settings, with each number within the limits of a server.
-    fn shape(&self) -> Result<Shape> {
-        let (workers, limit) = (self.workers.value, self.queue_limit.value as usize);
-        let classes = self.app.classes(&self.workload);
-        server_shape(workers, &classes, limit).map_err(|error| match error {
-            StartError::Workers { .. } => self.workers.refused(error),
-            StartError::QueueLimit { .. } | StartError::OutOfRange { .. } => {
-                self.queue_limit.refused(error)
-            }
-            _ => usage("--workload", error),
-        })
-    }
-
-    /// The server's layout, which [`Builder::start`](headway_runtime::Builder::start) decides alike.
-    fn resolve_layout(&self, admission: &Admission) -> Result<ResolvedLayout> {
-        let facts = LayoutFacts {
-            admission,
+    /// What the server checks at its start.
+    fn checked(&self) -> ServerSettings {
+        ServerSettings {
             workers: self.workers.value,
-            mechanism: self.interruption.mechanism(),
-            hosted: self.host.is_some(),
-            cores: LayoutFacts::usable_cores(),
-            costs: self.layout_costs,
-            service_ns: mean_service_ns(&self.shape()?.classes),
-        };
-        let resolved = self.layout.value.resolve(&facts);
-        resolved.map_err(|error| match error {
-            StartError::ClockTooLate => self.interruption.refused(error),
-            other => self.layout.refused(other),
-        })
+            classes: self.app.classes(&self.workload),
+            queue_limit: self.chosen_limit(),
+            seed: self.seed,
+            layout: self.layout.value,
+            layout_costs: self.layout_costs,
+            pin: self.pin.value.clone(),
+            steers: self.steer.is_some(),
+            behind_switch: self.rack.is_some(),
+            granted_cores: self.host.as_ref().map(|_| usize::MAX),
+            ..self.interruption.settings()
+        }
     }
 
-    /// Checks that workers have receive queues of their own where requests are steered to them.
-    fn check_steering(&self, admission: Admission) -> Result<()> {
-        match &self.steer {
-            Some(steer) if admission.has_one_receive_queue() => {
-                let policy = self.policy.value.name();
-                Err(steer.refused(StartError::OneQueue { policy }))
+    /// The error at the place of the setting that it is about.
+    pub(super) fn refused(&self, error: StartError) -> anyhow::Error {
+        match (error.setting(), error) {
+            (_, StartError::Policy(error)) => self.policy.refused(explain(&error)),
+            (_, StartError::Datapath { source, .. }) if is_of_device(&source) => {
+                self.listen.refused(source)
             }
-            _ => Ok(()),
+            (ServerSetting::Policy, error) => self.policy.refused(error),
+            (ServerSetting::Workers, error) => self.workers.refused(error),
+            (ServerSetting::Classes, error) => usage("--workload", error),
+            (ServerSetting::QueueLimit, error) => self.queue_limit.refused(error),
+            (ServerSetting::Layout, error) => self.layout.refused(error),
+            (ServerSetting::Pin, error) => self.pin.refused(error),
+            (ServerSetting::Host, error) => usage("--host", error),
+            (ServerSetting::Steering, error) => match &self.steer {
+                Some(steer) => steer.refused(error),
+                None => error.into(),
+            },
+            (setting, error) => self.interruption.refused(setting, error),
         }
-    }
-
-    /// Checks that named cores suffice for the workers and the threads beside them.
-    fn check_pin(&self, threads_beside: usize) -> Result<()> {
-        let Pin::Cores(cores) = &self.pin.value else {
-            return Ok(());
-        };
-        let (threads, cores) = (self.workers.value + threads_beside, cores.len());
-        if cores < threads {
-            return Err(self.pin.refused(StartError::TooFewCores { threads, cores }));
-        }
-        Ok(())
     }
 
     /// Checks that the service allows the service times of its own classes.

@@ -7,8 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use headway::config::look_every;
 use headway_policy::Resume;
-use headway_policy::server::systems::ServerSpec;
-use headway_runtime::{Admission, Builder, Mechanism, StartError};
+use headway_runtime::{Builder, Mechanism, ServerSetting, ServerSettings, StartError};
 use headway_workload::Workload;
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ impl From<PreemptFlag> for Mechanism {
 
 #[derive(clap::Args)]
 pub(super) struct InterruptFlags {
-    /// Where an interrupted request resumes [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
+    /// Where an interrupted request resumes [default: anywhere]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
     /// Mechanism that interrupts requests where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and
@@ -59,8 +58,8 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    /// Merges flags over file over the service's defaults.
-    pub(super) fn of(flags: InterruptFlags, file: &File, app: BuiltInApp) -> Result<Self> {
+    /// Merges flags over file over defaults.
+    pub(super) fn of(flags: InterruptFlags, file: &File) -> Result<Self> {
         let set = &file.config;
         let preempt = flags.preempt.map(Mechanism::from);
         let look = flags.look_every;
@@ -69,13 +68,7 @@ impl Interruption {
                 "resume",
                 flags.resume.map(Resume::from),
                 &set.resume,
-                || {
-                    if app.promises().allow_resume(Resume::Anywhere) {
-                        Resume::Anywhere
-                    } else {
-                        Resume::OwnWorker
-                    }
-                },
+                || Resume::Anywhere,
             ),
             preempt: file.given_if_set("preempt", preempt, &set.preempt),
             feedback: file.given(
@@ -98,11 +91,27 @@ impl Interruption {
             .map_or(Mechanism::Flag, |given| given.value)
     }
 
-    /// An error about the mechanism.
-    pub(super) fn refused(&self, error: StartError) -> anyhow::Error {
-        match &self.preempt {
-            Some(given) => given.refused(error),
-            None => error.into(),
+    /// These settings among all those of a server.
+    pub(super) fn settings(&self) -> ServerSettings {
+        ServerSettings {
+            resume: self.resume.value,
+            mechanism: self.preempt.as_ref().map(|given| given.value),
+            feedback: self.feedback.value,
+            look_ns: self
+                .look_every
+                .as_ref()
+                .map(|given| given.value.as_nanos() as u64),
+            ..ServerSettings::default()
+        }
+    }
+
+    /// An error about one of these settings.
+    pub(super) fn refused(&self, setting: ServerSetting, error: StartError) -> anyhow::Error {
+        match (setting, &self.preempt, &self.look_every) {
+            (ServerSetting::Feedback, ..) => self.feedback.refused(error),
+            (ServerSetting::Mechanism, Some(given), _) => given.refused(error),
+            (ServerSetting::LookEvery, _, Some(given)) => given.refused(error),
+            _ => error.into(),
         }
     }
 
@@ -114,43 +123,10 @@ impl Interruption {
     /// Refuses mechanisms that the service's handlers do not tolerate.
     pub(super) fn check_app(&self, app: BuiltInApp) -> Result<()> {
         let (promises, name) = (app.promises(), app.name());
-        if !promises.allow_resume(self.resume.value) {
-            return Err(self.resume.refused(format!(
-                "the storage engine of {name} has locks and caches that belong to a thread: leave it out, or choose own-worker"
-            )));
-        }
         match &self.preempt {
             Some(given) if !promises.allow_mechanism(given.value) => Err(given.refused(format!(
-                "the storage engine of {name} allocates and locks, which a signal may interrupt anywhere: leave it out, or choose flag"
+                "a handler of {name} allocates or sleeps, where a signal must not interrupt it: leave it out, or choose flag"
             ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses settings that a server with this execution of the policy ignores or cannot provide.
-    pub(super) fn check(
-        &self,
-        policy: &ServerSpec,
-        admission: Admission,
-        dedicated: bool,
-    ) -> Result<()> {
-        if let Some(given) = &self.preempt
-            && !admission.dispatcher_interrupts
-        {
-            return Err(given.refused(format!(
-                "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
-            )));
-        }
-        if self.feedback.value && !admission.interrupts() {
-            return Err(self.feedback.refused(format!(
-                "'{policy}' interrupts no request: leave it out, or choose a policy that does, such as concord"
-            )));
-        }
-        match &self.look_every {
-            Some(given) if !admission.polls_at_work(dedicated) => Err(given.refused(
-                "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
-                 leave it out, or choose --layout inline and a policy such as concord, or one without a dispatcher, such as synergy or tardis",
-            )),
             _ => Ok(()),
         }
     }
@@ -180,6 +156,6 @@ impl Interruption {
             None => builder,
         };
         app.promises()
-            .apply(builder, self.resume.value, self.mechanism())
+            .apply(builder, self.resume.value, self.settings().mechanism)
     }
 }

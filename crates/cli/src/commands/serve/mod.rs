@@ -3,7 +3,6 @@
 mod args;
 mod check;
 pub(crate) mod config;
-pub(crate) mod ctl;
 mod datapath;
 mod describe;
 mod hosted;
@@ -19,10 +18,10 @@ use crate::learning::Learner;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
-use ctl::{ControlSocket, Place, SocketFile, Subject};
 use datapath::ListenAddress;
-pub(crate) use headway::config::address;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
+use headway_ctl::server::Subject;
+use headway_ctl::socket::{Answering, ControlSocket, Place};
 use headway_runtime::{
     Idle, Layout, LayoutCosts, LayoutFacts, Mechanism, Server, Stats, WorkersFacts,
     default_workers, mean_service_ns,
@@ -127,7 +126,7 @@ impl Args {
             })
             .parse(|name| workload(name))?
             .value;
-        let interruption = Interruption::of(self.interrupt, &file, app)?;
+        let interruption = Interruption::of(self.interrupt, &file)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
                 let facts = WorkersFacts {
@@ -203,7 +202,7 @@ fn at_place<T, U>(set: &Spanned<T>, value: U) -> Spanned<U> {
 }
 
 /// Answers at the control socket, if there is one, until what this returns is dropped.
-fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<SocketFile>> {
+fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<Answering>> {
     let Some(socket) = socket else {
         return Ok(None);
     };

@@ -1,6 +1,6 @@
 //! The agent of a server behind a rack's switch: `--rack`.
 
-use crate::args::host_port;
+use crate::args::server_host_port;
 use crate::error::usage;
 use anyhow::{Context, Result};
 use headway_machine::Clock;
@@ -40,7 +40,7 @@ impl RackFlags {
             return Ok(None);
         };
         Ok(Some(RackMembership {
-            rack: host_port(rack).map_err(|why| usage("--rack", why))?,
+            rack: server_host_port(rack).map_err(|why| usage("--rack", why))?,
             key: AgentKey::read(key).map_err(|why| usage("--rack-key", why))?,
             directed: !has_policy,
         }))

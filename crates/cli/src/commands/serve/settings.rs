@@ -1,20 +1,19 @@
 //! The settings of a server, all of them chosen.
 
 use super::config::Sourced;
-use super::ctl::{ControlSocket, Place};
-use super::datapath::{ListenAddress, is_of_device};
+use super::datapath::ListenAddress;
 use super::hosted::HostedApp;
 use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
-use crate::ctl::place::SocketKind;
-use crate::error::{explain, usage};
 use anyhow::Result;
+use headway_ctl::place::SocketKind;
+use headway_ctl::socket::{ControlSocket, Place};
 use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
 use headway_policy::server::systems::ServerSpec;
-use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server, StartError};
+use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server};
 use headway_workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +51,7 @@ pub(super) struct ServeSettings {
 impl ServeSettings {
     /// The control socket of a server on this port; none where it is off, or the port is 0.
     pub(super) fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
-        ControlSocket::bind(&self.ctl, SocketKind::Server, port)
+        crate::commands::control_socket::bind(&self.ctl, SocketKind::Server, port)
     }
 
     pub(super) fn start(&self, journal: usize, cores: Option<Arc<HostClient>>) -> Result<Server> {
@@ -61,7 +60,6 @@ impl ServeSettings {
             .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
-            .queue_limit(self.queue_limit.value as usize)
             .seed(self.seed)
             .layout(self.layout.value)
             .layout_costs(self.layout_costs)
@@ -73,6 +71,10 @@ impl ServeSettings {
                 self.app
                     .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
             );
+        let builder = match self.chosen_limit() {
+            Some(requests) => builder.queue_limit(requests),
+            None => builder,
+        };
         let builder = match &self.rack {
             Some(rack) if rack.directed => builder.directed(),
             Some(_) => builder.behind_switch(),
@@ -88,18 +90,12 @@ impl ServeSettings {
         let at = datapath.address();
         let builder = builder.datapath_at(datapath, at);
         let started = self.interruption.apply(self.app, builder).start();
-        started.map_err(|error| match error {
-            StartError::Policy(error) => self.policy.refused(explain(&error)),
-            StartError::NoDispatcher { .. } => self.policy.refused(error),
-            StartError::InlineSignals | StartError::ClockTooLate => self.layout.refused(error),
-            StartError::Hosted(_) => usage("--host", error),
-            StartError::Workers { .. } => self.workers.refused(error),
-            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
-            StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
-            StartError::Datapath { source, .. } if is_of_device(&source) => {
-                self.listen.refused(source)
-            }
-            other => other.into(),
-        })
+        started.map_err(|error| self.refused(error))
+    }
+
+    /// The limit of a queue, where it was chosen.
+    pub(super) fn chosen_limit(&self) -> Option<usize> {
+        self.limits_queues
+            .then_some(self.queue_limit.value as usize)
     }
 }

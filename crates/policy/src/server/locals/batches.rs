@@ -3,7 +3,7 @@
 
 use super::{StealAmount, Stealing};
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues, Slicing};
+use crate::server::role::{Local, Next, Queues, Slicing, WithoutHearing};
 
 /// Batches of N from the shared queue into the own one; the own one first, others' last.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ impl Local for Batches {
         self.slice_ns = fresh.slice_ns;
     }
 }
+
+impl WithoutHearing for Batches {}
 
 impl Slicing for Batches {
     const SLICES: bool = true;

@@ -2,7 +2,8 @@
 
 use super::LocalFifo;
 use crate::server::lengths::Lengths;
-use crate::server::role::{Local, Next, Queues, Steal, WithoutSlices};
+use crate::server::role::{Hearing, Local, Next, Queues, Steal, WithoutSlices};
+use crate::server::sayings::Sayings;
 use crate::server::{Job, JobId, WorkerId};
 use alloc::vec::Vec;
 
@@ -30,6 +31,8 @@ pub struct SynergyWorker {
     rules: WorkerRules,
     /// Which classes are long, which it finds out where nobody says so.
     lengths: Lengths,
+    /// Which classes' requests usually say that they are long.
+    sayings: Sayings,
     /// The wait queue of each class.
     wait_queues: Vec<usize>,
     /// How many there are.
@@ -50,6 +53,7 @@ impl SynergyWorker {
             me,
             rules,
             lengths,
+            sayings: Sayings::new(wait_queues.len()),
             count: wait_queues.iter().max().map_or(1, |last| last + 1),
             wait_queues,
         }
@@ -60,6 +64,12 @@ impl SynergyWorker {
     fn resume<Q: Queues>(&self, among: u64, queues: &mut Q) -> Option<JobId> {
         let mut chosen = (0..self.count).filter(|queue| among >> queue & 1 == 1);
         chosen.find_map(|queue| queues.pop_shared(queue))
+    }
+
+    /// Requests of classes that are found long wait, interrupted, in buffers that others then lack; so do those that say it themselves.
+    #[cold]
+    fn tell_sheds_first<Q: Queues>(&self, queues: &mut Q) {
+        queues.set_sheds_first(self.lengths.longs().union(&self.sayings.usual()));
     }
 
     /// Lines 10–15: round-robin from the next worker on, half of the first queue that is long
@@ -118,8 +128,12 @@ impl Local for SynergyWorker {
         if job.said_long {
             return;
         }
+        if self.sayings.record(job.class, false) {
+            self.tell_sheds_first(queues);
+        }
         if let Some(longs) = self.lengths.record(job.class, cpu_ns) {
             queues.set_longs(longs);
+            self.tell_sheds_first(queues);
         }
         if self.lengths.is_long(job.class) {
             return;
@@ -137,6 +151,14 @@ impl Local for SynergyWorker {
     /// The average of the shorts is the queues', and stays; so do the longs that were found. What lies in a wait queue is taken up from there under any rules.
     fn adopt(&mut self, fresh: &Self) {
         self.rules = fresh.rules;
+    }
+}
+
+impl Hearing for SynergyWorker {
+    fn said_long<Q: Queues>(&mut self, job: &Job, queues: &mut Q) {
+        if self.sayings.record(job.class, true) {
+            self.tell_sheds_first(queues);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The worker's own queue, in order.
 
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues, WithoutSlices};
+use crate::server::role::{Local, Next, Queues, WithoutHearing, WithoutSlices};
 
 /// First come, first served from the own queue. Under a dispatcher that hands out one request at
 /// a time this is "run what you are given"; under hashed steering it is d-FCFS.
@@ -31,4 +31,5 @@ impl Local for LocalFifo {
     fn adopt(&mut self, _fresh: &Self) {}
 }
 
+impl WithoutHearing for LocalFifo {}
 impl WithoutSlices for LocalFifo {}

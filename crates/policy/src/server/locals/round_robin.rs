@@ -1,7 +1,7 @@
 //! Processor sharing on one worker, by slices the worker ends itself (Tiny Quanta).
 
 use crate::server::Job;
-use crate::server::role::{Local, Next, Queues, Slicing};
+use crate::server::role::{Local, Next, Queues, Slicing, WithoutHearing};
 
 /// Goes round the own queue, a slice each; a slice is renewed while nothing else waits there.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ impl Local for RoundRobin {
         self.slice_ns = fresh.slice_ns;
     }
 }
+
+impl WithoutHearing for RoundRobin {}
 
 impl Slicing for RoundRobin {
     const SLICES: bool = true;

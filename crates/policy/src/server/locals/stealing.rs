@@ -1,7 +1,7 @@
 //! Work stealing as in ZygOS and Shenango's runtime: the own queue, then others'.
 
 use crate::Rng;
-use crate::server::role::{Local, Next, Queues, Steal, WithoutSlices};
+use crate::server::role::{Local, Next, Queues, Steal, WithoutHearing, WithoutSlices};
 use crate::server::{Job, WorkerId};
 
 /// How much a thief takes.
@@ -131,4 +131,5 @@ impl Local for Stealing {
     }
 }
 
+impl WithoutHearing for Stealing {}
 impl WithoutSlices for Stealing {}

@@ -19,8 +19,9 @@ pub enum Next {
     Idle,
 }
 
-/// Decides what one worker runs next. One that ends slices is [`Slicing`]; any other says that it is [`WithoutSlices`].
-pub trait Local: Slicing {
+/// Decides what one worker runs next. One that ends slices is [`Slicing`], one that learns from what requests say of themselves is [`Hearing`]; any other
+/// says that it is [`WithoutSlices`] and [`WithoutHearing`].
+pub trait Local: Slicing + Hearing {
     /// Whether it looks beyond its own queue: then work anywhere may concern it. One that does not is [`Next::Idle`] while that is empty,
     /// and an engine need not ask.
     const STEALS: bool;
@@ -51,6 +52,21 @@ pub trait Slicing {
     /// The request's slice is over. `Some`: it goes on for so much longer, above 0, since nothing
     /// waits that should run instead. `None`: it yields.
     fn renew<Q: Queues>(&mut self, now_ns: u64, queues: &Q) -> Option<u64>;
+}
+
+/// A worker that learns from requests that say, while they run, that they are long (SYNERGY's feedback, § 5.1).
+pub trait Hearing {
+    /// The request that runs here said that it is long, which it says once. An engine calls it where the monitor is
+    /// [`Heeding`](super::Heeding) too.
+    fn said_long<Q: Queues>(&mut self, job: &Job, queues: &mut Q);
+}
+
+/// What requests say of themselves teaches it nothing.
+pub trait WithoutHearing {}
+
+impl<L: WithoutHearing> Hearing for L {
+    #[inline]
+    fn said_long<Q: Queues>(&mut self, _job: &Job, _queues: &mut Q) {}
 }
 
 /// Runs each request until it finishes or somebody else interrupts it.

@@ -21,6 +21,7 @@
 //! | [`Ingress`] | [`DispatcherWork`] | [`WithoutDispatcherWork`] |
 //! | [`Ingress`] | [`Assignable`] | [`WithoutAssignment`] |
 //! | [`Local`] | [`Slicing`] | [`WithoutSlices`] |
+//! | [`Local`] | [`Hearing`] | [`WithoutHearing`] |
 //! | [`Monitor`] | [`Polling`] | [`WithoutPolls`] |
 //! | [`Monitor`] | [`Ticking`] | [`WithoutTicks`] |
 //! | [`Monitor`] | [`Heeding`] | [`WithoutFeedback`] |
@@ -57,7 +58,7 @@ pub use assignable::{Assignable, GroupShares, Share, WithoutAssignment};
 pub use dispatcher_work::{DispatcherSlice, DispatcherWork, WithoutDispatcherWork};
 pub use ingress::{Dispatch, Ingress, Owner, Shed, Unplaced};
 pub use inspect::{Inspect, WithoutInspection};
-pub use local::{Local, Next, Slicing, WithoutSlices};
+pub use local::{Hearing, Local, Next, Slicing, WithoutHearing, WithoutSlices};
 pub use monitor::{
     Heeding, Monitor, Never, Polling, Preempt, PreemptionDecision, Ticking, WithoutFeedback,
     WithoutPolls, WithoutTicks,

@@ -52,4 +52,7 @@ pub trait Queues: Backlog {
     fn set_short_ns(&mut self, mean_ns: u64);
     /// Tells the others which classes this worker finds [long](Backlog::is_long).
     fn set_longs(&mut self, longs: BitSet);
+    /// Tells the engine which classes this worker refuses first as buffers run out, from now on in place of
+    /// [`System::sheds_first`](crate::server::systems::System::sheds_first).
+    fn set_sheds_first(&mut self, classes: BitSet);
 }

@@ -92,7 +92,6 @@ use crate::server::Shape;
 use crate::server::fluid::ProcessorSharing;
 use crate::spec::{Params, Spec, SpecError};
 use build::{Build, read_settings};
-use core::str::FromStr;
 
 /// Lists the policies once: each says what it is, reads its parameters and builds its system.
 macro_rules! registry {
@@ -177,7 +176,7 @@ pub fn find(name: &str) -> Option<&'static ServerPolicy> {
     all.find(|policy| policy.about.is_called(name))
 }
 
-pub(crate) fn unknown(spec: &Spec) -> SpecError {
+fn unknown(spec: &Spec) -> SpecError {
     if spec.name == ProcessorSharing::NAME {
         let policy = ProcessorSharing::NAME;
         return SpecError::OnlyVirtual { policy };
@@ -204,13 +203,5 @@ impl ServerSpec {
     /// As [`check`].
     pub fn check(&self, shape: &Shape) -> Result<Params, SpecError> {
         check(self, shape)
-    }
-}
-
-impl FromStr for ServerSpec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::parse(text.parse()?)
     }
 }

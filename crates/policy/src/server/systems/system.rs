@@ -22,7 +22,7 @@ pub struct System<I, L, M = Never> {
     pub depth: usize,
     /// Queues that all workers share.
     pub shared_queues: SharedQueues,
-    /// Classes that an engine refuses first as its buffers run out, beside those that a worker finds [long](crate::server::role::Backlog::is_long): requests of
+    /// Classes that an engine refuses first as its buffers run out, until a worker [says otherwise](crate::server::role::Queues::set_sheds_first): requests of
     /// these wait, interrupted, in buffers that others then lack.
     pub sheds_first: BitSet,
     /// What interrupting costs.

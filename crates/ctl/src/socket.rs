@@ -1,33 +1,35 @@
-//! The server's end of its control socket: a thread that listens, and one for each client.
+//! The answering end of a control socket: a thread that listens, and one for each client.
 //!
-//! Nothing here runs on the server's threads. Each client has a few seconds, and their number is limited, so a client that hangs does not block
+//! Nothing here runs on a server's own threads. Each client has a few seconds, and their number is limited, so a client that hangs does not block
 //! the others.
 
-mod status;
-
-use crate::commands::serve::config::Sourced;
-use crate::ctl::place::{self, SocketKind, SocketState};
-use crate::ctl::protocol::{
+use crate::place::{self, SocketKind, SocketState};
+use crate::protocol::{
     CtlRequest, CtlResponse, REQUEST_BYTES_MAX, read_line, response_line, write_line,
 };
-use anyhow::Result;
-use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{Shutdown, getsockopt, shutdown};
 use std::fs;
 use std::io::{self, BufReader, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(super) use status::Subject;
-
 /// A process that answers over a control socket.
-pub(crate) trait Responder: Send + Sync + 'static {
+pub trait Responder: Send + Sync + 'static {
     /// The answer to a request.
     fn respond(&self, request: CtlRequest) -> CtlResponse;
+}
+
+impl<R: Responder> Responder for Arc<R> {
+    fn respond(&self, request: CtlRequest) -> CtlResponse {
+        (**self).respond(request)
+    }
 }
 
 /// The total time that a client gets.
@@ -39,7 +41,7 @@ const REQUESTS_MAX: usize = 64;
 
 /// Where to listen for control.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// Do not listen.
     Off,
     /// At this path.
@@ -48,14 +50,16 @@ pub(crate) enum Place {
     ByPort,
 }
 
-/// A socket at its path, removed when dropped.
-pub(crate) struct ControlSocket {
+/// A socket at its path, removed when dropped. Nobody answers yet.
+#[derive(Debug)]
+pub struct ControlSocket {
     listener: UnixListener,
     file: SocketFile,
 }
 
 /// The socket's path, and the identity of the file that this process made there. Dropping this removes the file.
-pub(crate) struct SocketFile {
+#[derive(Debug)]
+struct SocketFile {
     path: PathBuf,
     inode: u64,
 }
@@ -70,33 +74,27 @@ impl Drop for SocketFile {
 }
 
 impl ControlSocket {
-    /// Binds the socket of a server or a switch on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
+    /// Binds the socket of a process on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
     /// directory is fit.
-    pub(crate) fn bind(
-        place: &Sourced<Place>,
-        kind: SocketKind,
-        port: u16,
-    ) -> Result<Option<Self>> {
-        let refused = |why: String| {
-            place.refused(format!(
-                "{why}: choose another path by --ctl PATH, or run with --no-ctl"
-            ))
-        };
+    ///
+    /// # Errors
+    /// In a sentence without the remedy: the process's user is unknown, the directory is not fit, or the path is taken.
+    pub fn bind(place: &Place, kind: SocketKind, port: u16) -> Result<Option<Self>, String> {
         let uid = place::own_uid()
-            .map_err(|error| refused(format!("cannot tell this process's user: {error}")))?;
-        let path = match &place.value {
+            .map_err(|error| format!("cannot tell this process's user: {error}"))?;
+        let path = match place {
             Place::Off => return Ok(None),
             Place::At(path) => path.clone(),
             Place::ByPort => {
                 let directory = place::directories(uid).swap_remove(0);
-                place::make_own(&directory, uid).map_err(refused)?;
+                place::make_own(&directory, uid)?;
                 if port == 0 {
                     return Ok(None);
                 }
                 place::socket(&directory, kind, port)
             }
         };
-        Self::at(&path, uid).map(Some).map_err(refused)
+        Self::at(&path, uid).map(Some)
     }
 
     fn at(path: &Path, uid: u32) -> Result<Self, String> {
@@ -121,28 +119,64 @@ impl ControlSocket {
     }
 
     /// The socket's path.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Answers clients until the process ends. Dropping the returned value removes the socket.
-    pub(crate) fn answer(self, subject: impl Responder) -> io::Result<SocketFile> {
+    /// Answers clients until the returned value is dropped, which also removes the socket.
+    ///
+    /// # Errors
+    /// The system has no thread or descriptor for it.
+    pub fn answer(self, responder: impl Responder) -> io::Result<Answering> {
         let Self { listener, file } = self;
         let uid = place::own_uid()?;
-        let subject = Arc::new(subject);
+        let responder = Arc::new(responder);
         let clients = Arc::new(AtomicUsize::new(0));
-        std::thread::Builder::new()
+        let ending = Arc::new(AtomicBool::new(false));
+        let (accepted, ends) = (listener.try_clone()?, Arc::clone(&ending));
+        let thread = std::thread::Builder::new()
             .name("hw-ctl".into())
             .spawn(move || {
-                for stream in listener.incoming() {
+                for stream in accepted.incoming() {
                     match stream {
-                        Ok(stream) => accept(stream, uid, &subject, &clients),
+                        Ok(stream) => accept(stream, uid, &responder, &clients),
+                        Err(_) if ends.load(Ordering::Acquire) => return,
                         // The process is probably out of descriptors; the thread retries when some are free.
                         Err(_) => std::thread::sleep(Duration::from_millis(100)),
                     }
                 }
             })?;
-        Ok(file)
+        Ok(Answering {
+            _file: file,
+            listener,
+            thread: Some(thread),
+            ending,
+        })
+    }
+}
+
+/// The thread that answers at a control socket. Dropping this removes the socket and ends the thread. A client that is still asking has its thread for
+/// up to five seconds more.
+#[derive(Debug)]
+pub struct Answering {
+    _file: SocketFile,
+    listener: UnixListener,
+    /// There until this is dropped.
+    thread: Option<JoinHandle<()>>,
+    ending: Arc<AtomicBool>,
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Release);
+        // The thread's call returns, and so do later ones.
+        if shutdown(self.listener.as_raw_fd(), Shutdown::Both).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            // It does not panic, and there would be no remedy.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -155,7 +189,12 @@ impl Drop for Client {
     }
 }
 
-fn accept(stream: UnixStream, uid: u32, subject: &Arc<impl Responder>, clients: &Arc<AtomicUsize>) {
+fn accept(
+    stream: UnixStream,
+    uid: u32,
+    responder: &Arc<impl Responder>,
+    clients: &Arc<AtomicUsize>,
+) {
     let before = clients.fetch_add(1, Ordering::Relaxed);
     let client = Client(Arc::clone(clients));
     let peer = getsockopt(&stream, PeerCredentials).map(|peer| peer.uid());
@@ -169,13 +208,13 @@ fn accept(stream: UnixStream, uid: u32, subject: &Arc<impl Responder>, clients: 
         let _ = write_line(&stream, &response_line(&Err(why.into())));
         return;
     }
-    let subject = Arc::clone(subject);
+    let responder = Arc::clone(responder);
     // Without a thread for it, the client finds its connection closed.
     let _ = std::thread::Builder::new()
         .name("hw-ctl-client".into())
         .spawn(move || {
             let _client = client;
-            let _ = converse(&stream, &*subject);
+            let _ = converse(&stream, &*responder);
         });
 }
 
@@ -198,7 +237,7 @@ impl Read for Until<'_> {
 }
 
 /// Answers the client's requests, one after the other.
-fn converse(stream: &UnixStream, subject: &impl Responder) -> io::Result<()> {
+fn converse(stream: &UnixStream, responder: &impl Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = Instant::now() + PATIENCE;
     let mut reader = BufReader::new(Until { stream, deadline });
@@ -207,7 +246,7 @@ fn converse(stream: &UnixStream, subject: &impl Responder) -> io::Result<()> {
             Ok(Some(line)) => write_line(
                 stream,
                 &response_line(
-                    &CtlRequest::parse(&line).and_then(|request| subject.respond(request)),
+                    &CtlRequest::parse(&line).and_then(|request| responder.respond(request)),
                 ),
             )?,
             Ok(None) => break,

@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Read, Write};
 
 /// A request is no longer than this, its newline included.
-pub(crate) const REQUEST_BYTES_MAX: usize = 4096;
+pub const REQUEST_BYTES_MAX: usize = 4096;
 /// The most parameters that one request sets.
 const PARAMS_MAX: usize = 64;
 
 /// A client's request.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum CtlRequest {
+pub enum CtlRequest {
     /// The server's status and counters.
     Status,
     /// New values of these parameters.
@@ -30,7 +30,7 @@ impl CtlRequest {
     ///
     /// # Errors
     /// A sentence about the mistake.
-    pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
         const FORM: &str = "a request is {\"command\":\"status\"} or {\"command\":\"set\",\"params\":{\"KEY\":\"VALUE\"}} on one line";
         let value: Value =
             serde_json::from_slice(line).map_err(|error| format!("{error}; {FORM}"))?;
@@ -51,7 +51,8 @@ impl CtlRequest {
     }
 
     /// The request as a line, with its newline.
-    pub(crate) fn line(&self) -> String {
+    #[must_use]
+    pub fn line(&self) -> String {
         let value = match self {
             Self::Status => json!({ "command": "status" }),
             Self::Set(params) => {
@@ -84,10 +85,11 @@ fn params(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
 }
 
 /// The server's answer.
-pub(crate) type CtlResponse = Result<Value, String>;
+pub type CtlResponse = Result<Value, String>;
 
 /// The response as a line, with its newline.
-pub(crate) fn response_line(response: &CtlResponse) -> String {
+#[must_use]
+pub fn response_line(response: &CtlResponse) -> String {
     let value = match response {
         Ok(value) => json!({ "ok": value }),
         Err(error) => json!({ "error": error }),
@@ -99,7 +101,7 @@ pub(crate) fn response_line(response: &CtlResponse) -> String {
 ///
 /// # Errors
 /// The line is not a response.
-pub(crate) fn parse_response(line: &[u8]) -> Result<CtlResponse, String> {
+pub fn parse_response(line: &[u8]) -> Result<CtlResponse, String> {
     let none = || "the server's answer is none of this protocol".to_string();
     let value: Value = serde_json::from_slice(line).map_err(|_| none())?;
     let Value::Object(mut fields) = value else {
@@ -116,10 +118,7 @@ pub(crate) fn parse_response(line: &[u8]) -> Result<CtlResponse, String> {
 ///
 /// # Errors
 /// As the reader; [`io::ErrorKind::InvalidData`] when a line is longer, or cut off by the end.
-pub(crate) fn read_line(
-    reader: &mut impl BufRead,
-    bytes_max: usize,
-) -> io::Result<Option<Vec<u8>>> {
+pub fn read_line(reader: &mut impl BufRead, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     reader.take(bytes_max as u64).read_until(b'\n', &mut line)?;
     match line.last() {
@@ -140,7 +139,7 @@ pub(crate) fn read_line(
 ///
 /// # Errors
 /// As the writer.
-pub(crate) fn write_line(mut writer: impl Write, line: &str) -> io::Result<()> {
+pub fn write_line(mut writer: impl Write, line: &str) -> io::Result<()> {
     writer.write_all(line.as_bytes())?;
     writer.flush()
 }

@@ -1,22 +1,22 @@
 //! The status of a running server.
 
-use super::Responder;
-use crate::ctl::protocol::{CtlRequest, CtlResponse};
-use crate::error::explain;
+use crate::protocol::{CtlRequest, CtlResponse};
+use crate::socket::Responder;
 use headway_policy::server::change::ParamChange;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::find;
-use headway_policy::spec::Params;
+use headway_policy::spec::{Params, SpecError};
+use headway_policy::{ClassId, Group, Plan};
 use headway_runtime::{
     ClassStats, FeedbackStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
 };
-use headway_sim::reservation_of;
+use headway_words::hint;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::time::{Instant, SystemTime};
 
-/// The server that clients ask about.
-pub(in crate::commands::serve) struct Subject {
+/// A running server, as the one that clients ask about.
+pub struct Subject {
     observer: Observer,
     tuner: Tuner,
     policy: &'static str,
@@ -27,7 +27,8 @@ pub(in crate::commands::serve) struct Subject {
 
 impl Subject {
     /// The status source of a server that has just started.
-    pub(in crate::commands::serve) fn of(server: &Server) -> Self {
+    #[must_use]
+    pub fn of(server: &Server) -> Self {
         Self {
             observer: server.observer(),
             tuner: server.tuner(),
@@ -91,7 +92,7 @@ impl Subject {
             "wait_queues": wait_queues.collect::<Vec<_>>(),
             "classes": stats.classes.iter().map(class).collect::<Vec<_>>(),
             "plan_revisions": stats.plan_revisions,
-            "reservation": plan.map(|plan| reservation_of(plan, &names)),
+            "reservation": plan.map(|plan| reservation(plan, &names)),
         })
     }
 }
@@ -102,11 +103,31 @@ impl Responder for Subject {
             CtlRequest::Status => Ok(self.status()),
             CtlRequest::Set(params) => {
                 let changed = self.tuner.set(&params);
-                let changed = changed.map_err(|error| explain(&error))?;
+                let changed = changed.map_err(|error| explained(&error))?;
                 Ok(changes(&changed))
             }
         }
     }
+}
+
+/// The error, with the nearest valid word.
+fn explained(error: &SpecError) -> String {
+    let alternatives = error.alternatives();
+    let hint = alternatives.map_or(String::new(), |(word, valid)| hint(word, valid));
+    format!("{error}{hint}")
+}
+
+/// The plan's groups of classes, by name, and the workers that each has and may use.
+fn reservation(plan: &Plan, names: &[&str]) -> Vec<Value> {
+    let group = |group: &Group| {
+        let class = ClassId(group.classes.first().unwrap_or(0) as u16);
+        json!({
+            "classes": group.classes.iter().map(|class| names[class]).collect::<Vec<_>>(),
+            "reserved": plan.reserved(class).iter().collect::<Vec<_>>(),
+            "stealable": plan.stealable(class).iter().collect::<Vec<_>>(),
+        })
+    };
+    plan.groups.iter().map(group).collect()
 }
 
 fn worker(name: &Value, stats: &WorkerStats) -> Value {

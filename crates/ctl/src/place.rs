@@ -8,14 +8,18 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// The user that this process acts as.
-pub(crate) fn own_uid() -> io::Result<u32> {
+///
+/// # Errors
+/// Those of a pair of sockets, by which it asks.
+pub fn own_uid() -> io::Result<u32> {
     // Who makes a pair of sockets is its peer; unlike /proc it is there in every container.
     let (own, _peer) = UnixStream::pair()?;
     Ok(getsockopt(&own, sockopt::PeerCredentials)?.uid())
 }
 
-/// The directories in which servers of this user listen by default, the preferred one first.
-pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
+/// The directories in which processes of this user listen by default, the preferred one first.
+#[must_use]
+pub fn directories(uid: u32) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
     let runtime = runtime.map(|path| path.join("headway"));
@@ -25,8 +29,8 @@ pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
 
 /// The kind of process behind a control socket. Each kind is looked for by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SocketKind {
-    /// `headway serve`.
+pub enum SocketKind {
+    /// A server: `headway serve`, or a program with one.
     Server,
     /// `headway rack`.
     Rack,
@@ -45,7 +49,8 @@ impl SocketKind {
 }
 
 /// The socket of this kind on this port in one of the [`directories`].
-pub(crate) fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
+#[must_use]
+pub fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
     directory.join(format!("{port}.{}", kind.extension()))
 }
 
@@ -53,7 +58,7 @@ pub(crate) fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
 ///
 /// # Errors
 /// A sentence: the directory cannot be made, or other users could write to it.
-pub(crate) fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
+pub fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
     let place = directory.display();
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => {}
@@ -67,7 +72,7 @@ pub(crate) fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
 ///
 /// # Errors
 /// In a sentence.
-pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
+pub fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
     let place = directory.display();
     // The owner of a link could redirect it.
     let found = fs::symlink_metadata(directory).map_err(|error| format!("{place}: {error}"))?;
@@ -89,7 +94,9 @@ pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
 }
 
 /// The state of a socket's path.
-pub(crate) enum SocketState {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SocketState {
+    /// Nothing is there.
     Nothing,
     /// A socket that nobody serves.
     Stale,
@@ -101,7 +108,7 @@ pub(crate) enum SocketState {
 ///
 /// # Errors
 /// A sentence: the path holds something other than a socket of this user.
-pub(crate) fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
+pub fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
     let place = path.display();
     let found: Metadata = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -125,7 +132,8 @@ pub(crate) fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
 }
 
 /// The sockets of this kind of this user that are served, by path.
-pub(crate) fn running(uid: u32, kind: SocketKind) -> Vec<PathBuf> {
+#[must_use]
+pub fn running(uid: u32, kind: SocketKind) -> Vec<PathBuf> {
     let own = directories(uid)
         .into_iter()
         .filter(|directory| check_own(directory, uid).is_ok());

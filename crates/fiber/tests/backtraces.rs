@@ -1,0 +1,281 @@
+//! A profiler stops a thread at any instruction and walks its stack. These tests stop it at every instruction of a switch, by the processor's trap flag,
+//! and walk each time: to the function that runs the fiber, and inside the fiber to its body too.
+
+#![expect(
+    unsafe_code,
+    reason = "a handler that walks the stack, and fibers that are resumed"
+)]
+
+use std::arch::asm;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::hint::black_box;
+use std::mem;
+use std::ptr;
+use std::sync::Mutex;
+
+use headway_fiber::{
+    Attached, Fiber, LeftStrand, NoPreempt, Stacks, Strand, StrandKind, Turn, checkpoint, yield_now,
+};
+
+/// The bytes of each fiber's stack: the handler walks on it.
+const STACK_BYTES: usize = 256 << 10;
+/// More frames than any walk of these tests has.
+const ENDLESS: usize = 200;
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+    fn _Unwind_FindEnclosingFunction(ip: *mut c_void) -> *mut c_void;
+}
+
+/// What the walks saw, by the thread that is stepped.
+struct Walks {
+    /// The function that each walk must reach.
+    outer: Cell<usize>,
+    /// The function that is only reached from inside of a fiber.
+    body: Cell<usize>,
+    walks: Cell<u32>,
+    with_body: Cell<u32>,
+    /// The instruction at which the first walk did not arrive.
+    lost: Cell<usize>,
+}
+
+thread_local! {
+    static WALKS: Walks = const {
+        Walks {
+            outer: Cell::new(0),
+            body: Cell::new(0),
+            walks: Cell::new(0),
+            with_body: Cell::new(0),
+            lost: Cell::new(0),
+        }
+    };
+}
+
+/// The functions of one walk.
+struct Walk {
+    frames: usize,
+    found_outer: bool,
+    found_body: bool,
+}
+
+extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
+    const NO_REASON: c_int = 0;
+    const END_OF_STACK: c_int = 5;
+    // SAFETY: called by the unwinder for a `Walk` of `trapped`.
+    let (walk, at) = unsafe { (&mut *data.cast::<Walk>(), _Unwind_GetIP(frame)) };
+    // SAFETY: any address. One less, since a call may be a function's last instruction.
+    let function =
+        unsafe { _Unwind_FindEnclosingFunction(at.wrapping_sub(1) as *mut c_void) } as usize;
+    WALKS.with(|walks| {
+        walk.found_outer |= function == walks.outer.get();
+        walk.found_body |= function == walks.body.get();
+    });
+    walk.frames += 1;
+    if walk.frames < ENDLESS {
+        NO_REASON
+    } else {
+        END_OF_STACK
+    }
+}
+
+extern "C" fn trapped(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    let mut walk = Walk {
+        frames: 0,
+        found_outer: false,
+        found_body: false,
+    };
+    // SAFETY: walks this thread's stack; the context is that of the signal.
+    let at = unsafe {
+        _Unwind_Backtrace(step, (&raw mut walk).cast());
+        (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize
+    };
+    WALKS.with(|walks| {
+        walks.walks.set(walks.walks.get() + 1);
+        walks
+            .with_body
+            .set(walks.with_body.get() + u32::from(walk.found_body));
+        if (!walk.found_outer || walk.frames == ENDLESS) && walks.lost.get() == 0 {
+            walks.lost.set(at);
+        }
+    });
+}
+
+/// Stops the thread after every instruction from here on, or no longer.
+#[inline(always)]
+fn trap(on: bool) {
+    const TRAP_FLAG: u64 = 1 << 8;
+    // SAFETY: changes one flag, which the handler of the trap expects.
+    unsafe {
+        asm!("pushfq", "and qword ptr [rsp], {all_others}", "or qword ptr [rsp], {on}", "popfq",
+            all_others = const !(TRAP_FLAG as i32), on = in(reg) if on { TRAP_FLAG } else { 0 });
+    }
+}
+
+/// Runs `outer` with traps, which calls `body` in fibers. Returns how many walks there were, and how many found the body.
+fn stepped(outer: fn(), body: *const ()) -> (u32, u32) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock();
+    // SAFETY: a handler of the type that the flags say.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = trapped as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut());
+    }
+    WALKS.with(|walks| {
+        walks.outer.set(outer as *const () as usize);
+        walks.body.set(body as usize);
+        walks.walks.set(0);
+        walks.with_body.set(0);
+        walks.lost.set(0);
+    });
+    outer();
+    WALKS.with(|walks| {
+        assert_eq!(
+            walks.lost.get(),
+            0,
+            "the walk from this instruction on did not reach {outer:?}"
+        );
+        (walks.walks.get(), walks.with_body.get())
+    })
+}
+
+fn stacks() -> Stacks {
+    Stacks::new(STACK_BYTES, 2).expect("there is memory for two stacks")
+}
+
+#[inline(never)]
+fn yields(turns: &mut u32) {
+    for _ in 0..3 {
+        *turns += 1;
+        yield_now();
+    }
+    black_box(turns);
+}
+
+#[inline(never)]
+fn runs_one_that_yields() {
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |turns: &mut u32| yields(turns));
+    trap(true);
+    let mut turn = fiber.run(0, 0);
+    while turn == Turn::Yielded {
+        // SAFETY: no destructor of a thread-local variable calls this.
+        turn = unsafe { fiber.resume() };
+    }
+    // A second job on the same stack.
+    black_box(fiber.run(0, 0));
+    trap(false);
+    assert_eq!(turn, Turn::Finished(3));
+    // SAFETY: as above; only Rust's frames.
+    drop(unsafe { fiber.unwind() });
+}
+
+#[test]
+fn a_walk_arrives_from_every_instruction_of_a_yield() {
+    let (walks, with_body) = stepped(runs_one_that_yields, yields as *const ());
+    assert!(
+        with_body > 100 && walks > with_body,
+        "{with_body} of {walks}"
+    );
+}
+
+#[inline(never)]
+fn meets_probes(turns: &mut u32) {
+    for _ in 0..3 {
+        *turns += 1;
+        checkpoint();
+    }
+    black_box(turns);
+}
+
+#[inline(never)]
+fn runs_one_that_is_asked() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |turns: &mut u32| {
+        meets_probes(turns);
+    });
+    attached.begin(1);
+    flag.raise(1);
+    trap(true);
+    let mut turn = fiber.run(0, 0);
+    for epoch in 2..4 {
+        attached.begin(epoch);
+        flag.raise(epoch);
+        // SAFETY: no destructor of a thread-local variable calls this.
+        turn = unsafe { fiber.resume() };
+    }
+    attached.begin(4);
+    // SAFETY: as above.
+    let last = unsafe { fiber.resume() };
+    trap(false);
+    assert_eq!((turn, last), (Turn::Yielded, Turn::Finished(3)));
+}
+
+#[test]
+fn a_walk_arrives_from_every_instruction_of_an_interruption() {
+    let (walks, with_body) = stepped(runs_one_that_is_asked, meets_probes as *const ());
+    assert!(
+        with_body > 100 && walks > with_body,
+        "{with_body} of {walks}"
+    );
+}
+
+static KIND: StrandKind<()> = StrandKind::new();
+
+/// Suspends the strand that runs, and runs the other one.
+#[inline(never)]
+fn takes_turns(me: Strand<()>, other: Strand<()>) {
+    for _ in 0..2 {
+        let section = NoPreempt::enter();
+        // SAFETY: `me` runs, in one section; the other is armed or suspended.
+        unsafe { me.switch_to(other) };
+        drop(section);
+    }
+    black_box(me);
+}
+
+#[inline(never)]
+fn runs_two_strands() {
+    let stacks = stacks();
+    let strand = || Strand::new(&KIND, stacks.take().unwrap(), ());
+    let (first, second) = (strand(), strand());
+    // The first one ends in favour of the second.
+    // SAFETY: both are idle.
+    unsafe {
+        first.arm::<(), _>(move |me| {
+            takes_turns(me, second);
+            mem::forget(NoPreempt::enter());
+            Some(second)
+        });
+        second.arm::<(), _>(move |me| {
+            takes_turns(me, first);
+            mem::forget(NoPreempt::enter());
+            None
+        });
+    }
+    trap(true);
+    // SAFETY: armed, and no fiber runs here.
+    let left = unsafe { first.run() };
+    trap(false);
+    assert!(
+        matches!(left, LeftStrand::Finished(it) if it == second),
+        "{left:?}"
+    );
+    // SAFETY: both are idle, and these are their last uses.
+    unsafe { drop((first.destroy(), second.destroy())) };
+}
+
+#[test]
+fn a_walk_arrives_from_every_instruction_of_a_direct_switch() {
+    let (walks, with_body) = stepped(runs_two_strands, takes_turns as *const ());
+    assert!(
+        with_body > 100 && walks > with_body,
+        "{with_body} of {walks}"
+    );
+}
