@@ -92,7 +92,7 @@ impl Comparison {
         let experiment = Experiment {
             costs,
             trace_window: Some(0..u64::MAX),
-            ..trial.experiment.clone()
+            ..trial.simulated()?
         };
         let simulation = experiment.run()?;
         let aftermath = Aftermath::of(&observed.gaps, observed.run.meta.load);

@@ -1,4 +1,4 @@
-//! Live runs without a network, calibration, and comparison with the simulator.
+//! Live runs by replay or over loopback, calibration, and comparison with the simulator.
 //!
 //! A [`Trial`] runs the real server, with real threads, rings and spinning handlers. A workload's
 //! generator draws the arrivals, and the replay datapath delivers them at their times. So only the
@@ -10,10 +10,15 @@ pub mod compare;
 mod cores;
 pub mod datapath;
 pub mod gaps;
+mod loopback;
+mod observed;
+mod play;
 mod probe;
 mod schedules;
 mod trial;
 
 pub use gaps::{Aftermath, Gap};
+pub use loopback::LoopbackPath;
+pub use observed::{Observed, Served};
 pub use probe::Disturbance;
-pub use trial::{Observed, Served, Trial, TrialError};
+pub use trial::{Trial, TrialError};

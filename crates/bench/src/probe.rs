@@ -6,7 +6,7 @@
 
 use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
-use headway_runtime::{Call, NoPreempt, Service, alive, checkpoint, suspensions};
+use headway_runtime::{Call, NoPreempt, Service, WorkMeter, alive, checkpoint};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -103,19 +103,19 @@ impl Service for SpinProbe {
     #[inline]
     fn handle(&self, call: &mut Call<'_>) {
         let log = &self.logs[call.worker().index()];
-        let work = self.clock.ticks_in(call.service_hint_ns());
-        let (mut done, mut last, mut turns) = (0, self.look(log), suspensions());
-        while done < work {
+        // A request from a network says in its header how long it is.
+        let work_ns = match call.service_hint_ns() {
+            0 => u64::from(call.header_time_ns()),
+            hint_ns => hint_ns,
+        };
+        let work = self.clock.ticks_in(work_ns);
+        let mut meter = WorkMeter::begin(self.look(log));
+        while meter.done() < work {
             checkpoint();
-            let (now, seen) = (self.look(log), suspensions());
-            // The time during which the request was interrupted belongs to other requests.
-            if seen == turns {
-                done += now.wrapping_sub(last);
-            }
-            (last, turns) = (now, seen);
+            meter.look(self.look(log));
         }
         // The worker that began the request may run another one by now.
-        let ran_ns = self.clock.ns_in(done);
+        let ran_ns = self.clock.ns_in(meter.done());
         log.observed_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use headway_fiber::Mechanism;
 use headway_policy::Shape;
-use headway_runtime::{Layout, LayoutFacts, admit};
+use headway_runtime::{Layout, LayoutCosts, LayoutFacts, admit};
 
 use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 
@@ -117,6 +117,8 @@ fn a_policy_that_interrupts_takes_each_layout_as_the_header_says() {
             mechanism,
             hosted: false,
             cores,
+            costs: LayoutCosts::default(),
+            service_ns: None,
         };
         layout.resolve(&facts).map(|it| it.is_dedicated())
     };

@@ -5,6 +5,7 @@ use crate::output::OutputFormat;
 pub(crate) use crate::trace_flags::TraceFlags;
 use anyhow::Result;
 use clap::Args;
+use headway::config::{self, MeasuredCosts};
 use headway_policy::rack::RackShape;
 use headway_policy::server::fluid::ProcessorSharing;
 use headway_policy::server::systems::ServerSpec;
@@ -15,10 +16,9 @@ use headway_sim::{
     Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
     SystemCores,
 };
-use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The workload of a run and its offered load.
 #[derive(Args, Clone, Debug)]
@@ -241,7 +241,7 @@ impl CostFlags {
             )?;
         }
         if let Some(path) = &self.costs {
-            experiment.costs = read_costs(path)?;
+            experiment.costs = read_costs(path)?.of_policy(&experiment.policy);
             if let PolicySpec::Server(policy) = &experiment.policy
                 && let Some(left) = left_to(policy, &experiment.costs)?
             {
@@ -274,15 +274,9 @@ impl CostFlags {
     }
 }
 
-/// Reads a file of `headway calibrate`, or a file with the costs alone.
-pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
-    let place = path.display();
-    let text = file::read_text(path, SETTINGS_BYTES_MAX)
-        .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
-    let costs = value.get("costs").cloned().unwrap_or(value);
-    serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
+/// The costs of the file that `--costs` names.
+pub(crate) fn read_costs(path: &Path) -> Result<MeasuredCosts> {
+    config::read_costs(path).map_err(|error| usage("--costs", error))
 }
 
 /// Names the interrupt costs that the policy takes from its paper because `costs` lacks them. `None` where the policy needs none
@@ -570,12 +564,12 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
 }
 /// Parses `ADDR:PORT`, with or without `udp://`, and resolves a host name.
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
-    of_host_port(text, headway::config::resolve)
+    of_host_port(text, config::resolve)
 }
 
 /// The same for a server that may listen already: of several addresses that a name has the one where it does.
 pub(crate) fn server_host_port(text: &str) -> Result<SocketAddr, String> {
-    of_host_port(text, headway::config::resolve_server)
+    of_host_port(text, config::resolve_server)
 }
 
 fn of_host_port(

@@ -12,6 +12,7 @@ mod args;
 mod commands;
 mod device_port;
 mod error;
+mod interrupt;
 mod learning;
 mod output;
 mod policy_flag;

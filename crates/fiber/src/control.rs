@@ -64,6 +64,8 @@ pub(crate) struct FiberControl {
     pub(crate) is_held: Cell<bool>,
     /// What the current job has said of itself.
     pub(crate) said: Cell<Said>,
+    /// The number of slices that were renewed on its stack so far, in all jobs.
+    pub(crate) renewals: Cell<u64>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
     /// The sanitizer's record of it.

@@ -143,6 +143,7 @@ impl<J> Fiber<J> {
             stack_base: body_at as usize,
             run: run::<J, F>,
             suspensions: Cell::new(0),
+            renewals: Cell::new(0),
             label: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),

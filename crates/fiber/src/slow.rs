@@ -153,6 +153,11 @@ fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     let deferred = local::deferred() != 0;
     local::set_deferred(0);
     let goes_on = renewed && !deferred;
+    if goes_on {
+        // SAFETY: this thread's current fiber.
+        let renewals = unsafe { &(*control.as_ptr()).renewals };
+        renewals.set(renewals.get() + 1);
+    }
     // After a renewal, the section that delayed the slice's end delayed no other fiber.
     is_held.set(was_held && !goes_on);
     goes_on

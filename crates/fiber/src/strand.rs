@@ -128,6 +128,7 @@ impl<H> Strand<H> {
             stack_base: core as usize,
             run: unarmed,
             suspensions: Cell::new(0),
+            renewals: Cell::new(0),
             label: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),

@@ -66,6 +66,20 @@ pub fn suspensions() -> u64 {
     unsafe { (*control).suspensions.get() }
 }
 
+/// The number of times so far that a probe took time from the running fiber: its suspensions, and the slices that were
+/// [renewed](crate::Attached::set_renewal) on its stack; 0 outside of a fiber. Code that counts its own work leaves out the time between two readings
+/// of the clock where this number differs.
+#[inline]
+pub fn pauses() -> u64 {
+    let control = local::fiber();
+    if control.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so this thread's current fiber.
+    let control = unsafe { &*control };
+    control.suspensions.get() + control.renewals.get()
+}
+
 /// Whether the current fiber can be suspended here: it runs, and does not unwind.
 ///
 /// A probe can stand in code that has set the current fiber and not switched to it yet, or has switched back already. A fiber that unwinds has

@@ -4,11 +4,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use headway_fiber::abi::MOST_SKIPPED;
 use headway_fiber::{
-    Attached, Fiber, MAX_STACK_BYTES, NoPreempt, Section, StackCache, Stacks, Turn, abandoned,
-    checkpoint, in_fiber, suspensions, yield_now,
+    Attached, Fiber, MAX_STACK_BYTES, NoPreempt, Section, StackCache, Stacks, Turn, WorkMeter,
+    abandoned, checkpoint, checkpoint_at, in_fiber, suspensions, yield_now,
 };
 use headway_machine::Clock;
 
@@ -391,4 +392,47 @@ fn a_request_that_met_a_section_is_noted_for_that_turn() {
     assert_eq!(fiber.run(false, 0), Turn::Yielded);
     assert_eq!(fiber.take_held(), None, "nothing held it");
     assert_eq!(resume(&mut fiber), Turn::Finished(false));
+}
+
+/// A worker that times itself is told by its probes that a request goes on, and that time is no work of the request: the same work is done as where nobody asks.
+#[test]
+fn what_a_renewal_takes_is_not_counted_as_work() {
+    const ROUND: u64 = 10;
+    const RENEWAL: u64 = 1_000;
+    const WORK: u64 = 5_000;
+    static NOW: AtomicU64 = AtomicU64::new(0);
+
+    unsafe extern "C" fn renew(renewals: *mut (), _tsc: u64) -> bool {
+        // SAFETY: a number that outlives the fiber's turn, as `set_renewal` is told below.
+        unsafe { *renewals.cast::<u64>() += 1 };
+        let now = NOW.fetch_add(RENEWAL, Relaxed) + RENEWAL;
+        ATTACHED.with(|attached| attached.move_deadline(now + 100));
+        true
+    }
+
+    thread_local! {
+        static ATTACHED: Attached = Attached::new();
+    }
+
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |rounds: &mut u64| {
+        let mut meter = WorkMeter::begin(NOW.load(Relaxed));
+        while meter.done() < WORK {
+            let ticks = NOW.fetch_add(ROUND, Relaxed) + ROUND;
+            checkpoint_at(ticks);
+            meter.look(NOW.load(Relaxed));
+            *rounds += 1;
+        }
+    });
+    let mut renewals = 0_u64;
+    ATTACHED.with(|attached| {
+        attached.self_timed(true);
+        attached.set_clock(Some(|| NOW.load(Relaxed)));
+        attached.begin(1);
+        attached.set_deadline(100);
+        // SAFETY: the number outlives the fiber's only turn.
+        unsafe { attached.set_renewal(Some(renew), (&raw mut renewals).cast()) };
+    });
+    assert_eq!(fiber.run(0, 0), Turn::Finished(WORK / ROUND));
+    assert!(renewals >= WORK / 100 - 1, "{renewals}");
+    assert_eq!(NOW.load(Relaxed), WORK + renewals * RENEWAL);
 }

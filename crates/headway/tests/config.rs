@@ -229,7 +229,7 @@ fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
 
 #[test]
 fn a_core_is_left_to_a_dispatcher_that_has_a_thread() {
-    use headway::runtime::default_workers;
+    use headway::runtime::{WorkersFacts, default_workers};
     for (policy, layout, by_signal, cores, workers) in [
         ("darc", Layout::Auto, false, 1, 1),
         ("darc", Layout::Auto, false, 4, 4),
@@ -243,7 +243,11 @@ fn a_core_is_left_to_a_dispatcher_that_has_a_thread() {
         ("d-fcfs", Layout::Auto, false, 2, 2),
         ("d-fcfs", Layout::Auto, false, 1000, 256),
     ] {
-        let chosen = default_workers(&policy.parse().unwrap(), layout, by_signal, cores);
+        let facts = WorkersFacts {
+            by_signal,
+            ..WorkersFacts::of_cores(cores)
+        };
+        let chosen = default_workers(&policy.parse().unwrap(), layout, &facts);
         assert_eq!(chosen, workers, "{policy}, {layout:?}, {cores} cores");
     }
 }

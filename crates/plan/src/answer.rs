@@ -1,9 +1,11 @@
 //! The plan that answers a question.
 
+use crate::arrangement::PlannedServer;
 use crate::bounds::impossible;
 use crate::question::{PlanError, PlanProgress, Question};
-use crate::search::{Ranked, Search, search};
-use crate::situations::{cores, sensitivity};
+use crate::ranked::Ranked;
+use crate::search::{Search, search};
+use crate::situations::{cores, stressed};
 use crate::trial::SeededTask;
 use headway_policy::Resume;
 use headway_report::{CoresNeeded, Impossible, PlanReport, PlanVerdict, ShownBy};
@@ -21,7 +23,7 @@ pub fn plan(
     let names = question.workload.class_names();
     question.slo.check_classes(names.iter().copied())?;
     let probe = SeededTask {
-        policy: "c-fcfs".parse()?,
+        server: PlannedServer::new("c-fcfs".parse()?),
         workload: question.workload.clone(),
         workers: question.workers,
         offered: question.offered,
@@ -35,10 +37,14 @@ pub fn plan(
     let found = search(question, &mut progress)?;
     let best = found.best();
     let hopeless = !impossible.is_empty();
-    let sensitivity = if hopeless {
-        Vec::new()
-    } else {
-        sensitivity(question, best, &mut progress)?
+    let sensitivity = match &found.stressed {
+        _ if hopeless => Vec::new(),
+        Some(stressed) => stressed.report(question, &best.policy),
+        None => stressed(question, &[best], &mut progress)?
+            .first()
+            .map_or(Vec::new(), |stressed| {
+                stressed.report(question, &best.policy)
+            }),
     };
     let rate = question.rate_rps();
     let (ranking, comparison) = found.entries();
@@ -91,7 +97,10 @@ fn all_cores(
     }
     let mut of: Vec<&Ranked> = vec![found.best()];
     for more in [found.best_live(), found.baseline()].into_iter().flatten() {
-        if of.iter().all(|one| one.policy != more.policy) {
+        if of
+            .iter()
+            .all(|one| one.policy != more.policy || one.tried.task.server != more.tried.task.server)
+        {
             of.push(more);
         }
     }
@@ -108,7 +117,13 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     if question.costs.is_free() {
         caveats.push("on an ideal machine, whose machinery costs nothing; --costs here measures this machine's, --costs FILE takes those of `headway calibrate -o FILE`".into());
     }
-    if question.resume == Resume::OwnWorker && question.policies.is_none() {
+    if question.resume.is_none()
+        && found.best().tried.task.server.resume == Resume::Anywhere
+        && found.best().policy.facts().interrupts()
+    {
+        caveats.push(format!("under {} an interrupted request goes on at any worker: handlers must keep nothing of their thread's; --resume own-worker leaves such policies out", found.best().policy.name()));
+    }
+    if question.resume == Some(Resume::OwnWorker) && question.policies.is_none() {
         caveats.push("interrupted requests go on where they were interrupted; --resume anywhere also tries policies that move them".into());
     }
     if let Arrivals::Trace(trace) = &question.workload.arrivals {
@@ -127,8 +142,8 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         caveats
             .push("the mix changes over time: load and cores are those of the first phase".into());
     }
-    if found.best().policy != found.best().tried.task.policy {
-        let simulated = &found.best().tried.task.policy;
+    if found.best().policy != found.best().tried.task.server.policy {
+        let simulated = &found.best().tried.task.server.policy;
         caveats.push(format!(
             "simulated as {simulated}: the live server learns the profile first"
         ));
@@ -224,6 +239,86 @@ mod tests {
             let mut entries = report.ranking.iter();
             let found = entries.any(|entry| entry.policy.split(',').next() == Some(name));
             assert!(found, "{name}: {:?}", report.ranking);
+        }
+    }
+
+    /// A dispatcher's core is half of two: what carries the load does without.
+    #[test]
+    fn two_cores_carry_without_a_dispatchers_core_what_one_worker_cannot() {
+        let slo = "class.*.slowdown.p999<=10".parse().unwrap();
+        let workload = headway_workload::Workload::named("high-bimodal").unwrap();
+        let offered = Offered::Load {
+            load: 0.5,
+            workers: 2,
+        };
+        let names = ["c-fcfs", "synergy", "srpt"];
+        let two_cores = Question {
+            requests: 20_000,
+            replications: 2,
+            cores: Some(2),
+            resume: None,
+            policies: Some(names.map(|name| name.parse().unwrap()).into()),
+            ..Question::new(workload, slo, 1, offered)
+        };
+        let report = plan(&two_cores, |_| {}).unwrap();
+        assert_eq!(report.verdict, PlanVerdict::Met, "{:?}", report.ranking);
+        let best = &report.ranking[0];
+        assert_eq!((best.workers, best.cores), (2, 2), "{best:?}");
+        let mut dedicated = report.ranking.iter().filter(|one| one.workers == 1);
+        let missed = |one: &headway_report::PlanEntry| one.met == 0 && one.cores == 2;
+        assert!(dedicated.all(missed), "{:?}", report.ranking);
+        for name in names {
+            let mut entries = report.ranking.iter();
+            let found = entries.any(|entry| entry.policy.starts_with(name));
+            assert!(found, "{name}: {:?}", report.ranking);
+        }
+    }
+
+    #[test]
+    fn of_what_ties_the_one_that_bears_most_comes_first() {
+        let plan_of = |policies: &[&str]| {
+            let slo = "class.*.slowdown.p99<=10".parse().unwrap();
+            let workload = headway_workload::Workload::named("high-bimodal").unwrap();
+            let offered = Offered::Load {
+                load: 0.6,
+                workers: 4,
+            };
+            let policies = policies.iter().map(|name| name.parse().unwrap());
+            let question = Question {
+                requests: 10_000,
+                replications: 2,
+                policies: Some(policies.collect()),
+                ..Question::new(workload, slo, 4, offered)
+            };
+            plan(&question, |_| {}).unwrap()
+        };
+        let report = plan_of(&[
+            "synergy,factor=1",
+            "synergy,factor=2",
+            "synergy,factor=5",
+            "shinjuku-ci,q=5us",
+            "shinjuku-sq,q=5us",
+        ]);
+        let bears = |report: &PlanReport| {
+            let trials = report.sensitivity.iter().map(|one| &one.trial);
+            let missed = trials
+                .clone()
+                .filter(|one| one.met < one.replications)
+                .count();
+            let uses = trials.map(|one| one.slo_use.unwrap_or(f64::INFINITY));
+            (missed, uses.fold(0.0, f64::max))
+        };
+        let tied: Vec<_> = report
+            .ranking
+            .iter()
+            .skip(1)
+            .filter(|one| one.tied)
+            .collect();
+        assert!(!tied.is_empty(), "{:?}", report.ranking);
+        for other in tied {
+            let alone = plan_of(&[&other.policy]);
+            let (best, other) = (bears(&report), bears(&alone));
+            assert!(best <= other, "{best:?} {other:?}: {:?}", report.ranking);
         }
     }
 }

@@ -344,7 +344,8 @@ mod tests {
                 costs: headway_sim::Costs {
                     overhead_ns,
                     ..Default::default()
-                },
+                }
+                .into(),
                 ..Question::new(workload, slo.parse().unwrap(), 4, load)
             }
         };

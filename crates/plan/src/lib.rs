@@ -28,6 +28,7 @@
 //! ```
 
 mod answer;
+mod arrangement;
 mod bounds;
 mod candidates;
 mod compare;
@@ -35,12 +36,14 @@ mod late;
 mod pooled;
 mod pooling;
 mod question;
+mod ranked;
 mod search;
 mod servers;
 mod situations;
 mod trial;
 
 pub use answer::plan;
+pub use arrangement::PlannedServer;
 pub use bounds::impossible;
 pub use candidates::{Candidate, candidates, candidates_of};
 pub use headway_sim::rack::{RackSlo, score_candidates};

@@ -4,7 +4,7 @@ use headway_policy::Resume;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_report::slo::{Slo, SloError};
-use headway_sim::{Costs, Offered, SimError, available_threads};
+use headway_sim::{MachineCosts, Offered, SimError, available_threads};
 use headway_workload::fit::Doubt;
 use headway_workload::{Arrivals, Workload};
 
@@ -20,8 +20,8 @@ pub struct Question {
     /// Number of workers for the ranking, one dispatcher beside them not counted.
     pub workers: usize,
     /// Cores of the machine, where workers share them with dispatchers and timers: a candidate's workers are the cores
-    /// that its dispatchers and timers leave. `None`: every candidate has `workers` workers, whatever further cores it
-    /// needs.
+    /// that its dispatchers and timers leave, and it is also tried with workers that take turns as the dispatcher or time themselves. `None`: every candidate
+    /// has `workers` workers, whatever further cores it needs.
     pub cores: Option<usize>,
     /// Arrivals of each run of the last round; the first tenth is not measured.
     pub requests: u64,
@@ -29,21 +29,22 @@ pub struct Question {
     pub replications: u64,
     /// Seed of the first run.
     pub seed: u64,
-    /// The costs of dispatching and preemption.
-    pub costs: Costs,
+    /// The costs of dispatching and preemption, by layout.
+    pub costs: MachineCosts,
     /// The further cost of receiving a request, ns. The dispatcher pays it, or the worker under a policy without a dispatcher.
     pub receive_ns: u64,
     /// Added to every latency, ns.
     pub network_ns: u64,
     /// Most requests in one queue.
     pub queue_limit: usize,
-    /// Where interrupted requests may resume; policies that cannot obey it are left out.
-    pub resume: Resume,
+    /// Where interrupted requests may resume; policies that cannot obey it are left out. `None`: on their own worker, and anywhere under a policy that moves
+    /// them.
+    pub resume: Option<Resume>,
     /// Policies to try, with their fixed parameters; all policies of the table if empty.
     pub policies: Option<Vec<ServerSpec>>,
     /// Whether the live server runs a policy.
     pub live: fn(&ServerSpec) -> bool,
-    /// The trace behind the workload. The finalists run on it as well, and it decides the verdict and the number of workers.
+    /// The trace behind the workload. It decides: the candidates are screened on it, the finalists run on it as well, and so do the verdict and the number of workers.
     pub replay: Option<Workload>,
     /// Why the process that was fitted to that trace's arrivals may mislead.
     pub doubt: Option<Doubt>,
@@ -92,11 +93,11 @@ impl Question {
             requests: 400_000,
             replications: 5,
             seed: 1,
-            costs: Costs::default(),
+            costs: MachineCosts::default(),
             receive_ns: 0,
             network_ns: 0,
             queue_limit: usize::MAX,
-            resume: Resume::Anywhere,
+            resume: Some(Resume::Anywhere),
             policies: None,
             live: |_| true,
             replay: None,

@@ -1,11 +1,12 @@
 //! Successive halving: fewer candidates and longer runs in each round.
 
-use crate::candidates::{Candidate, candidates, candidates_of};
+use crate::arrangement::LaidOutCandidate;
 use crate::compare::with_best;
 use crate::question::{PlanError, PlanProgress, Question};
-use crate::trial::{SeededTask, Tried, try_all};
+use crate::ranked::Ranked;
+use crate::situations::{Stressed, stressed};
+use crate::trial::{SeededTask, try_all};
 use headway_policy::server::systems::ServerSpec;
-use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;
 
@@ -16,21 +17,12 @@ const KEPT: usize = 3;
 /// The policy that stays in every round as the baseline.
 const BASELINE: &str = "c-fcfs";
 
-/// A candidate with its last replications.
-pub(crate) struct Ranked {
-    pub(crate) policy: ServerSpec,
-    pub(crate) tried: Tried,
-    /// The run on the recorded arrivals, where there are any.
-    pub(crate) recorded: Option<Tried>,
-    pub(crate) live: bool,
-    /// Candidates under which every request fared the same.
-    alike: Vec<ServerSpec>,
-}
-
 /// The result of the search: the last round, best first, and all rounds.
 pub(crate) struct Search {
     pub(crate) ranked: Vec<Ranked>,
     pub(crate) rounds: Vec<PlanRound>,
+    /// The best under more load and longer service times, where that was tried to choose it.
+    pub(crate) stressed: Option<Stressed>,
 }
 
 /// The length of a round's runs, as a fraction of the last round's, and their number.
@@ -39,39 +31,27 @@ struct RoundSize {
     replications: u64,
     /// Seed of the first run. Each round has its own seeds, so the runs that led to a choice never confirm it.
     seed: u64,
+    /// It keeps one candidate in this number, but as many as the last round holds.
+    keeps_one_in: usize,
 }
 
 pub(crate) fn search(
     question: &Question,
     progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Search, PlanError> {
-    let mut field = match &question.policies {
-        Some(given) => candidates_of(given, &question.workload, &question.shape())?,
-        None => candidates(&question.workload, &question.shape())?,
-    };
+    let mut field = question.entrants()?;
     if field.is_empty() {
         return Err(PlanError::NoCandidates);
     }
-    let after_last = question.seed.wrapping_add(question.replications);
-    let heats = [
-        RoundSize {
-            requests: 0.125,
-            replications: 1,
-            seed: after_last,
-        },
-        RoundSize {
-            requests: 0.4,
-            replications: 2.min(question.replications),
-            seed: after_last.wrapping_add(1),
-        },
-    ];
+    let recording = question.on_the_recording();
     let mut rounds = Vec::new();
     let mut alike: Vec<(ServerSpec, ServerSpec)> = Vec::new();
+    let (screened, heats) = heats(question, recording.as_ref());
     for heat in heats {
         if field.len() <= FINALISTS {
             break;
         }
-        let ranked = round(question, field, &heat, "screening", &mut rounds, progress)?;
+        let ranked = round(screened, field, &heat, "screening", &mut rounds, progress)?;
         for one in &ranked {
             let pairs = one
                 .alike
@@ -79,28 +59,69 @@ pub(crate) fn search(
                 .map(|other| (one.policy.clone(), other.clone()));
             alike.extend(pairs);
         }
-        field = kept(ranked, question.policies.is_some());
+        field = kept(ranked, heat.keeps_one_in, question.policies.is_some());
     }
     let last = RoundSize {
         requests: 1.0,
         replications: question.replications,
         seed: question.seed,
+        keeps_one_in: 1,
     };
     let mut ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
     for one in &mut ranked {
         let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
         one.alike.extend(before.map(|(_, other)| other.clone()));
     }
-    if let Some(recording) = question.on_the_recording() {
-        replay(&recording, &mut ranked, progress)?;
+    if let Some(recording) = &recording {
+        replay(recording, &mut ranked, progress)?;
     }
-    Ok(Search { ranked, rounds })
+    let mut search = Search {
+        ranked,
+        rounds,
+        stressed: None,
+    };
+    search.settle_ties(question, progress)?;
+    Ok(search)
+}
+
+/// The rounds before the last one, and the question that they are about. A recording decides in the end, so it decides who gets there: it is played once, as
+/// long as a run of the last round.
+fn heats<'a>(
+    question: &'a Question,
+    recording: Option<&'a Question>,
+) -> (&'a Question, Vec<RoundSize>) {
+    let after_last = question.seed.wrapping_add(question.replications);
+    if let Some(recording) = recording {
+        let whole = question.requests as f64 / recording.requests.max(1) as f64;
+        let heat = RoundSize {
+            requests: whole.min(1.0),
+            replications: 1,
+            seed: after_last,
+            keeps_one_in: usize::MAX,
+        };
+        return (recording, vec![heat]);
+    }
+    let heats = vec![
+        RoundSize {
+            requests: 0.125,
+            replications: 1,
+            seed: after_last,
+            keeps_one_in: KEPT,
+        },
+        RoundSize {
+            requests: 0.4,
+            replications: 2.min(question.replications),
+            seed: after_last.wrapping_add(1),
+            keeps_one_in: KEPT,
+        },
+    ];
+    (question, heats)
 }
 
 /// Runs all candidates, and ranks them.
 fn round(
     question: &Question,
-    field: Vec<Candidate>,
+    field: Vec<LaidOutCandidate>,
     effort: &RoundSize,
     stage: &'static str,
     rounds: &mut Vec<PlanRound>,
@@ -114,23 +135,20 @@ fn round(
     });
     let tasks = field
         .iter()
-        .map(|candidate: &Candidate| SeededTask {
-            policy: candidate.simulated.clone(),
-            workload: question.workload.clone(),
-            workers: question.workers_of(&candidate.policy),
-            offered: question.offered,
+        .map(|entrant: &LaidOutCandidate| SeededTask {
             requests,
             replications: effort.replications,
             seed: effort.seed,
+            ..question.task(&entrant.server)
         })
         .collect();
     let tried = try_all(question, tasks, stage, progress)?;
     let mut ranked: Vec<Ranked> = field
         .into_iter()
         .zip(tried)
-        .map(|(candidate, tried)| Ranked {
-            live: (question.live)(&candidate.policy),
-            policy: candidate.policy,
+        .map(|(entrant, tried)| Ranked {
+            live: (question.live)(&entrant.policy),
+            policy: entrant.policy,
             tried,
             recorded: None,
             alike: Vec::new(),
@@ -152,7 +170,7 @@ fn replay(
         .iter()
         .map(|one| SeededTask {
             workers: one.tried.task.workers,
-            ..recording.task(&one.tried.task.policy)
+            ..recording.task(&one.tried.task.server)
         })
         .collect();
     let tried = try_all(recording, tasks, "replaying", progress)?;
@@ -188,13 +206,13 @@ fn without_twins(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Ranked> {
     distinct
 }
 
-/// The candidates of the next round: the best third, at least as many as the last round holds, the best live one, the baseline, and of
+/// The candidates of the next round: the best `one_in` that many, at least as many as the last round holds, the best live one, the baseline, and of
 /// policies that were `asked_for` the best of each name.
-fn kept(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Candidate> {
+fn kept(ranked: Vec<Ranked>, one_in: usize, asked_for: bool) -> Vec<LaidOutCandidate> {
     let names: Vec<&str> = ranked.iter().map(|one| one.policy.name()).collect();
     let first_of_name = |index: usize| !names[..index].contains(&names[index]);
     let firsts: Vec<bool> = (0..names.len()).map(first_of_name).collect();
-    let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
+    let count = ranked.len().div_ceil(one_in).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
     ranked
         .into_iter()
@@ -206,46 +224,11 @@ fn kept(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Candidate> {
                 || Some(*index) == best_live
                 || one.policy.name() == BASELINE
         })
-        .map(|(_, one): (usize, Ranked)| Candidate {
-            simulated: one.tried.task.policy,
+        .map(|(_, one): (usize, Ranked)| LaidOutCandidate {
+            server: one.tried.task.server,
             policy: one.policy,
         })
         .collect()
-}
-
-impl Ranked {
-    /// The key of the ranking: the largest ratio of value to bound; infinite where a replication has none.
-    fn badness(&self) -> f64 {
-        self.tried.used().unwrap_or(f64::INFINITY)
-    }
-
-    /// The runs that decide: those on the recording, where there is one.
-    pub(crate) fn deciding(&self) -> &Tried {
-        self.recorded.as_ref().unwrap_or(&self.tried)
-    }
-
-    fn entry(&self, of_best: Option<ConfidenceInterval>) -> PlanEntry {
-        PlanEntry {
-            policy: self.policy.to_string(),
-            params: self.tried.replications[0].run.meta.params.clone(),
-            workers: self.tried.task.workers,
-            cores: self.tried.task.workers + self.policy.facts().cores_beside_workers(),
-            live: self.live,
-            lost_fraction: self.tried.lost(),
-            met: self.tried.met(),
-            replications: self.tried.task.replications,
-            overloaded: self.tried.overloaded(),
-            slo_use: self.tried.interval(),
-            tightest: self.tried.tightest(),
-            replay: self
-                .recorded
-                .as_ref()
-                .map(|tried| tried.report(&self.policy)),
-            alike: self.alike.iter().map(ServerSpec::to_string).collect(),
-            tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
-            of_best,
-        }
-    }
 }
 
 impl Search {
@@ -262,6 +245,51 @@ impl Search {
 
     pub(crate) fn baseline(&self) -> Option<&Ranked> {
         self.ranked.iter().find(|one| one.policy.name() == BASELINE)
+    }
+
+    /// Of what ties with the best, and meets the SLO or misses it as the best does, puts first what bears more load and longer service times.
+    fn settle_ties(
+        &mut self,
+        question: &Question,
+        progress: &mut impl FnMut(PlanProgress),
+    ) -> Result<(), PlanError> {
+        let uses: Vec<_> = self.ranked.iter().map(|one| one.tried.uses()).collect();
+        let of_best = with_best(&uses, 0, CONFIDENCE).of_best;
+        let best_meets = self.best().deciding().all_met();
+        let ties = |index: &usize| {
+            let ratio = of_best[*index].as_ref();
+            let tied = ratio.is_some_and(|ratio| !ratio.distinguishable_from(1.0));
+            tied && self.ranked[*index].deciding().all_met() == best_meets
+        };
+        let tied: Vec<usize> = (0..self.ranked.len())
+            .filter(|index| *index == 0 || ties(index))
+            .collect();
+        if tied.len() < 2 {
+            return Ok(());
+        }
+        let candidates: Vec<&Ranked> = tied.iter().map(|index| &self.ranked[*index]).collect();
+        let stressed = stressed(question, &candidates, progress)?;
+        if stressed.is_empty() {
+            return Ok(());
+        }
+        let mut order: Vec<(usize, Stressed)> = tied.iter().copied().zip(stressed).collect();
+        order.sort_by(|(_, a), (_, b)| {
+            let ((a_missed, a_use), (b_missed, b_use)) = (a.rank(), b.rank());
+            a_missed.cmp(&b_missed).then(a_use.total_cmp(&b_use))
+        });
+        let mut ranked: Vec<Option<Ranked>> = self.ranked.drain(..).map(Some).collect();
+        let mut places = tied.into_iter();
+        let mut settled: Vec<Option<Ranked>> = (0..ranked.len()).map(|_| None).collect();
+        for (index, stressed) in order {
+            let place = places.next().expect("a place for each");
+            settled[place] = ranked[index].take();
+            self.stressed.get_or_insert(stressed);
+        }
+        let rest = settled.into_iter().zip(ranked);
+        self.ranked = rest
+            .filter_map(|(settled, other)| settled.or(other))
+            .collect();
+        Ok(())
     }
 
     /// The ranking, and how its candidates were compared.

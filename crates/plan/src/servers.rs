@@ -1,10 +1,7 @@
 //! The largest number of cores that can run requests under any candidate policy.
 
-use crate::candidates::{Candidate, candidates, candidates_of};
+use crate::arrangement::LaidOutCandidate;
 use crate::question::Question;
-use headway_policy::Shape;
-use headway_policy::server::systems::ServerSpec;
-use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;
 
@@ -19,13 +16,9 @@ pub(crate) struct Servers {
 impl Servers {
     /// The most such cores and the least overhead of any candidate.
     pub(crate) fn of(question: &Question) -> Self {
-        let tried = match &question.policies {
-            // An invalid policy is refused later, when it is tried.
-            Some(given) => candidates_of(given, &question.workload, &question.shape()),
-            None => candidates(&question.workload, &question.shape()),
-        };
-        let tried = tried.unwrap_or_default();
-        let working = |one: &Candidate| {
+        // An invalid policy is refused later, when it is tried.
+        let tried = question.entrants().unwrap_or_default();
+        let working = |one: &LaidOutCandidate| {
             let facts = one.policy.facts();
             if facts.dispatchers_work {
                 facts.dispatchers
@@ -33,12 +26,15 @@ impl Servers {
                 0
             }
         };
-        let count = |one: &Candidate| question.workers_of(&one.policy) + working(one);
+        let count = |one: &LaidOutCandidate| question.workers_of(&one.server) + working(one);
         let most_working = tried.iter().map(working).max().unwrap_or(0);
+        let overheads = tried
+            .iter()
+            .map(|one| question.costs.of(one.server.layout).overhead_ns);
         Self {
             count: tried.iter().map(count).max().unwrap_or(question.workers),
             overhead_ns: match most_working {
-                0 => question.costs.overhead_ns,
+                0 => overheads.min().unwrap_or(0),
                 _ => 0,
             },
             dispatchers_work: most_working > 0,
@@ -48,35 +44,6 @@ impl Servers {
     /// The least time of such a core that a request takes, ns.
     pub(crate) fn work_ns(&self, arrival: &Arrival) -> u64 {
         arrival.service_ns + self.overhead_ns
-    }
-}
-
-impl Question {
-    /// The shape that the policies are built for.
-    pub(crate) fn shape(&self) -> Shape {
-        let mut shape = Shape::new(self.workers);
-        shape.resume = self.resume;
-        shape
-    }
-
-    /// The costs under a policy. The dispatcher, or the worker where there is none, pays for receiving.
-    #[must_use]
-    pub fn costs_of(&self, policy: &ServerSpec) -> Costs {
-        let mut costs = self.costs;
-        match policy.facts().cores_beside_workers() {
-            0 => costs.overhead_ns += self.receive_ns,
-            _ => costs.dispatch_ns += self.receive_ns,
-        }
-        costs
-    }
-
-    /// Workers under a policy: the cores that its dispatchers and timers leave.
-    pub(crate) fn workers_of(&self, policy: &ServerSpec) -> usize {
-        let Some(cores) = self.cores else {
-            return self.workers;
-        };
-        let beside = policy.facts().cores_beside_workers();
-        cores.saturating_sub(beside).max(1)
     }
 }
 
@@ -98,7 +65,7 @@ mod tests {
     use headway_workload::Workload;
 
     #[test]
-    fn dispatchers_and_timers_have_cores_of_their_own() {
+    fn the_most_workers_are_those_of_a_layout_without_threads_beside_them() {
         let slo = "class.*.slowdown.p999<=10".parse().unwrap();
         let workload = Workload::named("high-bimodal").unwrap();
         let offered = Offered::Load {
@@ -109,35 +76,12 @@ mod tests {
             cores: Some(8),
             ..Question::new(workload, slo, 7, offered)
         };
-        let workers = |policy: &str| question.workers_of(&policy.parse().unwrap());
-        assert_eq!(
-            ["c-fcfs", "d-fcfs", "darc", "work-stealing"].map(workers),
-            [7, 8, 7, 8]
-        );
-        assert_eq!(
-            ["concord", "concord,dispatchers=2", "tardis"].map(workers),
-            [7, 6, 8]
-        );
-        assert_eq!(
-            Servers::of(&question).count,
-            8,
-            "of those without a dispatcher"
-        );
-        let paying = Question {
-            receive_ns: 700,
-            ..question.clone()
-        };
-        assert_eq!(
-            ["darc", "d-fcfs"].map(|policy: &str| {
-                let costs = paying.costs_of(&policy.parse().unwrap());
-                (costs.dispatch_ns, costs.overhead_ns)
-            }),
-            [(700, 0), (0, 700)]
-        );
+        assert_eq!(Servers::of(&question).count, 8);
         let counted_alone = Question {
             cores: None,
+            policies: Some(vec!["c-fcfs".parse().unwrap()]),
             ..question
         };
-        assert_eq!(counted_alone.workers_of(&"d-fcfs".parse().unwrap()), 7);
+        assert_eq!(Servers::of(&counted_alone).count, 7);
     }
 }

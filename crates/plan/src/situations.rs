@@ -1,8 +1,9 @@
 //! The result of a policy with other workers, more load, or longer service times.
 
+use crate::arrangement::PlannedServer;
 use crate::question::{PlanError, PlanProgress, Question};
-use crate::search::Ranked;
-use crate::trial::{SeededTask, try_all};
+use crate::ranked::Ranked;
+use crate::trial::{SeededTask, Tried, try_all};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
@@ -23,11 +24,11 @@ impl Question {
         }
     }
 
-    pub(crate) fn task(&self, policy: &ServerSpec) -> SeededTask {
+    pub(crate) fn task(&self, server: &PlannedServer) -> SeededTask {
         SeededTask {
-            policy: policy.clone(),
+            server: server.clone(),
             workload: self.workload.clone(),
-            workers: self.workers_of(policy),
+            workers: self.workers_of(server),
             offered: self.offered,
             requests: self.requests,
             replications: self.replications,
@@ -46,20 +47,20 @@ pub(crate) fn cores(
 ) -> Result<CoresNeeded, PlanError> {
     let recording = question.on_the_recording();
     let question = recording.as_ref().unwrap_or(question);
-    let rate = question.rate_rps();
+    let (rate, server) = (question.rate_rps(), &ranked.tried.task.server);
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
         // Each dispatcher needs at least one worker.
         let shape = Shape {
             workers,
             ..question.shape()
         };
-        if ranked.tried.task.policy.check(&shape).is_err() {
+        if server.policy.check(&shape).is_err() {
             return Ok(false);
         }
         let task = SeededTask {
             workers,
             offered: Offered::Rate(rate),
-            ..question.task(&ranked.tried.task.policy)
+            ..question.task(server)
         };
         let tried = try_all(question, vec![task], "counting cores", progress)?;
         Ok(tried[0].all_met())
@@ -91,53 +92,79 @@ pub(crate) fn cores(
     }
     Ok(CoresNeeded {
         policy: ranked.policy.to_string(),
+        layout: server.layout.name().into(),
         workers: met,
         cores: met
             .filter(|_| question.cores.is_some())
-            .map(|workers| workers + ranked.policy.facts().cores_beside_workers()),
+            .map(|workers| workers + server.cores_beside()),
         searched_to,
         load: met.map(|workers| question.workload.load_for_rate(rate, workers)),
     })
 }
 
-/// The policy under more load, and with longer service times at the same rate.
-pub(crate) fn sensitivity(
+/// The changes that a plan is tried under.
+const CHANGES: [&str; 2] = ["load +20 %", "service times +20 %"];
+
+/// A candidate under more load, and with longer service times at the same rate.
+pub(crate) struct Stressed {
+    tried: Vec<Tried>,
+}
+
+impl Stressed {
+    /// The changes under which it meets the SLO, all of them first, and how much of it it uses at most.
+    pub(crate) fn rank(&self) -> (usize, f64) {
+        let missed = self.tried.iter().filter(|tried| !tried.all_met()).count();
+        let uses = self
+            .tried
+            .iter()
+            .map(|tried| tried.used().unwrap_or(f64::INFINITY));
+        (missed, uses.fold(0.0, f64::max))
+    }
+
+    pub(crate) fn report(&self, question: &Question, policy: &ServerSpec) -> Vec<Sensitivity> {
+        let of = match question.replay {
+            Some(_) => "the fitted process, ",
+            None => "",
+        };
+        let changes = CHANGES.iter().zip(&self.tried);
+        changes
+            .map(|(change, tried): (&&str, &Tried)| Sensitivity {
+                change: format!("{of}{change}"),
+                trial: tried.report(policy),
+            })
+            .collect()
+    }
+}
+
+/// Each candidate under each of the changes; none where recorded arrivals are replayed, which have no other load.
+pub(crate) fn stressed(
     question: &Question,
-    ranked: &Ranked,
+    ranked: &[&Ranked],
     progress: &mut impl FnMut(PlanProgress),
-) -> Result<Vec<Sensitivity>, PlanError> {
+) -> Result<Vec<Stressed>, PlanError> {
     if matches!(question.workload.arrivals, Arrivals::Trace(_)) {
         return Ok(Vec::new());
     }
-    let task = question.task(&ranked.tried.task.policy);
     let rate = question.rate_rps();
-    let changed = vec![
-        SeededTask {
-            offered: times(question.offered, MORE),
-            ..task.clone()
-        },
-        SeededTask {
-            workload: longer(&question.workload, MORE),
-            offered: Offered::Rate(rate),
-            ..task
-        },
-    ];
-    let tried = try_all(question, changed, "stressing", progress)?;
-    let of = match question.replay {
-        Some(_) => "the fitted process, ",
-        None => "",
-    };
-    let names = ["load +20 %", "service times +20 %"];
-    Ok(names
-        .into_iter()
-        .zip(&tried)
-        .map(
-            |(change, tried): (&str, &crate::trial::Tried)| Sensitivity {
-                change: format!("{of}{change}"),
-                trial: tried.report(&ranked.policy),
+    let changed = ranked.iter().flat_map(|one| {
+        let task = question.task(&one.tried.task.server);
+        [
+            SeededTask {
+                offered: times(question.offered, MORE),
+                ..task.clone()
             },
-        )
-        .collect())
+            SeededTask {
+                workload: longer(&question.workload, MORE),
+                offered: Offered::Rate(rate),
+                ..task
+            },
+        ]
+    });
+    let mut tried = try_all(question, changed.collect(), "stressing", progress)?.into_iter();
+    let each = ranked.iter().map(|_| Stressed {
+        tried: tried.by_ref().take(CHANGES.len()).collect(),
+    });
+    Ok(each.collect())
 }
 
 fn times(offered: Offered, factor: f64) -> Offered {

@@ -1,5 +1,6 @@
 //! A policy's replications, judged by the SLO.
 
+use crate::arrangement::PlannedServer;
 use crate::question::{PlanError, PlanProgress, Question};
 use headway_policy::server::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// A simulation to run several times, with a seed for each run.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededTask {
-    pub(crate) policy: ServerSpec,
+    pub(crate) server: PlannedServer,
     pub(crate) workload: Workload,
     pub(crate) workers: usize,
     pub(crate) offered: Offered,
@@ -79,15 +80,16 @@ pub(crate) fn try_all(
 
 impl Question {
     pub(crate) fn experiment(&self, task: &SeededTask, seed: u64) -> Experiment {
-        let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone().into())
-            .workers(task.workers)
-            .offered(task.offered)
-            .costs(self.costs_of(&task.policy))
-            .seed(seed);
+        let mut experiment =
+            Experiment::new(task.workload.clone(), task.server.policy.clone().into())
+                .workers(task.workers)
+                .offered(task.offered)
+                .costs(self.costs_of(&task.server))
+                .seed(seed);
         experiment.length = Length::Requests(task.requests);
         experiment.network_ns = self.network_ns;
         experiment.queue_limit = self.queue_limit;
-        experiment.resume = self.resume;
+        experiment.resume = task.server.resume;
         experiment
     }
 }

@@ -184,7 +184,7 @@ proptest! {
             requests: REQUESTS,
             replications: 1,
             seed,
-            costs,
+            costs: costs.into(),
             network_ns,
             policies: Some(vec![policy.parse().unwrap()]),
             ..Question::new(workload, slo.join(",").parse().unwrap(), workers, offered)

@@ -145,6 +145,12 @@ pub struct PlanEntry {
     pub policy: String,
     /// All its parameters as used.
     pub params: Map<String, Value>,
+    /// Who dispatches and interrupts: dedicated, inline, steered, monitored or unplaced; empty in older reports.
+    #[serde(default)]
+    pub layout: String,
+    /// Where an interrupted request resumes, anywhere or own-worker; empty in older reports.
+    #[serde(default)]
+    pub resume: String,
     /// Number of workers.
     pub workers: usize,
     /// Cores of the workers, and of the dispatchers and timers beside them.
@@ -187,10 +193,13 @@ pub struct PlanEntry {
 pub struct CoresNeeded {
     /// The policy.
     pub policy: String,
+    /// Its layout, as in [`PlanEntry::layout`].
+    #[serde(default)]
+    pub layout: String,
     /// The fewest workers that met the SLO, on the trace itself where there is one, else in every replication; `None` when not even
     /// `searched_to` did.
     pub workers: Option<usize>,
-    /// These workers plus the dispatchers' cores, where the machine's cores were given.
+    /// These workers' cores plus those of the threads beside them, where the machine's cores were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
     /// Most workers tried.

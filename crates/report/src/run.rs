@@ -239,6 +239,9 @@ pub struct RunMeta {
 /// Parts of a run's result that only some runs have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunExtras {
+    /// Whether the run was interrupted before its end: its figures are those of the requests until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// Servers of the rack, at the level of racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<usize>,
@@ -393,6 +396,9 @@ pub struct BenchReport {
     pub runs: Vec<Run>,
     /// The machine's noise over all runs.
     pub noise: Noise,
+    /// Whether it was interrupted before its end: these are the rounds that were complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
 }
 
 /// Highest loads that meet an SLO: what `headway capacity --format json` prints.
@@ -402,6 +408,9 @@ pub struct CapacityReport {
     pub slo: String,
     /// One entry per policy.
     pub results: Vec<Capacity>,
+    /// Whether it was interrupted before its end: loads are then lower limits of what the policies carry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
 }
 
 /// The highest load at which a policy met the SLO.

@@ -173,6 +173,7 @@ fn run(extras: RunExtras) -> Run {
 fn full() -> RunExtras {
     let object = |value: Value| value.as_object().cloned();
     RunExtras {
+        cut_off: true,
         cores: Some(15),
         serving_cores: Some(14),
         label: Some("darc,delta=2".into()),
@@ -253,6 +254,7 @@ fn reports_keep_to_their_schemas() {
     let bench = BenchReport {
         runs: vec![run(full())],
         noise,
+        cut_off: true,
     };
     let capacity = |run| Capacity {
         policy: "darc".into(),
@@ -268,6 +270,7 @@ fn reports_keep_to_their_schemas() {
     let capacity = CapacityReport {
         slo: "class.*.slowdown.p999<=10".into(),
         results,
+        cut_off: true,
     };
     assert_eq!(
         breaches("bench", &serde_json::to_value(bench).unwrap()),
@@ -310,6 +313,8 @@ fn a_plan_keeps_to_its_schema() {
     let entry = |full: bool| PlanEntry {
         policy: "darc,delta=2".into(),
         params: meta().params,
+        layout: "dedicated".into(),
+        resume: "anywhere".into(),
         workers: 14,
         cores: 15,
         live: true,
@@ -330,6 +335,7 @@ fn a_plan_keeps_to_its_schema() {
     };
     let cores = |workers| CoresNeeded {
         policy: "darc".into(),
+        layout: "dedicated".into(),
         workers,
         cores: workers.map(|workers| workers + 1),
         searched_to: 256,

@@ -40,11 +40,12 @@ mod unplaced;
 
 pub use engine::admission::{Admission, admit, max_queue_limit, server_shape};
 pub use engine::class::DeclaredClass;
-pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, TURNS_CORES_MAX, default_workers};
+pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, WorkersFacts, default_workers};
+pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use engine::settings::{AdmittedServer, ServerSettings};
 pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
-    Mechanism, NoPreempt, NoTimer, Section, TimerCost, checkpoint, suspensions,
+    Mechanism, NoPreempt, NoTimer, Section, TimerCost, WorkMeter, checkpoint, suspensions,
 };
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;

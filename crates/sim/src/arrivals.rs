@@ -23,6 +23,8 @@ pub(crate) struct RequestStream<'a> {
     /// Requests before this index are not measured.
     counted_from: u64,
     index: u64,
+    /// Whether it ended before its time.
+    cut_off: bool,
     classes: usize,
     classifier: Rng,
     recognition: Rng,
@@ -44,6 +46,7 @@ impl<'a> RequestStream<'a> {
             until_ns,
             counted_from: (experiment.warm_up * experiment.expected_requests()) as u64,
             index: 0,
+            cut_off: false,
             classes: experiment.workload.class_names().len(),
             classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
             recognition: Rng::new(experiment.seed ^ 0x0DD5_0A11_57A7_E5E1),
@@ -99,10 +102,19 @@ impl<'a> RequestStream<'a> {
         }
     }
 
+    /// Whether the experiment was [cut off](Experiment::cutoff) before its last arrival.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
     /// Draws the next batch of arrivals; an empty batch ends the stream.
     fn draw(&mut self) {
         let (until_ns, count) = (self.until_ns, self.left.min(DRAWN as u64));
         self.drawn.clear();
+        if self.experiment.is_cut_off() && count > 0 {
+            self.cut_off = true;
+            return;
+        }
         self.generator
             .draw(count as usize, until_ns, &mut self.drawn);
         if let Some(flows) = &self.flows {

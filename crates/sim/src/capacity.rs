@@ -35,6 +35,8 @@ pub struct Found {
     pub outcome: Option<Outcome>,
     /// The bounded figure that this run is too short to show: it broke no bound, which proves nothing.
     pub unshown: Option<FewSamples>,
+    /// Whether the search was [cut off](Experiment::cutoff): the policy may carry more.
+    pub cut_off: bool,
 }
 
 /// Why a search failed.
@@ -52,7 +54,7 @@ headway_words::debug_is_display!(CapacityError);
 
 impl CapacitySearch {
     /// Bisects: tails grow with load, so a policy that fails at a load fails above it. `tried` is
-    /// called with every load and whether it met the SLO.
+    /// called with every load and whether it met the SLO. A search that is cut off gives what it found by then.
     ///
     /// # Errors
     /// When the experiment or the SLO is not valid.
@@ -65,6 +67,9 @@ impl CapacitySearch {
         let mut attempt = |load: f64| -> Result<Option<Found>, CapacityError> {
             let at = at_load(experiment, load);
             let outcome = at.run()?;
+            if outcome.run.extras.cut_off {
+                return Ok(None);
+            }
             let verdict = slo.evaluate(&outcome.run)?;
             // What a run at a low load cannot show, a run at a higher one may, which has more requests in the same time.
             let unshown = match verdict {
@@ -81,6 +86,7 @@ impl CapacitySearch {
                 rate_rps: at.rate_rps(),
                 outcome: Some(outcome),
                 unshown,
+                cut_off: false,
             }))
         };
         let nothing = Found {
@@ -88,14 +94,22 @@ impl CapacitySearch {
             rate_rps: 0.0,
             outcome: None,
             unshown: None,
+            cut_off: false,
         };
         let Some(mut best) = attempt(self.lowest)? else {
-            return Ok(nothing);
+            return Ok(Found {
+                cut_off: experiment.is_cut_off(),
+                ..nothing
+            });
         };
         let (mut met, mut missed) = (self.lowest, self.highest);
         while missed - met > self.tolerance {
             let middle = f64::midpoint(met, missed);
             match attempt(middle)? {
+                None if experiment.is_cut_off() => {
+                    best.cut_off = true;
+                    break;
+                }
                 Some(found) => (best, met) = (found, middle),
                 None => missed = middle,
             }

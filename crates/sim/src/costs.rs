@@ -12,7 +12,7 @@ pub struct Costs {
     /// The dispatcher's work per request, serial: requests queue for it. Systems whose requests
     /// are steered by the network do not pay it.
     pub dispatch_ns: u64,
-    /// From the dispatcher's decision to the worker's start.
+    /// From the dispatcher's decision to the worker's start; where there is no dispatcher, from the arrival to an idle worker's start.
     pub handoff_ns: u64,
     /// From a completion or an interruption until the dispatcher notices it.
     pub completion_ns: u64,
@@ -26,8 +26,8 @@ pub struct Costs {
     /// preemptible. The worker pays `dispatch_ns` for each arrival that it finds. 0: a dispatcher's thread sees each arrival at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub look_ns: u64,
-    /// A worker's work at the end of a renewed quantum, where no dispatcher interrupts and the workers run the monitor themselves. 0: a core
-    /// of its own runs the monitor, and no worker pays (SYNERGY's timer core).
+    /// A worker's work at the end of a quantum or slice after which its request goes on, and at a look for arrivals (`look_ns`). 0: a core of its own
+    /// keeps the time, and no worker pays (a dispatcher's, SYNERGY's timer core).
     #[serde(skip_serializing_if = "is_zero")]
     pub renew_ns: u64,
     /// The slowdown of a request that the dispatcher runs itself, %: such code reads the clock in order
@@ -49,6 +49,9 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// The interval between a live worker's looks for arrivals, ns, unless it is chosen otherwise.
+    pub const INLINE_LOOK_NS: u64 = 5_000;
+
     /// Whether this is the ideal system.
     #[must_use]
     pub fn is_free(&self) -> bool {

@@ -5,6 +5,8 @@ use headway_policy::{ClassHint, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo, SloError};
 use headway_workload::{Arrivals, Offered, Workload};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How long a run is.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -137,6 +139,8 @@ pub struct Experiment {
     pub timeline_ns: Option<u64>,
     /// The window, ns, whose schedule [`Outcome::slices`](crate::Outcome::slices) records; none by default.
     pub trace_window: Option<Range<u64>>,
+    /// Once it is true no further request arrives: the run ends when the server has drained, and its [`Run`](headway_report::Run) says that it was cut off.
+    pub cutoff: Option<Arc<AtomicBool>>,
 }
 
 impl Experiment {
@@ -168,6 +172,7 @@ impl Experiment {
             core_changes: Vec::new(),
             timeline_ns: None,
             trace_window: None,
+            cutoff: None,
         }
     }
 
@@ -293,6 +298,13 @@ impl Experiment {
     #[must_use]
     pub fn is_rack(&self) -> bool {
         matches!(self.policy, PolicySpec::Rack { .. })
+    }
+
+    /// Whether the run is to end early.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        let cutoff = self.cutoff.as_ref();
+        cutoff.is_some_and(|cutoff| cutoff.load(Ordering::Relaxed))
     }
 
     /// The shape that the policy is built for.

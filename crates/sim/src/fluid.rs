@@ -148,5 +148,6 @@ pub(crate) fn run(experiment: &Experiment) -> Outcome {
             server.arrive(request);
         }
     }
+    measures.totals.cut_off = arrivals.is_cut_off();
     measures.into_server_outcome(server.work, None, ProcessorSharing::NAME, &Params::new())
 }

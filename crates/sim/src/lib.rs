@@ -31,6 +31,7 @@ mod experiment;
 mod flows;
 mod fluid;
 pub mod host;
+mod machine_costs;
 mod measures;
 mod outcome;
 mod parallel;
@@ -53,6 +54,7 @@ pub use experiment::{
 };
 pub use flows::{DrawnFlows, Flows};
 pub use headway_workload::Offered;
+pub use machine_costs::{MachineCosts, ThreadLayout};
 pub use outcome::{Outcome, PlanChange, expected_waste_of, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
 pub use precision::{CONFIDENCE, Figure, Precision};

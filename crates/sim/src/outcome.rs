@@ -18,6 +18,8 @@ pub(crate) struct Totals {
     pub(crate) last_arrival_ns: u64,
     first_counted_ns: Option<u64>,
     pub(crate) last_completion_ns: u64,
+    /// Whether the arrivals ended before their time.
+    pub(crate) cut_off: bool,
 }
 
 impl Totals {
@@ -106,6 +108,7 @@ impl Outcome {
         let names = experiment.workload.class_names();
         let wasted_cores = totals.work.wasted_ns as f64 / elapsed_ns;
         let extras = RunExtras {
+            cut_off: totals.cut_off,
             wasted_cores: Some(wasted_cores),
             starved: starved.iter().map(|&class| names[class].into()).collect(),
             costs: costs_json(experiment),

@@ -115,6 +115,7 @@ fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Me
         let outside_ns = arrivals.next_ns().min(change_ns);
         while server.next_ns() <= outside_ns {
             if outside_ns == NEVER && server.next_work_ns() == NEVER {
+                measures.totals.cut_off = arrivals.is_cut_off();
                 return;
             }
             server.step(measures);

@@ -5,15 +5,17 @@ use crate::commands::bench::LayoutFlag;
 use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
-use headway_bench::calibrate::{Calibration, STEPS, calibrate};
+use headway::config::layout_costs;
+use headway_bench::calibrate::{Calibration, calibrate, layouts_here, steps};
 use headway_report::Table;
-use headway_runtime::Layout;
+use headway_runtime::LayoutCosts;
+use headway_sim::{Costs, ThreadLayout};
 use std::io::Write;
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the dispatcher runs
+    /// Where the dispatcher runs for whoever reads the file: every layout that this machine has cores for is measured
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
     /// Write the costs even where the machine was busy during the measurement
@@ -25,13 +27,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let layout = match self.layout {
-            LayoutFlag::Auto if headway_sim::available_threads() > 1 => Layout::Dedicated,
-            LayoutFlag::Auto => Layout::Inline,
-            flag => flag.into(),
-        };
-        let bar = progress::bar(STEPS as u64, "calibrating");
-        let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
+        let layouts = layouts_here(self.layout.into());
+        let bar = progress::bar(steps(layouts.len()) as u64, "calibrating");
+        let calibration = calibrate(&layouts, |step| bar.set_position(step as u64))?;
         bar.finish_and_clear();
         let doubt = calibration.doubt().filter(|_| !self.accept_noise);
         if let Some(doubt) = &doubt {
@@ -49,23 +47,36 @@ impl Args {
     }
 
     fn write(&self, calibration: &Calibration) -> Result<()> {
-        let table = table(calibration);
-        let mut writer = output::open(self.to.output.as_deref())?;
+        let path = self.to.output.as_deref();
+        let mut writer = output::open(path)?;
         // `--costs` reads the file, so its default format is JSON.
-        match (self.to.format, &self.to.output) {
+        match (self.to.format, path) {
             (OutputFormat::Json, _) | (OutputFormat::Table, Some(_)) => {
                 return output::json(calibration, writer);
             }
-            (OutputFormat::Csv, _) => output::table_csv(&table, &mut writer)?,
+            (OutputFormat::Csv, _) => {
+                output::table_csv(&costs_by_layout(calibration), &mut writer)?;
+            }
             (OutputFormat::Table, None) => {
+                writeln!(writer, "{}\n", calibration.machine)?;
                 writeln!(
                     writer,
-                    "{}, {} dispatcher\n\n{table}",
-                    calibration.machine, calibration.layout
+                    "{}\n",
+                    output::shown(&costs_by_layout(calibration), path)
                 )?;
                 writeln!(
                     writer,
-                    "\nuse them: headway calibrate -o costs.json; headway sim --costs costs.json"
+                    "{}",
+                    output::shown(&single_figures(calibration), path)
+                )?;
+                writeln!(
+                    writer,
+                    "\nlayout auto chooses by\n{}",
+                    output::shown(&chosen_by(calibration), path)
+                )?;
+                writeln!(
+                    writer,
+                    "\nuse them: headway calibrate -o costs.json; headway sim --costs costs.json; headway serve --costs costs.json"
                 )?;
             }
         }
@@ -73,53 +84,95 @@ impl Args {
     }
 }
 
-fn table(calibration: &Calibration) -> Table {
-    let costs = calibration.costs;
-    let mut table = Table::new(["figure", "value", "what it is"]);
-    for (cost, ns, meaning) in [
-        (
-            "dispatch_ns",
-            costs.dispatch_ns,
-            "the dispatcher's work per request, serial",
-        ),
-        (
-            "handoff_ns",
-            costs.handoff_ns,
-            "from the decision to the worker's start",
-        ),
-        (
-            "completion_ns",
-            costs.completion_ns,
-            "from a completion to the dispatcher's knowing",
-        ),
-        (
-            "overhead_ns",
-            costs.overhead_ns,
-            "the worker's work per request beside the service",
-        ),
-        (
-            "preemption_ns",
-            calibration.preemption_ns,
-            "an interruption: from one request to the next",
-        ),
-        (
-            "notification_ns",
-            calibration.notification_ns,
-            "of that: until the worker has yielded to another thread's flag",
-        ),
-        (
-            "switch_ns",
-            calibration.switch_ns,
-            "of that: one request is suspended, another goes on",
-        ),
-        (
-            "requeue_ns",
-            costs.requeue_ns,
-            "of that: the dispatcher's work for what comes back",
-        ),
-    ] {
-        table.push([cost, &ns.to_string(), meaning]);
+/// A cost, and what it is.
+type CostRow = (&'static str, fn(&Costs) -> Option<u64>, &'static str);
+
+const COST_ROWS: [CostRow; 10] = [
+    (
+        "dispatch_ns",
+        |costs| Some(costs.dispatch_ns),
+        "the dispatcher's work per request, serial",
+    ),
+    (
+        "handoff_ns",
+        |costs| Some(costs.handoff_ns),
+        "from the decision, or the arrival, to the worker's start",
+    ),
+    (
+        "completion_ns",
+        |costs| Some(costs.completion_ns),
+        "from a completion to the dispatcher's knowing",
+    ),
+    (
+        "overhead_ns",
+        |costs| Some(costs.overhead_ns),
+        "the worker's work per request beside the service",
+    ),
+    (
+        "next_ns",
+        |costs| costs.next_ns,
+        "a worker's wait with an empty queue, beyond the two ways",
+    ),
+    (
+        "notif_ns",
+        |costs| costs.notif_ns,
+        "an interruption, until the worker has left the request",
+    ),
+    (
+        "switch_ns",
+        |costs| costs.switch_ns,
+        "one request is suspended, another goes on",
+    ),
+    (
+        "requeue_ns",
+        |costs| Some(costs.requeue_ns),
+        "the dispatcher's work for what comes back",
+    ),
+    (
+        "renew_ns",
+        |costs| Some(costs.renew_ns),
+        "a slice after which the request goes on",
+    ),
+    (
+        "look_ns",
+        |costs| Some(costs.look_ns),
+        "between a busy worker's looks for arrivals",
+    ),
+];
+
+/// The costs of every layout that was measured, a column each.
+fn costs_by_layout(calibration: &Calibration) -> Table {
+    let measured: Vec<(ThreadLayout, Costs)> = ThreadLayout::ALL
+        .into_iter()
+        .filter_map(|layout| Some((layout, calibration.layouts.measured(layout)?)))
+        .collect();
+    let names = measured.iter().map(|(layout, _)| layout.name());
+    let columns = std::iter::once("cost").chain(names).chain(["what it is"]);
+    let mut table = Table::new(columns.collect::<Vec<_>>());
+    for (name, of, meaning) in COST_ROWS {
+        let values = measured
+            .iter()
+            .map(|(_, costs)| of(costs).map_or_else(|| "–".to_owned(), |ns| ns.to_string()));
+        let row = std::iter::once(name.to_owned()).chain(values);
+        table.push(row.chain([meaning.to_owned()]).collect::<Vec<_>>());
     }
+    table
+}
+
+/// What was measured once, or of the first layout alone.
+fn single_figures(calibration: &Calibration) -> Table {
+    let mut table = Table::new(["figure", "value", "what it is"]);
+    let layout = &calibration.layout;
+    table.push([
+        "preemption_ns",
+        &calibration.preemption_ns.to_string(),
+        &format!("an interruption, from one request to the next ({layout})"),
+    ]);
+    table.push([
+        "round_trip_ns",
+        &calibration.round_trip_ns.to_string(),
+        &format!("from a completion to the next request at the worker ({layout})"),
+    ]);
     table.push([
         "probe_ns",
         &format!("{:.2}", calibration.probe_ns),
@@ -130,5 +183,47 @@ fn table(calibration: &Calibration) -> Table {
         &format!("{:.4}", calibration.lost_fraction),
         "largest part of a run's time that was lost to others",
     ]);
+    table
+}
+
+/// What a server's layout `auto` is chosen by: measured here, and built in.
+fn chosen_by(calibration: &Calibration) -> Table {
+    let rows = |costs: LayoutCosts| {
+        [
+            (
+                "dispatch_ns",
+                costs.dispatch_ns,
+                "a dispatcher's thread, a request",
+            ),
+            (
+                "worker_ns",
+                costs.worker_ns,
+                "a worker beside it, a request",
+            ),
+            (
+                "inline_ns",
+                costs.inline_ns,
+                "a worker that takes turns, a request",
+            ),
+            ("turn_ns", costs.turn_ns, "of that: by one worker at a time"),
+            (
+                "renew_ns",
+                costs.renew_ns,
+                "a worker that keeps its own time, a quantum",
+            ),
+        ]
+    };
+    let mut table = Table::new(["cost", "here", "built in", "of"]);
+    let here = rows(layout_costs(&calibration.layouts));
+    for ((name, here_ns, meaning), (_, built_in_ns, _)) in
+        here.into_iter().zip(rows(LayoutCosts::default()))
+    {
+        table.push([
+            name,
+            &here_ns.to_string(),
+            &built_in_ns.to_string(),
+            meaning,
+        ]);
+    }
     table
 }

@@ -3,6 +3,7 @@
 use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
@@ -57,7 +58,11 @@ impl Args {
             tolerance: self.tolerance,
             ..CapacitySearch::default()
         };
-        let experiments = self.experiments(&workload)?;
+        let mut experiments = self.experiments(&workload)?;
+        let interrupt = Interrupt::listen()?;
+        experiments
+            .iter_mut()
+            .for_each(|one| one.cutoff = Some(interrupt.flag()));
         let bar = progress::bar(experiments.len() as u64, "searching");
         let found = in_parallel(
             &experiments,
@@ -76,6 +81,7 @@ impl Args {
             rows.push(SystemRow {
                 workers: experiment.total_workers(),
                 is_shown: found.unshown.is_none(),
+                cut_off: found.cut_off,
             });
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
             let cores = experiment.server_cores();
@@ -99,8 +105,12 @@ impl Args {
         let report = CapacityReport {
             slo: self.slo.clone(),
             results,
+            cut_off: rows.iter().any(|row| row.cut_off),
         };
         self.write(&report, &rows)?;
+        if report.cut_off {
+            return Ok(Interrupt::status());
+        }
         if found_any {
             return Ok(ExitCode::SUCCESS);
         }
@@ -139,6 +149,12 @@ impl Args {
                     report.slo,
                     output::shown(&table(report, rows), self.to.output.as_deref())
                 )?;
+                if report.cut_off {
+                    writeln!(
+                        writer,
+                        "\nCUT OFF: interrupted before its end; a load with ≥ is what the policy was seen to carry until then"
+                    )?;
+                }
                 Ok(writer.flush()?)
             }
         }
@@ -150,6 +166,8 @@ struct SystemRow {
     workers: usize,
     /// Whether the runs were long enough to show the SLO.
     is_shown: bool,
+    /// Whether its search was interrupted.
+    cut_off: bool,
 }
 
 fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
@@ -163,10 +181,10 @@ fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
         table.push([
             result.spec.clone(),
             format::cores(row.workers, result.cores, result.serving_cores),
-            if row.is_shown {
-                format::significant(result.load, 3)
-            } else {
-                "not shown".into()
+            match (row.cut_off, row.is_shown) {
+                (true, _) => format!("≥ {}", format::significant(result.load, 3)),
+                (false, true) => format::significant(result.load, 3),
+                (false, false) => "not shown".into(),
             },
             format::metric(result.rps),
             format::percent(if best > 0.0 { result.rps / best } else { 0.0 }),

@@ -25,6 +25,7 @@ pub struct Config<A, K> {
     pub queue_limit: Option<Spanned<u64>>,
     #[serde(default, deserialize_with = "layout")]
     pub layout: Option<Spanned<Layout>>,
+    pub costs: Option<Spanned<String>>,
     #[serde(default, deserialize_with = "resume")]
     pub resume: Option<Spanned<Resume>>,
     #[serde(default, deserialize_with = "preempt")]
@@ -56,6 +57,7 @@ impl<A, K> Default for Config<A, K> {
             classifier: None,
             queue_limit: None,
             layout: None,
+            costs: None,
             resume: None,
             preempt: None,
             feedback: None,
@@ -84,6 +86,7 @@ const KEYS: &[&str] = &[
     "classifier",
     "queue-limit",
     "layout",
+    "costs",
     "resume",
     "preempt",
     "feedback",

@@ -9,6 +9,7 @@
 //! classifier = "header"
 //! queue-limit = 1024
 //! layout = "auto"         # auto, dedicated, inline
+//! costs = "costs.json"    # of `headway calibrate -o costs.json`: what `auto` and the number of workers are chosen by
 //! resume = "own-worker"   # own-worker, anywhere: where an interrupted request goes on
 //! preempt = "flag"        # flag, signal: by what a dispatcher interrupts
 //! feedback = false        # true: only where handlers say that they are long
@@ -25,6 +26,7 @@
 //! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own. `ctl` and `no-ctl` say where `headway serve` listens for `headway ctl`. A program that reads `host` is refused: it registers by itself and gives
 //! the builder its [`CoreSource`](Builder::cores_from).
 
+mod costs;
 mod file;
 mod promises;
 mod words;
@@ -33,11 +35,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+pub use costs::{MeasuredCosts, layout_costs, read_costs};
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
 use headway_policy::Resume;
 use headway_runtime::{
-    Builder, DeclaredClass, LayoutFacts, Mechanism, NoService, Server, Udp, default_workers,
+    Builder, DeclaredClass, LayoutCosts, LayoutFacts, Mechanism, NoService, Server, Udp,
+    WorkersFacts, default_workers, mean_service_ns,
 };
 use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
@@ -117,16 +121,25 @@ impl FromConfig for Builder<NoService, Udp> {
             Some(listen) => listen,
             None => address(LISTEN).expect("the default is an address"),
         };
+        let costs = file.parsed("costs", &set.costs, |path| read_costs(Path::new(path)))?;
+        let costs = costs.map_or_else(LayoutCosts::default, |file| layout_costs(&file.costs));
+        let workload = file.parsed("workload", &set.workload, |name| workload(name))?;
+        let hints = workload.as_ref().map_or(Vec::new(), class_hints);
+        let facts = WorkersFacts {
+            cores: LayoutFacts::usable_cores(),
+            by_signal,
+            costs,
+            service_ns: mean_service_ns(&hints),
+        };
         let mut builder = Server::builder()
-            .workers(workers.unwrap_or_else(|| {
-                default_workers(&policy, layout, by_signal, LayoutFacts::usable_cores())
-            }))
+            .workers(workers.unwrap_or_else(|| default_workers(&policy, layout, &facts)))
+            .layout_costs(costs)
             .policy_spec(policy.clone())
             .seed(set.seed.unwrap_or(1))
             .layout(layout)
             .idle(set.idle.unwrap_or_default());
-        if let Some(workload) = file.parsed("workload", &set.workload, |name| workload(name))? {
-            builder = builder.classes(classes(&workload));
+        if let Some(workload) = &workload {
+            builder = builder.classes(classes(workload));
         }
         if let Some(requests) = &set.queue_limit {
             builder = builder.queue_limit(*requests.get_ref() as usize);

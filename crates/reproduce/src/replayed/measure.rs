@@ -1,10 +1,10 @@
 //! The measurement: the costs of this machine, then every system at every load in turn, live and simulated.
 
-use headway_bench::calibrate::{STEPS, calibrate};
+use headway_bench::calibrate::{calibrate, steps};
 use headway_bench::compare::Comparison;
 use headway_bench::{Trial, TrialError};
 use headway_runtime::Layout;
-use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
+use headway_sim::{Experiment, Length, MachineCosts, Offered, ThreadLayout, available_threads};
 use headway_workload::Workload;
 
 use super::experiment::{ReplayedExperiment, ReplayedSystem};
@@ -76,39 +76,35 @@ impl<'a> ReplayedSession<'a> {
     ) -> Result<Vec<ReplayedRun>, ReplayedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
         let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &systems);
-        let mut costs = Vec::new();
-        for layout in self.layouts() {
-            let calibrated = calibrate(layout, |step| progress(step, STEPS, "calibrating"))?;
-            costs.push((layout, calibrated.costs));
-        }
+        let layouts = self.layouts()?;
+        let all = steps(layouts.len());
+        let calibrated = calibrate(&layouts, |step| progress(step, all, "calibrating"))?;
         let mut runs = Vec::new();
         for (index, planned) in plan.iter().enumerate() {
             let system = &self.experiment.system[planned.system];
             progress(index, plan.len(), &system.name);
-            let (_, costs) = costs
-                .iter()
-                .find(|(layout, _)| *layout == layout_of(system))
-                .expect("each layout is calibrated");
-            runs.push(self.run(*planned, *costs)?);
+            runs.push(self.run(*planned, &calibrated.layouts)?);
         }
         Ok(runs)
     }
 
     /// The layouts of all systems, each once.
-    fn layouts(&self) -> Vec<Layout> {
-        let mut layouts: Vec<Layout> = Vec::new();
+    fn layouts(&self) -> Result<Vec<ThreadLayout>, ReplayedError> {
+        let mut layouts: Vec<ThreadLayout> = Vec::new();
         for system in &self.experiment.system {
-            let layout = layout_of(system);
+            let facts = system.spec().map_err(ReplayedError::File)?.facts();
+            let layout = ThreadLayout::of(&facts, system.dedicated);
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
         }
-        layouts
+        Ok(layouts)
     }
 
-    fn run(&self, planned: PlannedRun, costs: Costs) -> Result<ReplayedRun, ReplayedError> {
+    fn run(&self, planned: PlannedRun, costs: &MachineCosts) -> Result<ReplayedRun, ReplayedError> {
         let system = &self.experiment.system[planned.system];
         let trial = self.trial(planned).map_err(ReplayedError::File)?;
+        let costs = costs.of(trial.thread_layout().map_err(TrialError::Policy)?);
         let observed = trial.run()?;
         let (renewals, lost_fraction) = (observed.renewals, observed.lost_fraction());
         let compared = Comparison::of(&trial, observed, costs)?;

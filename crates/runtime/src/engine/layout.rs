@@ -1,6 +1,7 @@
 //! Who carries out what is not a request: a thread of its own, or the workers.
 //!
-//! The engine, the settings file and the command's `--check` all ask [`Layout::resolve`], so that they agree.
+//! The engine, the settings file and the command's `--check` all ask [`Layout::resolve`] and [`default_workers`], so that they agree. Both choose by
+//! [`LayoutCosts`], which `headway calibrate` measures.
 
 use headway_fiber::Mechanism;
 use headway_policy::MAX_WORKERS;
@@ -8,13 +9,14 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{Preemption, ServerSpec};
 
 use crate::engine::admission::Admission;
+use crate::engine::layout_costs::{LayoutCosts, ThreadBeside};
 use crate::error::StartError;
 use crate::threads::server_threads::cores;
 
 /// Who carries the dispatcher out; without one, who carries out the monitor that interrupts requests (SYNERGY's timer core).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
-    /// Dedicated if there is a core to spare, else inline.
+    /// Dedicated if there is a core to spare and the server carries as much by it, else inline: see [`LayoutCosts`].
     #[default]
     Auto,
     /// A thread of its own.
@@ -36,6 +38,10 @@ pub struct LayoutFacts<'a> {
     pub hosted: bool,
     /// Cores that the threads may use: see [`usable_cores`](Self::usable_cores).
     pub cores: usize,
+    /// What the layouts cost on this machine.
+    pub costs: LayoutCosts,
+    /// The mean service time of a request, ns, where it is known.
+    pub service_ns: Option<f64>,
 }
 
 /// A layout, decided.
@@ -57,7 +63,8 @@ impl ResolvedLayout {
 
 impl Layout {
     /// Decides the layout of a server. A thread that shares a core with a worker costs more than it brings, so `Auto` gives nobody a thread
-    /// who has no core for it, except a dispatcher that interrupts by signals, which only another thread can send.
+    /// who has no core for it, except a dispatcher that interrupts by signals, which only another thread can send. With a core to spare, `Auto` chooses by
+    /// what the server then [carries](LayoutCosts).
     ///
     /// # Errors
     /// [`StartError::InlineSignals`], and [`StartError::ClockTooLate`]: the mechanism does not go with the layout.
@@ -68,6 +75,8 @@ impl Layout {
             mechanism,
             hosted,
             cores,
+            costs,
+            service_ns,
         } = *facts;
         let beside = admission.threads_beside();
         if beside == 0 {
@@ -82,7 +91,15 @@ impl Layout {
             Self::Dedicated => true,
             Self::Inline if by_signal => return Err(StartError::InlineSignals),
             Self::Inline => false,
-            Self::Auto => !hosted && (by_signal || cores >= workers + beside),
+            Self::Auto if by_signal || hosted => by_signal && !hosted,
+            Self::Auto => {
+                let thread = ThreadBeside {
+                    dispatchers: admission.dispatchers,
+                    inline_workers: workers,
+                    workers,
+                };
+                cores >= workers + beside && costs.favour(thread, service_ns)
+            }
         };
         let by_clock = admission.dispatcher_interrupts && mechanism == Mechanism::Tsc;
         if dedicated && by_clock && !admission.keeps_times {
@@ -110,44 +127,72 @@ impl LayoutFacts<'_> {
     }
 }
 
-/// The most cores on which, by default, workers take turns as the dispatcher: a thread of its own would take a quarter of the cores or more.
-pub const TURNS_CORES_MAX: usize = 4;
+/// What the default number of workers depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkersFacts {
+    /// Cores that the threads may use.
+    pub cores: usize,
+    /// Whether a dispatcher interrupts by signals, which only another thread can send.
+    pub by_signal: bool,
+    /// What the layouts cost on this machine.
+    pub costs: LayoutCosts,
+    /// The mean service time of a request, ns, where it is known.
+    pub service_ns: Option<f64>,
+}
 
-/// The default number of workers on a machine with `cores` cores: one on each core, minus one where a dispatcher's thread takes a core. It does so with more
-/// than [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher leaves a core to its monitor in
-/// the dedicated layout only.
+impl WorkersFacts {
+    /// Of a machine with so many cores, by the costs that are built in, for services of any length.
+    #[must_use]
+    pub fn of_cores(cores: usize) -> Self {
+        Self {
+            cores,
+            by_signal: false,
+            costs: LayoutCosts::default(),
+            service_ns: None,
+        }
+    }
+}
+
+/// The default number of workers: one on each core, minus one where a thread beside them takes a core. It does so in the dedicated layout, where it
+/// interrupts by signals, and where the server [carries](LayoutCosts) enough with it.
 ///
 /// ```
-/// use headway_runtime::{Layout, default_workers};
+/// use headway_runtime::{Layout, WorkersFacts, default_workers};
 ///
 /// let (darc, synergy) = ("darc".parse()?, "synergy".parse()?);
-/// assert_eq!(default_workers(&darc, Layout::Auto, false, 2), 2);
-/// assert_eq!(default_workers(&darc, Layout::Auto, false, 16), 15);
-/// assert_eq!(default_workers(&synergy, Layout::Auto, false, 16), 16);
-/// assert_eq!(default_workers(&synergy, Layout::Dedicated, false, 16), 15);
+/// let on = WorkersFacts::of_cores;
+/// assert_eq!(default_workers(&darc, Layout::Auto, &on(2)), 2);
+/// assert_eq!(default_workers(&darc, Layout::Auto, &on(16)), 15);
+/// assert_eq!(default_workers(&synergy, Layout::Auto, &on(16)), 16);
+/// assert_eq!(default_workers(&synergy, Layout::Dedicated, &on(16)), 15);
 /// # Ok::<(), headway_policy::spec::SpecError>(())
 /// ```
 #[must_use]
-pub fn default_workers(
-    policy: &ServerSpec,
-    layout: Layout,
-    by_signal: bool,
-    cores: usize,
-) -> usize {
-    let facts = policy.facts();
-    let has_dispatcher = facts.owner == Owner::Dispatcher;
-    let has_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
+pub fn default_workers(policy: &ServerSpec, layout: Layout, facts: &WorkersFacts) -> usize {
+    let policy = policy.facts();
+    let has_monitor = matches!(policy.preemption, Preemption::ByMonitor { .. });
+    let (threads, dispatchers) = match policy.owner {
+        Owner::Dispatcher => (policy.dispatchers, policy.dispatchers),
+        Owner::Steering | Owner::Nobody => (usize::from(has_monitor), 0),
+    };
+    let left = facts.cores.saturating_sub(threads).max(1);
+    let thread = ThreadBeside {
+        dispatchers,
+        inline_workers: facts.cores,
+        workers: left,
+    };
     let dedicated = match layout {
-        Layout::Dedicated => has_dispatcher || has_monitor,
+        Layout::Dedicated => threads > 0,
         Layout::Inline => false,
-        Layout::Auto => has_dispatcher && (by_signal || cores > TURNS_CORES_MAX),
+        Layout::Auto if threads == 0 || facts.cores <= threads => {
+            facts.by_signal && dispatchers > 0
+        }
+        Layout::Auto => {
+            (facts.by_signal && dispatchers > 0) || facts.costs.favour(thread, facts.service_ns)
+        }
     };
-    let threads_beside = match facts.owner {
-        _ if !dedicated => 0,
-        Owner::Dispatcher => facts.dispatchers,
-        Owner::Steering | Owner::Nobody => 1,
-    };
-    cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
+    let workers = if dedicated { left } else { facts.cores };
+    workers.clamp(1, MAX_WORKERS)
 }
 
 #[cfg(test)]
@@ -172,6 +217,8 @@ mod tests {
             mechanism,
             hosted: false,
             cores,
+            costs: LayoutCosts::default(),
+            service_ns: None,
         })
     }
 
@@ -206,5 +253,78 @@ mod tests {
         ));
         // Nothing is interrupted, so there are no signals.
         assert!(!by_signal("darc", Layout::Auto).unwrap().is_dedicated());
+    }
+
+    /// The defaults of workers and of the layout agree: whoever was left a core uses it, and nobody else wants one.
+    #[test]
+    fn as_many_workers_as_the_layout_leaves_cores_for() {
+        let (dear, cheap) = (
+            LayoutCosts {
+                inline_ns: 5_000,
+                ..LayoutCosts::default()
+            },
+            LayoutCosts {
+                dispatch_ns: 2_000,
+                ..LayoutCosts::default()
+            },
+        );
+        for policy in ["darc", "concord", "synergy", "d-fcfs", "tardis"] {
+            let spec: ServerSpec = policy.parse().unwrap();
+            for costs in [LayoutCosts::default(), dear, cheap] {
+                for service_ns in [None, Some(1_000.0), Some(1e6)] {
+                    for cores in [1, 2, 3, 5, 16, 64, 200] {
+                        let facts = WorkersFacts {
+                            costs,
+                            service_ns,
+                            ..WorkersFacts::of_cores(cores)
+                        };
+                        let workers = default_workers(&spec, Layout::Auto, &facts);
+                        let mut shape = Shape::new(workers).class(1_000, 0.5).class(100_000, 0.5);
+                        shape.resume = Resume::Anywhere;
+                        let admission = admit(&spec, &shape).unwrap();
+                        let resolved = Layout::Auto.resolve(&LayoutFacts {
+                            admission: &admission,
+                            workers,
+                            mechanism: Mechanism::Flag,
+                            hosted: false,
+                            cores,
+                            costs,
+                            service_ns,
+                        });
+                        let threads = workers + resolved.unwrap().threads_beside;
+                        assert_eq!(threads, cores, "{policy} on {cores}: {facts:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same server on the same cores, on machines that differ in one cost.
+    #[test]
+    fn the_layout_follows_what_was_measured() {
+        let workers = |costs, service_ns, cores| {
+            let facts = WorkersFacts {
+                costs,
+                service_ns: Some(service_ns),
+                ..WorkersFacts::of_cores(cores)
+            };
+            default_workers(&"darc".parse().unwrap(), Layout::Auto, &facts)
+        };
+        let measured = LayoutCosts::default();
+        assert_eq!(workers(measured, 10_000.0, 3), 3);
+        // Where turns are dear, a thread for the dispatcher pays on few cores.
+        let dear_turns = LayoutCosts {
+            inline_ns: 20_000,
+            ..measured
+        };
+        assert_eq!(workers(dear_turns, 10_000.0, 3), 2);
+        // Where one dispatcher cannot keep up, workers share its work.
+        let slow = LayoutCosts {
+            dispatch_ns: 1_000,
+            turn_ns: 100,
+            ..measured
+        };
+        assert_eq!(workers(measured, 10_000.0, 16), 15);
+        assert_eq!(workers(slow, 10_000.0, 16), 16);
     }
 }

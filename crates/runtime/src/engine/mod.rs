@@ -5,5 +5,6 @@ pub(crate) mod class;
 mod fiber_context;
 pub(crate) mod launch;
 pub(crate) mod layout;
+pub(crate) mod layout_costs;
 pub(crate) mod parts;
 pub(crate) mod settings;

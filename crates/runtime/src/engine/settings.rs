@@ -12,6 +12,7 @@ use headway_policy::{Resume, Shape};
 use super::admission::{Admission, admit, slots_needed, unbuffered, within};
 use super::class::DeclaredClass;
 use super::layout::{Layout, LayoutFacts, ResolvedLayout};
+use super::layout_costs::{LayoutCosts, mean_service_ns};
 use crate::error::StartError;
 use crate::threads::server_threads::{Pin, Pinning};
 
@@ -43,6 +44,8 @@ pub struct ServerSettings {
     pub resume: Resume,
     /// Who carries the dispatcher or the monitor out.
     pub layout: Layout,
+    /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses.
+    pub layout_costs: LayoutCosts,
     /// Whether threads are bound to cores.
     pub pin: Pin,
     /// By what a dispatcher interrupts.
@@ -86,6 +89,7 @@ impl Default for ServerSettings {
             seed: 0,
             resume: Resume::OwnWorker,
             layout: Layout::default(),
+            layout_costs: LayoutCosts::default(),
             pin: Pin::default(),
             mechanism: None,
             feedback: false,
@@ -129,6 +133,8 @@ impl ServerSettings {
             mechanism: self.mechanism(),
             hosted: self.granted_cores.is_some(),
             cores: LayoutFacts::usable_cores(),
+            costs: self.layout_costs,
+            service_ns: mean_service_ns(&shape.classes),
         })?;
         if self.look_ns.is_some() && !admission.polls_at_work(layout.is_dedicated()) {
             return Err(StartError::NoLooks);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headway_fiber::{checkpoint, say_long, shield, suspensions, unshield};
+use headway_fiber::{WorkMeter, checkpoint, say_long, shield, unshield};
 use headway_machine::Clock;
 use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
@@ -348,17 +348,10 @@ impl Spin {
     #[inline]
     fn work(&self, work_ns: u64) {
         let work = self.clock.ticks_in(work_ns);
-        let (mut done, mut last, mut turns) = (0, self.clock.ticks(), suspensions());
-        while done < work {
+        let mut meter = WorkMeter::begin(self.clock.ticks());
+        while meter.done() < work {
             checkpoint();
-            let (now, seen) = (self.clock.ticks(), suspensions());
-            // What passed while the request was interrupted was not its own.
-            done += if seen == turns {
-                now.wrapping_sub(last)
-            } else {
-                0
-            };
-            (last, turns) = (now, seen);
+            meter.look(self.clock.ticks());
         }
     }
 }

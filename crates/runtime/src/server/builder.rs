@@ -18,6 +18,7 @@ use super::Server;
 use super::source::{Custom, NoSource, Udp};
 use crate::engine::class::DeclaredClass;
 use crate::engine::layout::Layout;
+use crate::engine::layout_costs::LayoutCosts;
 use crate::engine::settings::ServerSettings;
 use crate::pull::{Pull, PullService};
 use crate::request::classifier::ServerClassifier;
@@ -179,6 +180,12 @@ impl<S, D> Builder<S, D> {
     /// under a policy that has neither.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.settings.layout = layout;
+        self
+    }
+
+    /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses; as `headway calibrate` measured it elsewhere unless given.
+    pub fn layout_costs(mut self, costs: LayoutCosts) -> Self {
+        self.settings.layout_costs = costs;
         self
     }
 

@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::Costs;
 use crate::server::NEVER;
-use headway_policy::server::role::{Ingress, Local, Monitor};
+use headway_policy::server::role::{Ingress, Local, Monitor, Owner};
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// The time when a request that arrives now is first seen.
@@ -15,6 +15,17 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.seen_by_worker_ns(now_ns)
         } else {
             now_ns
+        }
+    }
+
+    /// The time that a worker spends on looks for arrivals during a request's own `service_ns`. Where each worker ends its own slices it looks at their ends, and
+    /// pays there.
+    #[inline]
+    pub(super) fn looks_during_ns(&self, service_ns: u64) -> u64 {
+        let takes_turns = I::OWNER == Owner::Dispatcher && M::PREEMPTS && !L::SLICES;
+        match (takes_turns, self.costs.look_ns) {
+            (true, look_ns @ 1..) => service_ns / look_ns * self.costs.renew_ns,
+            _ => 0,
         }
     }
 

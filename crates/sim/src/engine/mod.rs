@@ -171,7 +171,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             return self.shed(id, sink);
         }
         self.queues.push_unplaced(id);
-        self.wake(0);
+        self.wake(0, self.costs.handoff_ns);
     }
 
     fn shed(&mut self, id: JobId, sink: &mut impl Sink) {
@@ -240,10 +240,11 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.joined(worker.index());
         let waited_ns = match I::OWNER {
             Owner::Dispatcher if queued == 0 => self.preemption.next_ns,
+            Owner::Steering if queued == 0 => self.costs.handoff_ns,
             _ => 0,
         };
         self.look_for_work(worker.index(), waited_ns);
-        self.wake(worker.index() + 1);
+        self.wake(worker.index() + 1, 0);
     }
 
     /// After a request joined its queue: a worker that runs alone, without slices or quanta, must stop at the end of the present one.
@@ -261,13 +262,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.stops.set(worker, at.next_ns());
     }
 
-    /// Lets idle workers look for new work, from `first` on, where workers steal.
+    /// Lets idle workers look for new work, from `first` on, where workers steal. They begin it `after_ns` from now.
     #[inline]
-    fn wake(&mut self, first: usize) {
+    fn wake(&mut self, first: usize, after_ns: u64) {
         if L::STEALS && self.queues.waiting() > 0 && self.idle > 0 {
             let workers = self.workers.len();
             for offset in 0..workers {
-                self.look_for_work((first + offset) % workers, 0);
+                self.look_for_work((first + offset) % workers, after_ns);
             }
         }
     }
@@ -332,6 +333,11 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         } else if self.now_ns >= at.slice_over_ns {
             let queues = self.queues.seen_by(worker);
             match self.locals[worker].renew(self.now_ns, &queues) {
+                Some(ns) if self.costs.renew_ns > 0 => {
+                    let paid_ns = self.pay_for_renewal(worker);
+                    self.workers[worker].slice_over_ns = self.now_ns + paid_ns + ns;
+                    self.goes_on(worker)
+                }
                 Some(ns) if L::RENEWS_ALONE => {
                     self.workers[worker].slice_over_ns = NEVER;
                     self.workers[worker].go_on_alone(self.now_ns, ns);
@@ -439,7 +445,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let id = self.free(worker);
         self.yielded(worker, id);
         self.look_for_work(worker, 0);
-        self.wake(worker + 1);
+        self.wake(worker + 1, 0);
     }
 
     #[inline]

@@ -110,6 +110,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
     fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink) {
         self.advance_to(now_ns);
         let needs_ns = self.preemption.slowed_ns(request.service_ns);
+        let needs_ns = needs_ns + self.looks_during_ns(needs_ns);
         let in_flight = InFlight::new(request, needs_ns);
         let (id, grown) = self.requests.insert(in_flight);
         if grown {

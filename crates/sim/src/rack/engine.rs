@@ -171,6 +171,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             let work_ns = step_ns.min(links_ns).min(arrival_ns);
             let clock_ns = self.tick_ns.min(self.change_ns).min(self.planned_ns);
             if work_ns == NEVER {
+                self.measures.common.totals.cut_off = self.arrivals.is_cut_off();
                 return Ok(true);
             }
             self.advance_to(work_ns.min(clock_ns));

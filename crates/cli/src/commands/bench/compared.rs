@@ -1,9 +1,10 @@
 //! The output of `--compare-sim`: live runs beside their simulation.
 
+use super::costs::BenchCosts;
 use anyhow::Result;
-use headway_bench::calibrate::Calibration;
 use headway_bench::compare::{Agreement, Comparison, LOAD_MAX, MEAN_TOLERANCE, P50_TOLERANCE};
 use headway_report::{BenchReport, Table, format};
+use headway_sim::ThreadLayout;
 
 pub(super) fn table(comparisons: &[Comparison]) -> Table {
     let mut table = Table::new([
@@ -46,12 +47,38 @@ pub(super) fn table(comparisons: &[Comparison]) -> Table {
     table
 }
 
-pub(super) fn costs_line(calibration: &Calibration) -> String {
-    let costs = calibration.costs;
-    format!(
-        "dispatch {} ns, handoff {} ns, completion {} ns, overhead {} ns:",
-        costs.dispatch_ns, costs.handoff_ns, costs.completion_ns, costs.overhead_ns
-    )
+/// The costs of each layout that was measured, a line each.
+pub(super) fn costs_lines(measured: &BenchCosts) -> String {
+    let calibration = &measured.calibration;
+    let lines = ThreadLayout::ALL.into_iter().filter_map(|layout| {
+        let costs = calibration.layouts.measured(layout)?;
+        let name = layout.name();
+        Some(if layout.has_dispatcher() {
+            format!(
+                "{name}: dispatch {} ns, handoff {} ns, completion {} ns, next {} ns, overhead {} ns",
+                costs.dispatch_ns,
+                costs.handoff_ns,
+                costs.completion_ns,
+                costs.next_ns.unwrap_or(0),
+                costs.overhead_ns
+            )
+        } else {
+            format!(
+                "{name}: an idle worker's look {} ns, overhead {} ns, interruption {} ns, renewal {} ns",
+                costs.handoff_ns,
+                costs.overhead_ns,
+                costs.notif_ns.unwrap_or(0),
+                costs.renew_ns
+            )
+        })
+    });
+    let loopback = measured.loopback.map(|path| {
+        format!(
+            "loopback: receiving {} ns, sending {} ns, the way there and back {} ns",
+            path.calls.receive_ns, path.calls.send_ns, path.network_ns
+        )
+    });
+    lines.chain(loopback).collect::<Vec<_>>().join("\n")
 }
 
 /// Slowdowns of the untouched requests, class by class.
@@ -87,11 +114,17 @@ pub(super) fn slowdowns(comparisons: &[Comparison]) -> Table {
 pub(super) fn with_comparisons(
     report: &BenchReport,
     comparisons: &[Comparison],
-    calibration: Option<&Calibration>,
+    measured: Option<&BenchCosts>,
 ) -> Result<serde_json::Value> {
     let mut value = serde_json::to_value(report)?;
-    if let (Some(object), Some(calibration)) = (value.as_object_mut(), calibration) {
-        object.insert("calibration".into(), serde_json::to_value(calibration)?);
+    if let (Some(object), Some(measured)) = (value.as_object_mut(), measured) {
+        let mut calibration = serde_json::to_value(&measured.calibration)?;
+        if let Some(path) = &measured.loopback {
+            calibration["loopback"] = serde_json::json!({
+                "receive_ns": path.calls.receive_ns, "send_ns": path.calls.send_ns, "network_ns": path.network_ns,
+            });
+        }
+        object.insert("calibration".into(), calibration);
         object.insert(
             "comparisons".into(),
             comparisons.iter().map(comparison_json).collect(),

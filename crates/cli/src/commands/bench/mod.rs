@@ -1,6 +1,7 @@
 //! `headway bench`: policies live on this machine, through the replay datapath.
 
 mod compared;
+mod costs;
 mod flags;
 mod show;
 
@@ -11,14 +12,15 @@ use super::apps::BuiltInApp;
 use super::sim::{tell_few_samples, tell_verdict};
 use crate::args::{self, Destination, LengthFlags, TraceFlags, Traffic};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
-use anyhow::Result;
-use headway_bench::calibrate::{Calibration, calibrate};
+use anyhow::{Result, bail};
+use costs::BenchCosts;
 use headway_bench::compare::{Agreement, Comparison};
-use headway_bench::{Observed, Trial};
+use headway_bench::{Observed, Trial, TrialError};
 use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
@@ -82,6 +84,9 @@ pub(crate) struct Args {
     /// Also simulate every run with this machine's costs; exit with 1 when they disagree
     #[arg(long)]
     compare_sim: bool,
+    /// Requests come over loopback UDP from a client in this process, in place of replay; latencies count from the actual sends
+    #[arg(long)]
+    udp: bool,
     #[command(flatten)]
     to: Destination,
 }
@@ -106,17 +111,25 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let workers = self.workers.unwrap_or_else(|| self.default_workers());
         let layout = self.layout(workers);
-        let trials = self.trials(layout)?;
+        let mut trials = self.trials(layout)?;
         let slo = self
             .slo
             .as_deref()
             .map(|text| args::slo(text, &trials[0].experiment.workload))
             .transpose()?;
-        let calibration = self
+        let measured = self
             .compare_sim
-            .then(|| self.measured_costs(&trials, layout))
+            .then(|| BenchCosts::measure(&trials, self.look_every))
             .transpose()?;
+        let interrupt = Interrupt::listen()?;
+        for trial in &mut trials {
+            trial.cutoff = Some(interrupt.flag());
+        }
         let observed = self.play(&trials)?;
+        let cut_off = interrupt.pressed() && observed.len() < trials.len() * self.rounds as usize;
+        if observed.is_empty() {
+            bail!("interrupted: no round was complete");
+        }
         let runs: Vec<Run> = observed
             .iter()
             .map(|observed| observed.run.clone())
@@ -124,16 +137,17 @@ impl Args {
         let mut report = BenchReport {
             noise: worst(&runs),
             runs,
+            cut_off,
         };
-        let comparisons = match &calibration {
-            Some(calibration) => compare(&trials, observed, calibration)?,
+        let comparisons = match &measured {
+            Some(measured) => measured.compare(&trials, observed)?,
             None => Vec::new(),
         };
         let labels = show::labels(&trials, &report.runs);
         for (run, label) in report.runs.iter_mut().zip(labels.iter().cycle()) {
             run.extras.label = Some(label.clone());
         }
-        self.write(&report, &labels, &comparisons, calibration.as_ref())?;
+        self.write(&report, &labels, &comparisons, measured.as_ref())?;
         learning::tell(report.runs.iter());
         let differs = comparisons
             .iter()
@@ -143,6 +157,9 @@ impl Args {
             None => true,
         };
         let sustained = show::all_sustained(&labels, &report.runs);
+        if cut_off {
+            return Ok(Interrupt::status());
+        }
         Ok(if differs || !met || !sustained {
             ExitCode::FAILURE
         } else {
@@ -399,25 +416,6 @@ impl Args {
         Err(usage("--look-every", why))
     }
 
-    /// Calibrates the machine's costs under the layout of the runs.
-    fn measured_costs(&self, trials: &[Trial], layout: Layout) -> Result<Calibration> {
-        if trials.iter().any(|trial| trial.layout != layout) {
-            let why = "costs are measured for one layout, while signals need a dispatcher's thread, and several dispatchers a core each: choose --layout, or \
-                       leave out what needs another";
-            return Err(usage("--compare-sim", why));
-        }
-        let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");
-        let mut calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
-        bar.finish_and_clear();
-        if let Some(doubt) = calibration.doubt() {
-            eprintln!("the simulation rests on doubtful costs: {doubt}");
-        }
-        if let Some(interval) = self.look_every {
-            calibration.costs.look_ns = interval.as_nanos() as u64;
-        }
-        Ok(calibration)
-    }
-
     fn trial(
         &self,
         policy: &ServerSpec,
@@ -445,11 +443,12 @@ impl Args {
             layout,
             idle: self.idle.into(),
             look_every: self.look_every,
+            over_udp: self.udp,
             ..Trial::new(experiment)
         })
     }
 
-    /// Runs every policy in every round. The order rotates, so that no policy always follows the same one.
+    /// Runs every policy in every round, or in those before it is cut off. The order rotates, so that no policy always follows the same one.
     fn play(&self, trials: &[Trial]) -> Result<Vec<Observed>> {
         let bar = progress::bar(self.rounds * trials.len() as u64, "running");
         let mut observed = Vec::new();
@@ -459,7 +458,13 @@ impl Args {
                 let index = (turn + round as usize) % trials.len();
                 let mut trial = trials[index].clone();
                 trial.experiment.seed = self.extent.seed + round;
-                of_round[index] = Some(trial.run()?);
+                match trial.run() {
+                    Err(TrialError::CutOff) => {
+                        bar.finish_and_clear();
+                        return Ok(observed);
+                    }
+                    run => of_round[index] = Some(run?),
+                }
                 bar.inc(1);
             }
             observed.extend(of_round.into_iter().flatten());
@@ -473,13 +478,13 @@ impl Args {
         report: &BenchReport,
         labels: &[String],
         comparisons: &[Comparison],
-        calibration: Option<&Calibration>,
+        measured: Option<&BenchCosts>,
     ) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             OutputFormat::Json => {
                 return output::json(
-                    &compared::with_comparisons(report, comparisons, calibration)?,
+                    &compared::with_comparisons(report, comparisons, measured)?,
                     writer,
                 );
             }
@@ -489,7 +494,11 @@ impl Args {
         writeln!(
             writer,
             "{}\n",
-            show::describe(&report.runs[0], self.rounds, self.cores)
+            show::describe(
+                &report.runs[0],
+                (report.runs.len() / labels.len()) as u64,
+                self.cores
+            )
         )?;
         writeln!(writer, "{}", show::summary(&report.runs, labels))?;
         writeln!(
@@ -498,11 +507,17 @@ impl Args {
             format::percent(report.noise.lost_fraction),
             report.noise.gaps_over_10us
         )?;
-        if let Some(calibration) = calibration {
+        if report.cut_off {
             writeln!(
                 writer,
-                "\nagainst simulation with {}",
-                compared::costs_line(calibration)
+                "\nCUT OFF: interrupted before its end; these are the rounds that were complete"
+            )?;
+        }
+        if let Some(measured) = measured {
+            writeln!(
+                writer,
+                "\nagainst simulation with this machine's costs:\n{}\n",
+                compared::costs_lines(measured)
             )?;
             writeln!(writer, "{}", compared::table(comparisons))?;
             writeln!(writer, "\n{}", compared::slowdowns(comparisons))?;
@@ -549,20 +564,6 @@ fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Resul
         experiment.policy = policy.with_param("window", window.to_string())?.into();
     }
     Ok(())
-}
-
-fn compare(
-    trials: &[Trial],
-    observed: Vec<Observed>,
-    calibration: &Calibration,
-) -> Result<Vec<Comparison>> {
-    let mut comparisons = Vec::new();
-    for (index, observed) in observed.into_iter().enumerate() {
-        let mut trial = trials[index % trials.len()].clone();
-        trial.experiment.seed = observed.run.meta.seed;
-        comparisons.push(Comparison::of(&trial, observed, calibration.costs)?);
-    }
-    Ok(comparisons)
 }
 
 /// The largest lost fraction of any run, and the gaps of all runs.

@@ -1,8 +1,9 @@
 //! One run of one policy: a fresh server on loopback UDP, an open-loop client, and a witness that records stops of the machine.
 
+use super::interrupted::not_interrupted;
 use crate::commands::demo::entrant::Offer;
-use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::stage::Stage;
+use crate::interrupt::Interrupt;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load, LoadReport};
 use headway_machine::noise::{Stop, Witness};
@@ -42,7 +43,7 @@ pub(crate) fn play(
     offer: &Offer,
     interrupt: &Interrupt,
 ) -> Result<Played> {
-    interrupt.check()?;
+    not_interrupted(interrupt)?;
     let server = start(stage, policy, offer.seed)?;
     let witness = Witness::of_threads(SERVER_THREADS, FLOOR_NS);
     let report = load(stage, &server, offer)?.run(|_| {
@@ -55,7 +56,7 @@ pub(crate) fn play(
     let stops = witness.map_or_else(|_| blind(), Witness::testify);
     let cores = cores(&server, policy, stage.workers);
     let stats = server.shutdown(PATIENCE)?;
-    interrupt.check()?;
+    not_interrupted(interrupt)?;
     let mut report = report?;
     report.run.extras.cores = Some(cores.all());
     report.run.extras.serving_cores = Some(cores.serving());

@@ -1,9 +1,9 @@
 //! Prepares the demonstration: fills a store, and measures the service times of its requests in a pilot run.
 
 use crate::commands::demo::entrant::Offer;
-use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::live;
 use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
+use crate::interrupt::Interrupt;
 use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
 use headway_machine::{MachineDescription, noise};

@@ -1,8 +1,9 @@
 //! The choice of the load: the highest that every policy sustains.
 
+use super::interrupted::not_interrupted;
 use crate::commands::demo::entrant::Entrant;
-use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::stage::Stage;
+use crate::interrupt::Interrupt;
 use anyhow::Result;
 use headway_policy::server::systems::ServerSpec;
 use headway_report::Run;
@@ -26,7 +27,7 @@ pub(crate) fn highest_load(
 ) -> Result<f64> {
     let mut weakest_first: Vec<&Entrant> = entrants.iter().collect();
     for percent in (LOWEST_PERCENT..=HIGHEST_PERCENT).rev() {
-        interrupt.check()?;
+        not_interrupted(interrupt)?;
         let load = f64::from(percent) / 100.0;
         match first_to_starve(stage, &weakest_first, load * MARGIN)? {
             // A policy that starved a class at one load is likely to at the next: one simulation says so.

@@ -1,13 +1,13 @@
 //! The rounds: every policy once in each, with the same requests, in rotating order.
 
 use crate::commands::demo::entrant::{Entrant, Offer};
-use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::lane::{Lane, Round};
 use crate::commands::demo::live;
 use crate::commands::demo::rate::MARGIN;
 use crate::commands::demo::stage::Stage;
 use crate::commands::demo::untouched::Lives;
 use crate::commands::demo::verdict;
+use crate::interrupt::Interrupt;
 use anyhow::Result;
 use indicatif::ProgressBar;
 use std::time::Instant;

@@ -1,10 +1,11 @@
 //! Simulation of the same mix, free of the machine's noise: with the number of live workers, and with 14, which may exceed this
 //! machine's cores.
 
+use super::interrupted::not_interrupted;
 use crate::commands::demo::entrant::Entrant;
-use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::rate;
 use crate::commands::demo::stage::Stage;
+use crate::interrupt::Interrupt;
 use anyhow::Result;
 use headway_report::Run;
 use headway_sim::{Experiment, available_threads, in_parallel};
@@ -92,7 +93,7 @@ fn curves(
         &experiments,
         available_threads(),
         |experiment: &Experiment| -> Result<Run> {
-            interrupt.check()?;
+            not_interrupted(interrupt)?;
             Ok(experiment.run()?.run)
         },
         |_, _| {},

@@ -4,7 +4,6 @@ use crate::error::usage;
 use crate::output;
 use anyhow::Result;
 use headway_plan::Question;
-use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{Facts, Preemption, ServerSpec};
 use headway_policy::spec::SpecError;
@@ -27,7 +26,7 @@ pub(super) fn write(
         ));
     };
     let facts = facts(&entry.policy)?;
-    let text = settings(report, entry, workload) + &how_it_runs(report, entry, facts, question);
+    let text = settings(report, entry, workload) + &how_it_runs(entry, facts, question);
     output::save("--config-out", path, &text)
 }
 
@@ -69,29 +68,22 @@ fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str) -> String {
 }
 
 /// The settings under which the server behaves as simulated, without those that its policy ignores.
-fn how_it_runs(
-    report: &PlanReport,
-    entry: &PlanEntry,
-    facts: Facts,
-    question: &Question,
-) -> String {
+fn how_it_runs(entry: &PlanEntry, facts: Facts, question: &Question) -> String {
     let mut text = String::new();
-    if facts.owner == Owner::Dispatcher {
-        // With one core the worker dispatches; with more, the dispatchers have the remaining cores.
-        match report.machine_cores {
-            Some(1) => text += "layout = \"inline\"\n",
-            Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",
-            _ => {}
-        }
+    let has_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
+    if facts.owner == Owner::Dispatcher || has_monitor {
+        let has_thread = entry.cores > entry.workers;
+        text += if has_thread {
+            "layout = \"dedicated\"\n"
+        } else {
+            "layout = \"inline\"\n"
+        };
     }
     if facts.owner != Owner::Steering && question.queue_limit != usize::MAX {
         text += &format!("queue-limit = {}\n", question.queue_limit);
     }
     if facts.preemption != Preemption::None {
-        text += match question.resume {
-            Resume::OwnWorker => "resume = \"own-worker\"\n",
-            Resume::Anywhere => "resume = \"anywhere\"\n",
-        };
+        text += &format!("resume = \"{}\"\n", entry.resume);
     }
     text
 }

@@ -5,13 +5,14 @@ use crate::error::usage;
 use crate::progress;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load};
-use headway_plan::Question;
+use headway_plan::{PlannedServer, Question};
+use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::{Params, Value};
 use headway_report::{PlanReport, Run, Validation};
 use headway_runtime::{Layout, Server, Spin};
-use headway_sim::{Experiment, Length};
+use headway_sim::{Experiment, Length, ThreadLayout};
 use headway_workload::Offered;
 use serde_json::Map;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -38,8 +39,17 @@ pub(super) fn validate(
     let policy: ServerSpec = entry.policy.parse()?;
     let bar = progress::bar(0, "validating");
     bar.enable_steady_tick(Duration::from_millis(100));
-    let simulated = simulated(question, report, &policy, entry.workers, ns)?;
-    let live = played(question, report, &policy, entry.workers, ns)?;
+    let layout = ThreadLayout::named(&entry.layout);
+    let server = PlannedServer {
+        layout: layout.unwrap_or_else(|| ThreadLayout::of(&policy.facts(), true)),
+        resume: match entry.resume.as_str() {
+            "own-worker" => Resume::OwnWorker,
+            _ => Resume::Anywhere,
+        },
+        policy,
+    };
+    let simulated = simulated(question, report, &server, entry.workers, ns)?;
+    let live = played(question, report, &server, entry.workers, ns)?;
     bar.finish_and_clear();
     Ok(Some(Validation {
         policy: entry.policy.clone(),
@@ -53,45 +63,51 @@ pub(super) fn validate(
 fn simulated(
     question: &Question,
     report: &PlanReport,
-    policy: &ServerSpec,
+    server: &PlannedServer,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
-    let mut experiment = Experiment::new(question.workload.clone(), policy.clone().into())
+    let policy = server.policy.clone();
+    let mut experiment = Experiment::new(question.workload.clone(), policy.into())
         .workers(workers)
         .offered(Offered::Rate(report.offered_rps))
-        .costs(question.costs_of(policy))
+        .costs(question.costs_of(server))
         .seed(question.seed);
     experiment.length = Length::Duration(ns);
     experiment.queue_limit = question.queue_limit;
-    experiment.resume = question.resume;
+    experiment.resume = server.resume;
     Ok(experiment.run()?.run)
 }
 
 fn played(
     question: &Question,
     report: &PlanReport,
-    policy: &ServerSpec,
+    planned: &PlannedServer,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
     let mut builder = Server::builder()
-        .policy_spec(policy.clone())
+        .policy_spec(planned.policy.clone())
         .classes(BuiltInApp::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);
-    let facts = policy.facts();
+    let facts = planned.policy.facts();
     if question.queue_limit != usize::MAX && facts.owner != Owner::Steering {
         builder = builder.queue_limit(question.queue_limit);
     }
-    if question.cores == Some(1) && facts.owner == Owner::Dispatcher {
-        builder = builder.layout(Layout::Inline);
+    // Others have no thread that could be beside the workers, and refuse the choice.
+    if ThreadLayout::has_choice(&facts) {
+        builder = builder.layout(if planned.layout.has_thread_beside() {
+            Layout::Dedicated
+        } else {
+            Layout::Inline
+        });
     }
     let builder = builder
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let promises = BuiltInApp::Spin.promises();
-    let server = promises.apply(builder, question.resume, None).start()?;
+    let server = promises.apply(builder, planned.resume, None).start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);
     let mut load = Load::new(

@@ -3,13 +3,13 @@
 use crate::args::{self, ResumeFlag};
 use crate::progress;
 use anyhow::{Context, Result};
-use headway_bench::calibrate::{STEPS, calibrate};
+use headway_bench::calibrate::{calibrate, layouts_here, steps};
 use headway_bench::datapath;
 use headway_plan::Question;
 use headway_policy::MAX_WORKERS;
 use headway_report::{PlanReport, format};
-use headway_runtime::Layout;
-use headway_sim::Costs;
+use headway_runtime::{Layout, LayoutFacts};
+use headway_sim::{Costs, MachineCosts, ThreadLayout};
 use std::path::Path;
 
 /// The fraction of time that a machine may lose to others before its measured costs are too high.
@@ -17,8 +17,9 @@ const LOST_MAX: f64 = 0.05;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Machine {
-    /// Cores of the machine. A dispatcher has one of them, and the workers the others
-    /// [default: 15; where a rate is given, enough for a load of 0.7]
+    /// Cores of the machine. A dispatcher's thread has one of them, and the workers the others; or all are the workers', which take turns
+    /// [default: with --costs here, --validate or --config-out those that this process may use, by affinity mask and cgroup quota; else 15, and
+    /// where a rate is given, enough for a load of 0.7]
     #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
     pub(super) cores: Option<usize>,
     /// Scheduling costs: a FILE of `headway calibrate -o FILE`, or 'here' to measure them now, with the UDP sockets
@@ -37,8 +38,9 @@ pub(super) struct Machine {
     #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]
     queue_limit: Option<u64>,
     /// Where an interrupted request resumes: handlers that keep thread-local state must stay on their worker
-    #[arg(long, value_enum, value_name = "WHERE", default_value = "own-worker")]
-    pub(super) resume: ResumeFlag,
+    /// [default: there, and anywhere under a policy that moves requests, which the plan then says]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub(super) resume: Option<ResumeFlag>,
 }
 
 impl Machine {
@@ -46,22 +48,28 @@ impl Machine {
         self.queue_limit.map_or(usize::MAX, |limit| limit as usize)
     }
 
+    /// The cores that were given, or those of this machine that this process may use where the plan is for this machine: its affinity mask and its cgroup's
+    /// quota count.
+    pub(super) fn cores_given(&self, is_for_here: bool) -> Option<usize> {
+        let here = is_for_here || self.costs.as_deref() == Some("here");
+        self.cores
+            .or_else(|| here.then(|| LayoutFacts::usable_cores().min(MAX_WORKERS)))
+    }
+
     /// The scheduling costs and the time to receive a request, ns, as far as the flags give them.
-    pub(super) fn costs(&self, cores: usize) -> Result<(Costs, u64)> {
+    pub(super) fn costs(&self) -> Result<(MachineCosts, u64)> {
         let (mut costs, receive_ns) = match self.costs.as_deref() {
-            None => (Costs::default(), 0),
-            Some("here") => measured(cores)?,
-            Some(file) => (args::read_costs(Path::new(file))?, 0),
+            None => (MachineCosts::default(), 0),
+            Some("here") => measured()?,
+            Some(file) => (args::read_costs(Path::new(file))?.costs, 0),
         };
         if let Some(dispatch_ns) = self.dispatch_cost {
-            costs.dispatch_ns = dispatch_ns;
+            costs = costs.map(|costs| Costs {
+                dispatch_ns,
+                ..costs
+            });
         }
-        let costs = if cores == 1 {
-            inline(costs, receive_ns)
-        } else {
-            costs
-        };
-        Ok((costs, if cores == 1 { 0 } else { receive_ns }))
+        Ok((costs, receive_ns))
     }
 
     /// Notes in the report the source of its costs.
@@ -74,13 +82,15 @@ impl Machine {
             Some("here") => "measured here, the UDP sockets included",
             Some(_) => "of the file given, which know no sockets unless they were added to it",
         };
+        let layout = ThreadLayout::named(&report.ranking[0].layout);
+        let layout = layout.unwrap_or(ThreadLayout::Dedicated);
         let Costs {
             dispatch_ns,
             handoff_ns,
             completion_ns,
             overhead_ns,
             ..
-        } = question.costs;
+        } = question.costs.of(layout);
         let [dispatch, handoff, completion, overhead, receive] = [
             dispatch_ns,
             handoff_ns,
@@ -89,31 +99,25 @@ impl Machine {
             question.receive_ns,
         ]
         .map(|ns| format::duration_us(ns as f64 / 1e3));
+        let dispatched = if layout.has_dispatcher() {
+            format!(
+                "dispatcher {dispatch} a request, hand-off {handoff}, completion {completion}, "
+            )
+        } else {
+            String::new()
+        };
         report.caveats.push(format!(
-            "costs {source}: dispatcher {dispatch} a request, hand-off {handoff}, completion {completion}, worker {overhead} a request, receiving it {receive}"
+            "costs {source}, {} layout: {dispatched}worker {overhead} a request, receiving it {receive}",
+            layout.name()
         ));
     }
 }
 
-/// The only worker does the dispatcher's work itself, and receives.
-fn inline(costs: Costs, receive_ns: u64) -> Costs {
-    Costs {
-        overhead_ns: costs.overhead_ns + costs.dispatch_ns + receive_ns,
-        dispatch_ns: 0,
-        handoff_ns: 0,
-        ..costs
-    }
-}
-
 /// Measures the scheduling costs, and the path through the sockets.
-fn measured(cores: usize) -> Result<(Costs, u64)> {
-    let layout = if cores > 1 {
-        Layout::Dedicated
-    } else {
-        Layout::Inline
-    };
-    let bar = progress::bar(STEPS as u64, "calibrating");
-    let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
+fn measured() -> Result<(MachineCosts, u64)> {
+    let layouts = layouts_here(Layout::Auto);
+    let bar = progress::bar(steps(layouts.len()) as u64, "calibrating");
+    let calibration = calibrate(&layouts, |step| bar.set_position(step as u64))?;
     bar.finish_and_clear();
     if calibration.lost_fraction > LOST_MAX {
         eprintln!(
@@ -122,11 +126,11 @@ fn measured(cores: usize) -> Result<(Costs, u64)> {
         );
     }
     let udp = datapath::udp().context("cannot measure the UDP sockets of this machine")?;
-    let costs = Costs {
-        overhead_ns: calibration.costs.overhead_ns + udp.send_ns,
-        ..calibration.costs
+    let with_replies = |costs: Costs| Costs {
+        overhead_ns: costs.overhead_ns + udp.send_ns,
+        ..costs
     };
-    Ok((costs, udp.receive_ns))
+    Ok((calibration.layouts.map(with_replies), udp.receive_ns))
 }
 
 /// Parses a number of cores within the limit of a server's workers and its dispatcher.
@@ -142,20 +146,6 @@ fn cores(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_only_core_pays_for_dispatching() {
-        let costs = Costs {
-            dispatch_ns: 300,
-            handoff_ns: 80,
-            overhead_ns: 200,
-            completion_ns: 50,
-            ..Costs::default()
-        };
-        let paid = inline(costs, 400);
-        assert_eq!((paid.overhead_ns, paid.dispatch_ns), (900, 0));
-        assert_eq!((paid.handoff_ns, paid.completion_ns), (0, 50));
-    }
 
     #[test]
     fn cores_are_counted_from_one() {

@@ -15,7 +15,7 @@ use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
-use headway_policy::{MAX_WORKERS, Shape};
+use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
 use headway_workload::fit::Doubt;
@@ -184,7 +184,7 @@ impl Args {
             let workers = workload.load_for_rate(rate, 1) / TARGET_LOAD;
             (workers.ceil() as usize).clamp(1, MAX_WORKERS)
         };
-        let workers = match (self.machine.cores, rate) {
+        let workers = match (self.cores(), rate) {
             (Some(cores), _) => (cores - 1).max(1),
             (None, Some(rate)) => for_rate(rate),
             (None, None) => DEFAULT_WORKERS,
@@ -196,16 +196,22 @@ impl Args {
         Ok((offered, workers))
     }
 
+    /// The machine's cores: given, or this machine's where the plan is to run here.
+    fn cores(&self) -> Option<usize> {
+        self.machine
+            .cores_given(self.validate.is_some() || self.config_out.is_some())
+    }
+
     fn question(&self, subject: &PlanSubject) -> Result<Question> {
         let slo = args::slo(&self.slo, &subject.workload)?;
-        let cores = self.machine.cores.unwrap_or(subject.workers + 1);
+        let cores = self.cores().unwrap_or(subject.workers + 1);
         let question = Question::new(
             subject.workload.clone(),
             slo,
             subject.workers,
             subject.offered,
         );
-        let (costs, receive_ns) = self.machine.costs(cores)?;
+        let (costs, receive_ns) = self.machine.costs()?;
         Ok(Question {
             requests: self.requests,
             replications: self.replications,
@@ -215,7 +221,7 @@ impl Args {
             receive_ns,
             network_ns: self.machine.network,
             queue_limit: self.machine.queue_limit(),
-            resume: self.machine.resume.into(),
+            resume: self.machine.resume.map(Into::into),
             policies: self.policies(subject)?,
             live: runs_live,
             replay: subject.replay.clone(),
@@ -228,7 +234,7 @@ impl Args {
     /// The policies to try, where the user named any.
     fn policies(&self, subject: &PlanSubject) -> Result<Option<Vec<ServerSpec>>> {
         let mut shape = Shape::new(subject.workers);
-        shape.resume = self.machine.resume.into();
+        shape.resume = self.machine.resume.map_or(Resume::Anywhere, Into::into);
         let read = || -> Result<Vec<ServerSpec>, SpecError> {
             let specs = self.policies.iter().map(|text| text.parse());
             let specs = specs.collect::<Result<Vec<ServerSpec>, _>>()?;

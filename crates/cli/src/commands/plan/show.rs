@@ -68,6 +68,7 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
     let recorded = report.replay.is_some();
     let mut columns = vec![
         "policy",
+        "layout",
         "workers",
         "cores",
         "SLO used",
@@ -83,6 +84,7 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
     for (rank, entry) in report.ranking.iter().enumerate() {
         let mut row = vec![
             entry.policy.clone(),
+            entry.layout.clone(),
             entry.workers.to_string(),
             entry.cores.to_string(),
             used(entry),
@@ -157,8 +159,9 @@ fn verdict(report: &PlanReport) -> Vec<String> {
     };
     match report.verdict {
         PlanVerdict::Met => lines.push(format!(
-            "{} meets the SLO {decided}{}.",
+            "{} ({}) meets the SLO {decided}{}.",
             best.policy,
+            best.layout,
             machine(report.ideal)
         )),
         PlanVerdict::Missed => lines.push(format!(
@@ -183,9 +186,14 @@ fn verdict(report: &PlanReport) -> Vec<String> {
         ));
     }
     let tied = report.ranking.iter().skip(1).filter(|entry| entry.tied);
-    let tied: Vec<&str> = tied.map(|entry| entry.policy.as_str()).collect();
+    let tied: Vec<String> = tied
+        .map(|entry| format!("{} ({})", entry.policy, entry.layout))
+        .collect();
     if !tied.is_empty() {
         lines.push(format!("Not told apart from it: {}.", tied.join("; ")));
+        if !report.sensitivity.is_empty() {
+            lines.push("Of these it bears more load and longer service times best.".into());
+        }
     }
     let alike = report
         .ranking
@@ -193,8 +201,9 @@ fn verdict(report: &PlanReport) -> Vec<String> {
         .filter(|entry| !entry.alike.is_empty());
     lines.extend(alike.map(|entry| {
         format!(
-            "To every request the same as {}: {}.",
+            "To every request the same as {} ({}): {}.",
             entry.policy,
+            entry.layout,
             entry.alike.join("; ")
         )
     }));
@@ -228,20 +237,30 @@ fn cores(needed: &CoresNeeded, ideal: bool) -> String {
     let on = machine(ideal);
     let Some((workers, load)) = needed.workers.zip(needed.load) else {
         let most = format::counted(needed.searched_to, "worker");
-        return format!("{} does not meet the SLO with {most}{on}.", needed.policy);
+        return format!(
+            "{} ({}) does not meet the SLO with {most}{on}.",
+            needed.policy, needed.layout
+        );
     };
     let workers_and_cores = match needed.cores {
         Some(cores) => format!(
-            "{}, {} with what dispatches,",
+            "{}, {},",
             format::counted(workers, "worker"),
-            format::counted(cores, "core")
+            if cores > workers {
+                format!(
+                    "{} with what dispatches or interrupts",
+                    format::counted(cores, "core")
+                )
+            } else {
+                format!("{} in all", format::counted(cores, "core"))
+            }
         ),
         None => format::counted(workers, "worker"),
     };
     let load = format::significant(load, 3);
     format!(
-        "{} needs {workers_and_cores} at this rate (load {load}){on}.",
-        needed.policy
+        "{} ({}) needs {workers_and_cores} at this rate (load {load}){on}.",
+        needed.policy, needed.layout
     )
 }
 

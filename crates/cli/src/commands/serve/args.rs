@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The policy and its parameters [default: darc]
     #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
     pub(super) policy: Option<String>,
-    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (up to 4 cores, or --layout inline) or the
+    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (where that carries more, or --layout inline) or the
     /// policy has none; else one less, for the dispatcher's thread]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     pub(super) workers: Option<usize>,
@@ -40,6 +40,10 @@ pub(crate) struct Args {
     /// Where the dispatcher runs; with synergy, which has no dispatcher, where its monitor runs [default: auto]
     #[arg(long, value_enum)]
     pub(super) layout: Option<LayoutFlag>,
+    /// What the layouts cost on this machine, a file of `headway calibrate -o FILE`: the layout auto and the number of workers are chosen by it
+    /// [default: what calibrate measured elsewhere]
+    #[arg(long, value_name = "FILE")]
+    pub(super) costs: Option<String>,
     #[command(flatten)]
     pub(super) rack: RackFlags,
     #[command(flatten)]

@@ -69,6 +69,7 @@ impl ServeSettings {
             queue_limit: self.chosen_limit(),
             seed: self.seed,
             layout: self.layout.value,
+            layout_costs: self.layout_costs,
             pin: self.pin.value.clone(),
             steers: self.steer.is_some(),
             behind_switch: self.rack.is_some(),

@@ -19,10 +19,14 @@ use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
-use headway::config::{LISTEN, pin, workload};
+use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_ctl::server::Subject;
 use headway_ctl::socket::{Answering, ControlSocket, Place};
-use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, default_workers};
+use headway_runtime::{
+    Idle, Layout, LayoutCosts, LayoutFacts, Mechanism, Server, Stats, WorkersFacts,
+    default_workers, mean_service_ns,
+};
+use headway_sim::class_hints;
 use headway_workload::duration;
 use interrupt::Interruption;
 use rack::Leaving;
@@ -31,7 +35,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use toml::Spanned;
@@ -110,14 +114,30 @@ impl Args {
         );
         let asks_workers = self.workers.is_some() || set.workers.is_some();
         let host = self.hosted.app(&file, asks_workers)?;
+        let costs = file
+            .given_if_set("costs", self.costs, &set.costs)
+            .map(|path| path.parse(|path| read_costs(Path::new(path))))
+            .transpose()?;
+        let measured =
+            costs.map_or_else(LayoutCosts::default, |file| layout_costs(&file.value.costs));
+        let workload = file
+            .given("workload", self.workload, &set.workload, || {
+                "high-bimodal".into()
+            })
+            .parse(|name| workload(name))?
+            .value;
         let interruption = Interruption::of(self.interrupt, &file)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
-                let by_signal = interruption.mechanism() == Mechanism::Signal;
-                let cores = headway_sim::available_threads();
+                let facts = WorkersFacts {
+                    cores: LayoutFacts::usable_cores(),
+                    by_signal: interruption.mechanism() == Mechanism::Signal,
+                    costs: measured,
+                    service_ns: mean_service_ns(&class_hints(&workload)),
+                };
                 // Nobody but the workers has cores there.
                 let layout = host.as_ref().map_or(layout.value, |_| Layout::Inline);
-                default_workers(&policy.value, layout, by_signal, cores)
+                default_workers(&policy.value, layout, &facts)
             }),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
@@ -127,12 +147,7 @@ impl Args {
             host,
             interruption,
             policy,
-            workload: file
-                .given("workload", self.workload, &set.workload, || {
-                    "high-bimodal".into()
-                })
-                .parse(|name| workload(name))?
-                .value,
+            workload,
             classifier: file
                 .given("classifier", self.classifier, &set.classifier, || {
                     "header".into()
@@ -142,6 +157,7 @@ impl Args {
             limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout,
+            layout_costs: measured,
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             steer: file
                 .given_if_set("steer", self.steer, &set.steer)

@@ -13,7 +13,7 @@ use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
 use headway_policy::server::systems::ServerSpec;
-use headway_runtime::{Idle, Layout, Pin, Server};
+use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server};
 use headway_workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(super) struct ServeSettings {
     /// Whether it was chosen.
     pub(super) limits_queues: bool,
     pub(super) layout: Sourced<Layout>,
+    /// What `auto` chooses by.
+    pub(super) layout_costs: LayoutCosts,
     pub(super) interruption: Interruption,
     pub(super) idle: Idle,
     /// None where it was not chosen.
@@ -60,6 +62,7 @@ impl ServeSettings {
             .classifier(self.classifier.clone())
             .seed(self.seed)
             .layout(self.layout.value)
+            .layout_costs(self.layout_costs)
             .journal(journal)
             .idle(self.idle)
             .pin(self.pin.value.clone())

@@ -11,6 +11,7 @@ pub(crate) use show::{LONGER, ranges, tell_few_samples, tell_verdict};
 
 use crate::args::{any_policy, slo};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
@@ -42,17 +43,25 @@ impl Args {
             .as_deref()
             .map(|text| slo(text, &experiment.workload))
             .transpose()?;
+        let interrupt = Interrupt::listen()?;
+        experiment.cutoff = Some(interrupt.flag());
         let outcome = experiment.run()?;
+        let cut_off = outcome.run.extras.cut_off;
         self.look.write(&experiment, &outcome)?;
         self.write(&outcome)?;
         learning::tell(std::iter::once(&outcome.run));
         if let Some(path) = &self.hlog {
             output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
-        let Some(slo) = slo else {
-            return Ok(ExitCode::SUCCESS);
+        let verdict = match slo {
+            Some(slo) => tell_verdict(&slo, &outcome.run)?,
+            None => ExitCode::SUCCESS,
         };
-        tell_verdict(&slo, &outcome.run)
+        Ok(if cut_off {
+            Interrupt::status()
+        } else {
+            verdict
+        })
     }
 
     fn experiment(&self, policy: PolicySpec) -> Result<Experiment> {
@@ -187,6 +196,12 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             group.classes.join(" + "),
             ranges(&group.reserved),
             ranges(&group.stealable)
+        ));
+    }
+    if run.extras.cut_off {
+        lines.push(format!(
+            "CUT OFF: interrupted after {} requests, the warm-up's among them; the figures are those of the others until then",
+            run.meta.requests
         ));
     }
     if !run.extras.starved.is_empty() {

@@ -6,11 +6,12 @@ mod show;
 use super::sim::tell_few_samples;
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use headway_report::{Run, Slo};
 use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
 use pieces::{ShardNumber, SweepPiece, SweepPoint};
@@ -94,6 +95,9 @@ impl Args {
         }
         self.write(&piece, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
+        if piece.cut_off {
+            return Ok(Interrupt::status());
+        }
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
         Ok(if hopeless {
             ExitCode::FAILURE
@@ -110,6 +114,12 @@ impl Args {
             OutputFormat::Table => {
                 let table = output::shown(&show::table(points), self.to.output.as_deref());
                 writeln!(writer, "{table}")?;
+                if piece.cut_off {
+                    writeln!(
+                        writer,
+                        "\nCUT OFF: interrupted before its end; these are the points that were done"
+                    )?;
+                }
                 Ok(writer.flush()?)
             }
         }
@@ -133,11 +143,19 @@ impl Args {
         let shard = self.shard.map(|part| part.shard(&all, precision.as_ref()));
         let mine = self.shard.map_or(Ok(all.clone()), |part| part.of(&all))?;
         let threads = self.threads.unwrap_or_else(available_threads);
+        let interrupt = Interrupt::listen()?;
+        let mut mine = mine;
+        mine.iter_mut()
+            .for_each(|one| one.cutoff = Some(interrupt.flag()));
         let runs = match &precision {
             None => replicated(&mine, threads, |_| self.replications.unwrap_or(1))?,
             Some(precision) => replicated(&mine, threads, |runs| precision.wanted(runs))?,
         };
-        Ok(SweepPiece::new(&mine, runs, shard))
+        let piece = SweepPiece::new(&mine, runs, shard);
+        if piece.runs.is_empty() {
+            bail!("interrupted: no point of the sweep was done");
+        }
+        Ok(piece)
     }
 
     /// Policies, then loads; of the first seed.
@@ -190,13 +208,14 @@ impl Args {
 }
 
 /// Runs every experiment under consecutive seeds until it has as many runs as `wanted` says of
-/// those made. All points are replicated side by side; which of them need more runs is decided between batches.
+/// those made, or until they are cut off. All points are replicated side by side; which of them need more runs is decided between batches.
 fn replicated(
     experiments: &[Experiment],
     threads: usize,
     wanted: impl Fn(&[Run]) -> u64,
 ) -> Result<Vec<Vec<Run>>, SimError> {
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); experiments.len()];
+    let is_cut_off = || experiments.iter().any(Experiment::is_cut_off);
     let bar = progress::bar(0, "simulating");
     loop {
         let batch: Vec<(usize, u64)> = runs
@@ -206,7 +225,7 @@ fn replicated(
                 (made.len() as u64..wanted(made)).map(move |replication| (point, replication))
             })
             .collect();
-        if batch.is_empty() {
+        if batch.is_empty() || is_cut_off() {
             bar.finish_and_clear();
             return Ok(runs);
         }
@@ -214,13 +233,17 @@ fn replicated(
         let run = |&(point, replication): &(usize, u64)| {
             let experiment = &experiments[point];
             let seed = experiment.seed.wrapping_add(replication);
+            if experiment.is_cut_off() {
+                return Ok(None);
+            }
             let mut run = experiment.clone().seed(seed).run()?.run;
             run.extras.label = Some(experiment.policy.to_string());
-            Ok::<_, SimError>(run)
+            // A run of another length does not compare with the others.
+            Ok::<_, SimError>(Some(run).filter(|run| !run.extras.cut_off))
         };
         let made = in_parallel(&batch, threads, run, |_, _| bar.inc(1));
         for ((point, _), run) in batch.into_iter().zip(made) {
-            runs[point].push(run?);
+            runs[point].extend(run?);
         }
     }
 }

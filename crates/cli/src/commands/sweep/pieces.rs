@@ -58,6 +58,9 @@ pub(super) struct SweepPiece {
     /// The piece and its sweep, where this is a piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard: Option<Shard>,
+    /// Whether it was interrupted before its end: points that were not done are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) cut_off: bool,
 }
 
 /// A point, without its runs.
@@ -127,9 +130,11 @@ impl SweepPiece {
         shard: Option<Shard>,
     ) -> Self {
         Self {
+            cut_off: experiments.iter().any(Experiment::is_cut_off),
             points: experiments
                 .iter()
                 .zip(&runs)
+                .filter(|(_, runs)| !runs.is_empty())
                 .map(|(experiment, runs): (&Experiment, &Vec<Run>)| PointName {
                     policy: experiment.policy.to_string(),
                     load: runs[0].meta.load,
@@ -250,6 +255,7 @@ fn interleaved<'a>(pieces: impl Iterator<Item = &'a SweepPiece>, whole: &Shard) 
         runs: Vec::new(),
         points: Vec::new(),
         shard: None,
+        cut_off: false,
     };
     for index in 0..whole.points {
         let next = pieces[index % whole.of].next();
@@ -267,6 +273,12 @@ fn read(path: &Path) -> Result<(Shard, SweepPiece)> {
         serde_json::from_str(&text).map_err(|error| refused(path, &error.to_string()))?;
     let shard = piece.shard.take();
     let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece"))?;
+    if piece.cut_off {
+        return Err(refused(
+            path,
+            "was interrupted before its end: run this piece again",
+        ));
+    }
     let in_range = (1..=shard.of).contains(&shard.index) && shard.points >= shard.index;
     if piece.is_sound() && in_range {
         Ok((shard, piece))

@@ -1,10 +1,14 @@
-//! Ctrl-C: the first ends the demonstration in order, so that no temporary store stays behind.
+//! Ctrl-C: the first ends a command in order, so that it says what it has so far and leaves nothing behind.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The exit status of a command that was interrupted: as a shell has it.
+const INTERRUPTED: u8 = 130;
 
 /// Whether the user pressed Ctrl-C.
 #[derive(Clone, Debug)]
@@ -13,9 +17,8 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens for Ctrl-C; the second one ends the process at once.
     pub(crate) fn listen() -> Result<Self> {
-        const INTERRUPTED: i32 = 130;
         let pressed = Arc::new(AtomicBool::new(false));
-        flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&pressed))
+        flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&pressed))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&pressed)))
             .context("cannot listen for Ctrl-C")?;
         Ok(Self(pressed))
@@ -25,11 +28,13 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error once it was pressed.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.pressed() {
-            bail!("interrupted: nothing is reported, since not all policies had the same rounds");
-        }
-        Ok(())
+    /// The flag that it raises.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
+    /// The exit status of a command that was interrupted.
+    pub(crate) fn status() -> ExitCode {
+        ExitCode::from(INTERRUPTED)
     }
 }

@@ -1,0 +1,104 @@
+//! Ctrl-C: commands that measure say what they have so far, marked as cut off.
+
+use super::children::TestChild;
+use super::words;
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The processor time of a process so far; `None` once it has ended.
+fn cpu_time(pid: i32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // Fields 14 and 15 of the line, in hundredths of a second (proc(5)).
+    let ticks: u64 = fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?;
+    Some(Duration::from_millis(10 * ticks))
+}
+
+/// Whether a process has a handler of its own for Ctrl-C.
+fn hears_ctrl_c(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (libc::SIGINT - 1)) != 0)
+}
+
+/// The report of a command that Ctrl-C ends once it has worked for `after`, and its exit status; `None` where it ended before.
+fn interrupted(args: &str, after: Duration) -> Option<(Value, Option<i32>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command.args(words(args)).args(["--format", "json", "-o"]);
+    command
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = TestChild::start(&mut command);
+    let deadline = Instant::now() + PATIENCE;
+    while !hears_ctrl_c(child.id()) || cpu_time(child.id())? < after {
+        if child.ended().is_some() {
+            return None;
+        }
+        assert!(Instant::now() < deadline, "{args}: it does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.signal(libc::SIGINT);
+    let status = child.wait();
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    Some((serde_json::from_str(&text).ok()?, status.code()))
+}
+
+/// Interrupts a command later and later until it has something to say, and is not done yet.
+fn cut_off(args: &str, says_something: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    let mut after = Duration::from_millis(100);
+    while Instant::now() < deadline {
+        if let Some((report, status)) = interrupted(args, after)
+            && says_something(&report)
+        {
+            assert_eq!(status, Some(130), "{report}");
+            return report;
+        }
+        after = after * 3 / 2;
+    }
+    panic!("{args}: it never said what it had");
+}
+
+#[test]
+fn a_simulation_gives_the_requests_until_then() {
+    let report = cut_off("sim --requests 60M", |report| {
+        report["cut_off"] == true && report["classes"][0]["count"].as_u64() > Some(0)
+    });
+    assert!(report["requests"].as_u64() < Some(60_000_000), "{report}");
+    assert!(report["overall"]["slowdown"]["p99"].as_f64() >= Some(1.0));
+}
+
+#[test]
+fn a_sweep_gives_the_points_that_were_done() {
+    let args = "sweep --policy c-fcfs --loads 0.1..0.9:0.01 --requests 1M --threads 1";
+    let report = cut_off(args, |report| report["cut_off"] == true);
+    let runs = report["runs"].as_array().unwrap();
+    assert!((1..81).contains(&runs.len()), "{}", runs.len());
+    assert_eq!(report["points"].as_array().unwrap().len(), runs.len());
+    assert!(runs.iter().all(|run| run["requests"] == 1_000_000));
+}
+
+#[test]
+fn a_capacity_gives_the_loads_that_were_carried() {
+    let args = "capacity --policy c-fcfs --tolerance 0.0001 --requests 3M --workers 2";
+    let report = cut_off(args, |report| {
+        report["cut_off"] == true && report["results"][0]["load"].as_f64() > Some(0.0)
+    });
+    assert!(report["results"][0]["run"]["requests"] == 3_000_000);
+}
+
+#[test]
+fn live_rounds_that_were_complete_are_reported() {
+    let args = "bench --policy c-fcfs --workers 1 --layout inline --idle park --rate 2k --duration 50ms --rounds 300";
+    let report = cut_off(args, |report| report["cut_off"] == true);
+    let rounds = report["runs"].as_array().unwrap().len();
+    assert!((1..300).contains(&rounds), "{rounds}");
+}
