@@ -137,7 +137,7 @@ impl Findings {
                     basis,
                     class: Some(index),
                 };
-                let shown = format!("class.{class}.latency.p999<=1h").parse::<Slo>();
+                let shown = format!("class.{class}.latency.p999<=60min").parse::<Slo>();
                 let shown = shown.expect("an SLO about a class of the store");
                 self.lanes.iter().filter_map(move |lane| {
                     let few = shown.few_samples(&lane.run(stage, sample)?)?;
