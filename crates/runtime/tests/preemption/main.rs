@@ -533,7 +533,7 @@ fn a_policy_of_another_level_is_refused_with_who_runs_it() {
     let _alone = alone();
     for (policy, command) in [("pallas", "headway rack"), ("static", "headway host")] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
-        let server = builder(policy, 1, Layout::Inline).service(Spin::default());
+        let server = Server::builder().policy(policy).service(Spin::default());
         let refused = server.datapath(datapath).start().err().unwrap();
         assert!(refused.to_string().contains(command), "{refused}");
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use headway_runtime::{Call, Layout, checkpoint};
 
-use super::common::{Client, FOREVER, ServeOnLoopback, live_policies, wait_until};
+use super::common::{Client, FOREVER, ServeOnLoopback, laid_out, live_policies, wait_until};
 use super::{both_layouts, builder};
 
 /// Whose handler forks at each of these requests.
@@ -47,7 +47,8 @@ fn work() {
 
 #[test]
 fn a_forked_child_answers_nothing_and_ends_with_its_handler() {
-    for policy in live_policies() {
+    let interrupting = ["tiny-quanta", "concord,q=20us,dispatcher=dedicated"];
+    for policy in live_policies().chain(interrupting) {
         both_layouts(|layout| children_end(policy, layout));
     }
 }
@@ -56,21 +57,18 @@ fn children_end(policy: &str, layout: Layout) {
     let children = Arc::new(Mutex::new(Vec::new()));
     let forked = Arc::clone(&children);
     let serves = std::process::id();
-    let server = builder()
-        .policy(policy)
-        .layout(layout)
-        .serving(move |call: &mut Call<'_>| {
-            work();
-            if call.payload() == b"fork"
-                && let Some(child) = fork()
-            {
-                forked.lock().unwrap().push(child);
-            }
-            // The child meets probes too, and writes an answer.
-            work();
-            let me = std::process::id();
-            call.reply(&me.to_le_bytes());
-        });
+    let server = laid_out(builder(), policy, layout).serving(move |call: &mut Call<'_>| {
+        work();
+        if call.payload() == b"fork"
+            && let Some(child) = fork()
+        {
+            forked.lock().unwrap().push(child);
+        }
+        // The child meets probes too, and writes an answer.
+        work();
+        let me = std::process::id();
+        call.reply(&me.to_le_bytes());
+    });
     let mut client = Client::of(&server);
     for index in 0..REQUESTS {
         let asks: &[u8] = if index % (REQUESTS / FORKS) == 0 {
