@@ -144,14 +144,17 @@ impl<'a> JsonFile<'a> {
             gaps_over_10us: noises.map(|noise| noise.gaps_over_10us).max().unwrap_or(0),
         };
         let mut file = BufWriter::new(self.file);
-        serde_json::to_writer_pretty(&mut file, &BenchReport {
-            runs,
-            noise,
-            cut_off: false,
-        })
-            .map_err(anyhow::Error::from)
-            .and_then(|()| Ok(file.flush()?))
-            .with_context(|| format!("--json: cannot write {}", self.path.display()))
+        serde_json::to_writer_pretty(
+            &mut file,
+            &BenchReport {
+                runs,
+                noise,
+                cut_off: false,
+            },
+        )
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Ok(file.flush()?))
+        .with_context(|| format!("--json: cannot write {}", self.path.display()))
     }
 }
 

@@ -176,6 +176,10 @@ fn runs_one_that_yields() {
 }
 
 #[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
 fn a_walk_arrives_from_every_instruction_of_a_yield() {
     let (walks, with_body) = stepped(runs_one_that_yields, yields as *const ());
     assert!(
@@ -218,6 +222,10 @@ fn runs_one_that_is_asked() {
 }
 
 #[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
 fn a_walk_arrives_from_every_instruction_of_an_interruption() {
     let (walks, with_body) = stepped(runs_one_that_is_asked, meets_probes as *const ());
     assert!(
@@ -272,6 +280,10 @@ fn runs_two_strands() {
 }
 
 #[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
 fn a_walk_arrives_from_every_instruction_of_a_direct_switch() {
     let (walks, with_body) = stepped(runs_two_strands, takes_turns as *const ());
     assert!(
