@@ -73,8 +73,6 @@ fn start(spec: &ServerSpec, admission: Admission, layout: Layout, watched: Watch
     if admission.polls_at_work(layout == Layout::Dedicated) {
         builder = builder.look_every(Duration::from_micros(2));
     }
-    // SAFETY: an interrupted SCAN holds nothing of its thread, and no other request is interrupted while it does.
-    let builder = unsafe { builder.resume_anywhere() };
     let server = builder
         .service(watched)
         .listen_udp("127.0.0.1:0".parse().unwrap());

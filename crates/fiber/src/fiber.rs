@@ -539,7 +539,10 @@ impl<J> SendFiber<J> {
     pub fn run_at_home(&mut self) {
         let control = self.0.control();
         assert!(control.is_suspended(), "the fiber was suspended in a job");
-        let donor = control.stack.donor().expect("the fiber owns a thread's state");
+        let donor = control
+            .stack
+            .donor()
+            .expect("the fiber owns a thread's state");
         // SAFETY: the donor lives as long as its stack, and is parked while others have its fiber.
         unsafe {
             ThreadWords::at(control.base).belong_to_nobody();

@@ -1,9 +1,9 @@
 //! Stacks with guard pages, kept for reuse: a new mapping costs as much time as hundreds of uses of a warm stack.
 #![expect(unsafe_code, reason = "maps memory")]
 
+use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::donor::{self, Donor};

@@ -309,10 +309,7 @@ fn a_slice_ends_by_the_clock() {
     let mut first_job = Some(job());
     let mut second_job = Some(job());
     for turn in 0..4 {
-        for (fiber, job) in [
-            (&mut first, &mut first_job),
-            (&mut second, &mut second_job),
-        ] {
+        for (fiber, job) in [(&mut first, &mut first_job), (&mut second, &mut second_job)] {
             attached.begin_on(fiber, turn + 1);
             // SAFETY: every x86-64 processor has the instruction.
             attached.set_deadline(unsafe { std::arch::x86_64::_rdtsc() } + 10_000);
