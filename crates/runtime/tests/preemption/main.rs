@@ -14,6 +14,7 @@ mod overtaking;
 mod pull;
 mod synergy;
 mod tardis;
+mod thread_state;
 mod timer;
 mod tuning;
 
