@@ -464,3 +464,57 @@ fn a_forked_child_goes_on_as_a_plain_thread_and_drops_what_it_has() {
     assert_eq!(hear.recv().unwrap(), 1);
     drop(attached);
 }
+
+/// Exceptions that floating-point code raises are the fiber's own, with a thread's state and without.
+#[test]
+fn raised_exceptions_of_floating_point_are_the_fibers() {
+    /// `FE_INVALID`, `FE_DIVBYZERO`, `FE_OVERFLOW`, `FE_INEXACT` (`fenv.h`, x86).
+    const RAISED: [i32; 4] = [1, 4, 8, 32];
+    unsafe extern "C" {
+        fn feclearexcept(exceptions: i32) -> i32;
+        fn feraiseexcept(exceptions: i32) -> i32;
+        fn fetestexcept(exceptions: i32) -> i32;
+    }
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let of_donors = donors(4);
+    let plain = Stacks::new(64 << 10, 4).unwrap();
+    for stacks in [&of_donors, &plain] {
+        let body = |raised: &mut i32| {
+            // SAFETY: the C library's, for the calling thread.
+            unsafe {
+                feclearexcept(61);
+                feraiseexcept(*raised);
+                for _ in 0..10 {
+                    checkpoint();
+                    assert_eq!(fetestexcept(61), *raised);
+                }
+            }
+        };
+        let mut fibers: Vec<_> = RAISED
+            .iter()
+            .map(|raised| (Fiber::new(stacks.take().unwrap(), body), Some(*raised)))
+            .collect();
+        let (mut epoch, mut left) = (0, fibers.len());
+        while left > 0 {
+            left = fibers.len();
+            for (fiber, raised) in &mut fibers {
+                if raised.is_none() && !fiber.is_suspended() {
+                    left -= 1;
+                    continue;
+                }
+                epoch += 1;
+                attached.begin(epoch);
+                flag.raise(epoch);
+                match raised.take() {
+                    Some(raised) => drop(fiber.run(raised, 0)),
+                    // SAFETY: no destructor of a thread-local variable calls this.
+                    None => drop(unsafe { fiber.resume() }),
+                }
+            }
+        }
+        // SAFETY: the C library's.
+        assert_eq!(unsafe { fetestexcept(29) }, 0, "nothing is left here");
+    }
+    drop(flag);
+}
