@@ -27,7 +27,7 @@
 
 namespace {
 
-enum { REQUESTS = 160, IN_FLIGHT = 12 };
+enum { REQUESTS = 160, ROUNDS = 8, IN_FLIGHT = 12 };
 unsigned long wrong[64];
 std::string last_wrong;
 
@@ -247,19 +247,21 @@ void library(unsigned long seed) {
 void handle_request(void *, struct headway_request *request) {
   static unsigned long next;
   unsigned long seed = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
-  thread_locals(seed);
-  locks(seed);
-  once(seed);
-  exceptions(seed);
-  library(seed);
+  for (int round = 0; round < ROUNDS; round++) {
+    thread_locals(seed);
+    locks(seed);
+    once(seed);
+    exceptions(seed);
+    library(seed);
+  }
   headway_reply(request, "done", 4);
 }
 
 }  // namespace
 
-/* torture POLICY WORKERS LAYOUT: prints the interruptions, and the worst that was not so. */
+/* torture POLICY WORKERS LAYOUT [plain]: prints the interruptions, and the worst that was not so. */
 int main(int argc, char **argv) {
-  CHECK(argc == 4);
+  CHECK(argc >= 4);
   alarm(110); /* A deadlock is a failure. */
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -280,6 +282,7 @@ int main(int argc, char **argv) {
   options.workers = (uint32_t)atoi(argv[2]);
   options.layout = (uint32_t)atoi(argv[3]);
   options.pin = HEADWAY_PIN_OFF;
+  options.fibers = argc > 4 ? HEADWAY_FIBERS_PLAIN : HEADWAY_FIBERS_OF_THREADS;
   headway_service service{};
   service.size = sizeof service;
   service.handle_request = handle_request;
@@ -300,7 +303,7 @@ int main(int argc, char **argv) {
     expect(36, strcmp(line, "a line of one request\n") == 0);
     count++;
   }
-  expect(36, count == REQUESTS);
+  expect(36, count == REQUESTS * ROUNDS);
   int failed = 0;
   for (int way = 0; way < 37; way++)
     if (wrong[way]) fprintf(stderr, "way %d: wrong %lu times\n", way, wrong[way]), failed = 1;
