@@ -7,16 +7,13 @@
 use crate::error::usage;
 use anyhow::Result;
 use headway_report::Run;
-use headway_report::slo::{Measure, Scope, Statistic};
-use headway_report::stats::{ConfidenceInterval, mean_interval};
-use headway_sim::{CONFIDENCE, Experiment, Figure, Precision};
+use headway_report::stats::ConfidenceInterval;
+use headway_sim::{Experiment, Precision};
+use headway_study::sweep::intervals;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// No request is done in less than its service time.
-pub(super) const LEAST_SLOWDOWN: f64 = 1.0;
 
 /// A policy at a load, with all its replications.
 #[derive(Clone, PartialEq, Debug)]
@@ -172,36 +169,6 @@ impl SweepPiece {
             && of_points == self.runs.len()
             && self.points.iter().all(|name| name.replications > 0)
     }
-}
-
-/// Each figure of a point with its interval; none where a single run has no spread, or nothing was measured.
-fn intervals(runs: &[Run]) -> BTreeMap<String, ConfidenceInterval> {
-    const STATISTICS: [Statistic; 4] = [
-        Statistic::Mean,
-        Statistic::P50,
-        Statistic::P99,
-        Statistic::P999,
-    ];
-    let classes = runs[0].classes.iter();
-    let scopes = classes.map(|class| Scope::Class(class.name.clone()));
-    let mut intervals = BTreeMap::new();
-    for scope in std::iter::once(Scope::Overall).chain(scopes) {
-        for (measure, least) in [(Measure::Latency, 0.0), (Measure::Slowdown, LEAST_SLOWDOWN)] {
-            for statistic in STATISTICS {
-                let figure = Figure {
-                    scope: scope.clone(),
-                    measure,
-                    statistic,
-                };
-                let values: Vec<f64> = runs.iter().map(|run| figure.of(run)).collect();
-                if let Ok(interval) = mean_interval(&values, CONFIDENCE) {
-                    let name = format!("{scope}.{measure}.{statistic}");
-                    intervals.insert(name, interval.at_least(least));
-                }
-            }
-        }
-    }
-    intervals
 }
 
 /// The sweep that the files are the pieces of.
