@@ -1,6 +1,6 @@
 //! `headway sweep`: policies × loads, for curves.
 
-mod pieces;
+mod points;
 mod show;
 
 use super::sim::tell_few_samples;
@@ -17,7 +17,7 @@ use headway_sim::{Experiment, Offered, Precision, available_threads};
 use headway_study::figures;
 use headway_study::parse::{self, percent};
 use headway_study::sweep::{SweepProgress, replicated};
-use pieces::{ShardNumber, SweepPiece, SweepPoint};
+use points::{SweepPoint, SweptPoints};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,16 +52,12 @@ pub(crate) struct Args {
         requires = "until_ci"
     )]
     ci_of: String,
-    /// Run only the I-th of N pieces of the sweep; --merge joins the pieces
-    #[arg(long, value_name = "I/N", value_parser = pieces::part)]
-    shard: Option<ShardNumber>,
-    /// Join the pieces of a sweep instead of running it; the result equals that of a whole run
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "policies", "workload", "loads", "load", "rate", "workers", "cores", "servers", "requests", "duration", "seed", "replications",
-        "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
-        "resume", "classifier", "unknown", "core_changes", "trace_format", "service", "skip_zero",
-    ])]
-    merge: Vec<PathBuf>,
+    /// Went: sweeps beyond one machine run from Python
+    #[arg(long, hide = true, value_name = "I/N")]
+    shard: Option<String>,
+    /// Went: sweeps beyond one machine run from Python
+    #[arg(long, hide = true, value_name = "FILE", num_args = 0..)]
+    merge: Option<Vec<PathBuf>>,
     /// Threads; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -81,22 +77,19 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        self.refuse_pieces()?;
         let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
-        let piece = if self.merge.is_empty() {
-            self.simulate(slo.as_ref())?
-        } else {
-            pieces::merge(&self.merge)?
-        };
-        let points = judged(piece.points(), slo.as_ref())?;
+        let swept = self.simulate(slo.as_ref())?;
+        let points = judged(swept.points(), slo.as_ref())?;
         if let Some(slo) = &slo {
             tell_few_samples(slo, points.iter().flat_map(|point| &point.runs));
         }
         if let Some(path) = &self.html {
             output::page(path, &show::page(&points))?;
         }
-        self.write(&piece, &points)?;
+        self.write(&swept, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
-        if piece.cut_off {
+        if swept.cut_off {
             return Ok(Interrupt::status());
         }
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
@@ -107,15 +100,36 @@ impl Args {
         })
     }
 
-    fn write(&self, piece: &SweepPiece, points: &[SweepPoint]) -> Result<()> {
+    /// Refuses the flags that cut a sweep into pieces, and says what runs it on several machines instead.
+    fn refuse_pieces(&self) -> Result<()> {
+        let flag = match (&self.shard, &self.merge) {
+            (Some(_), _) => "--shard",
+            (None, Some(_)) => "--merge",
+            (None, None) => return Ok(()),
+        };
+        let policies = self.policies.iter().map(|policy| format!("{policy:?}"));
+        let policies: Vec<String> = policies.collect();
+        let (workload, loads) = (&self.traffic.workload, &self.loads);
+        Err(usage(
+            flag,
+            format!(
+                "a sweep is no longer cut into pieces; on several machines these lines run it (docs/python.md):\n\
+                 import headway\n\
+                 headway.sweep([{}], {workload:?}, loads={loads:?}, on=\"ray\", store=\"points\").frame()",
+                policies.join(", ")
+            ),
+        ))
+    }
+
+    fn write(&self, swept: &SweptPoints, points: &[SweepPoint]) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            OutputFormat::Json => output::json(piece, writer),
-            OutputFormat::Csv => output::runs_csv(&piece.runs, writer),
+            OutputFormat::Json => output::json(swept, writer),
+            OutputFormat::Csv => output::runs_csv(&swept.runs, writer),
             OutputFormat::Table => {
                 let table = output::shown(&show::table(points), self.to.output.as_deref());
                 writeln!(writer, "{table}")?;
-                if piece.cut_off {
+                if swept.cut_off {
                     writeln!(
                         writer,
                         "\nCUT OFF: interrupted before its end; these are the points that were done"
@@ -126,43 +140,35 @@ impl Args {
         }
     }
 
-    /// Runs the sweep, or the chosen piece of it.
-    fn simulate(&self, slo: Option<&Slo>) -> Result<SweepPiece> {
-        let all = self.experiments()?;
-        let classes = all[0].workload.class_names();
+    /// Runs the sweep.
+    fn simulate(&self, slo: Option<&Slo>) -> Result<SweptPoints> {
+        let mut all = self.experiments()?;
+        let workload = all[0].workload.clone();
+        let classes = workload.class_names();
         if let Some(slo) = slo {
             slo.check_classes(classes.iter().copied())
                 .map_err(|error| usage("--slo", error))?;
         }
-        if self.shard.is_some() && self.to.format != OutputFormat::Json {
-            return Err(usage(
-                "--shard",
-                "pieces are put together from their JSON: add --format json",
-            ));
-        }
         let precision = self.precision(&classes)?;
-        let shard = self.shard.map(|part| part.shard(&all, precision.as_ref()));
-        let mine = self.shard.map_or(Ok(all.clone()), |part| part.of(&all))?;
         let threads = self.threads.unwrap_or_else(available_threads);
         let interrupt = Interrupt::listen()?;
-        let mut mine = mine;
-        mine.iter_mut()
+        all.iter_mut()
             .for_each(|one| one.cutoff = Some(interrupt.flag()));
         let wanted = |runs: &[Run]| match &precision {
             None => self.replications.unwrap_or(1),
             Some(precision) => precision.wanted(runs),
         };
         let bar = progress::bar(0, "simulating");
-        let runs = replicated(&mine, threads, wanted, |progress| match progress {
+        let runs = replicated(&all, threads, wanted, |progress| match progress {
             SweepProgress::More(runs) => bar.inc_length(runs),
             SweepProgress::Run => bar.inc(1),
         })?;
         bar.finish_and_clear();
-        let piece = SweepPiece::new(&mine, runs, shard);
-        if piece.runs.is_empty() {
+        let swept = SweptPoints::new(&all, runs);
+        if swept.runs.is_empty() {
             bail!("interrupted: no point of the sweep was done");
         }
-        Ok(piece)
+        Ok(swept)
     }
 
     /// Policies, then loads; of the first seed.

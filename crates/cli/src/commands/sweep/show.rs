@@ -1,6 +1,6 @@
 //! A sweep as a table and as a page of curves.
 
-use super::pieces::SweepPoint;
+use super::points::SweepPoint;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::{ConfidenceInterval, mean_interval};
 use headway_report::{Run, Table, format};
