@@ -13,7 +13,8 @@ pyo3::create_exception!(
 
 /// The exception of a mistake; its place is an argument's name.
 pub(crate) fn mistaken(mistake: &Mistake) -> PyErr {
-    let place = mistake.place.replace('-', "_");
+    // `load/--rate` names two flags.
+    let place = mistake.place.replace("/--", "/").replace('-', "_");
     HeadwayError::new_err(format!("{place}: {}", mistake.sentence))
 }
 

@@ -110,3 +110,10 @@ def test_a_mistake_is_named_with_its_place(call: dict[str, object], part: str) -
     with pytest.raises(HeadwayError) as refused:
         headway.workload(**call)  # type: ignore[arg-type]
     assert part in str(refused.value)
+
+
+def test_a_trace_has_the_load_that_it_has() -> None:
+    with pytest.raises(HeadwayError, match="load/rate: a trace is replayed at the times it recorded"):
+        headway.simulate("darc", array_trace(10), load=0.5)
+    with pytest.raises(HeadwayError, match="whatever the load"):
+        headway.sweep("darc", array_trace(10))
