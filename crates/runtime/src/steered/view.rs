@@ -27,8 +27,6 @@ pub(super) struct SteeredQueues {
     look_ns: u64,
     /// Whether it asks while a request runs.
     at_work: bool,
-    /// When it last looked for arrivals because an interrupted request came back to its queue.
-    looked_ns: u64,
     /// Requests taken in and not yet run.
     run_queue: RequestQueue,
     /// Requests in the worker's own hands: they are to be run, or were interrupted.
@@ -62,7 +60,6 @@ impl SteeredQueues {
             now_ns: 0,
             look_ns,
             at_work: false,
-            looked_ns: 0,
             run_queue,
             held: (0..slots).map(|_| None).collect(),
             sheds_first: BitSet::EMPTY,
@@ -113,10 +110,22 @@ impl SteeredQueues {
         self.hold(RequestWord::suspended(slot))
     }
 
+    /// A request is interrupted for the first time: its buffer is no receiver's any more.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        self.peers.give_back(&mut self.intake.free);
+    }
+
     /// The request was answered.
     #[inline]
     pub(super) fn release(&mut self, slot: SlotId) {
         self.peers.release(slot, &mut self.intake.free);
+    }
+
+    /// The same, of one that had been interrupted.
+    #[inline]
+    pub(super) fn release_room(&mut self, slot: SlotId) {
+        self.peers.release_room(slot, &mut self.intake.free);
     }
 
     /// Sends the refusals of the last poll.
@@ -156,6 +165,7 @@ impl SteeredQueues {
         self.intake.turn_all_away(rx, tx, now_ns);
         // So that every buffer ends with a list of its pool.
         self.peers.provide(usize::MAX, &mut self.intake.free);
+        self.peers.take_rooms(&mut self.intake.free);
     }
 
     /// Polls a receive queue into the own run queue; returns how many requests came that can run.
@@ -315,8 +325,7 @@ impl Queues for SteeredQueues {
 
     /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
-        if self.now_ns >= self.looked_ns + self.look_ns {
-            self.looked_ns = self.now_ns;
+        if self.peers.found(self.now_ns, self.me) > 0 {
             self.pull(self.me, BATCH);
         }
         let request = self.take(job);
