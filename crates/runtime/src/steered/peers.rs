@@ -105,18 +105,15 @@ impl Peers {
         self.rx_wakers[worker].rx()
     }
 
-    /// As [`len`](Backlog::len), for whoever asks while a request runs.
+    /// As [`len`](Backlog::len), for whoever asks while a request runs: what waits in the receive queue is what the last look found, unless the next is
+    /// due.
     #[inline]
     pub(super) fn glance(&self, now_ns: u64, worker: WorkerId) -> usize {
         let worker = worker.index();
-        self.thieves[worker].len() + self.found(now_ns, worker)
-    }
-
-    /// What waits in a receive queue: what the last look found, unless the next is due.
-    #[inline]
-    pub(super) fn found(&self, now_ns: u64, worker: usize) -> usize {
-        self.looks
-            .found(now_ns, worker, || self.rx(worker).backlog_hint())
+        let waiting = self
+            .looks
+            .found(now_ns, worker, || self.rx(worker).backlog_hint());
+        self.thieves[worker].len() + waiting
     }
 
     /// A receive queue was polled; `emptied`: nothing was left in it.

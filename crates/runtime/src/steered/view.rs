@@ -27,6 +27,8 @@ pub(super) struct SteeredQueues {
     look_ns: u64,
     /// Whether it asks while a request runs.
     at_work: bool,
+    /// When it last looked for arrivals because an interrupted request came back to its queue.
+    looked_ns: u64,
     /// Requests taken in and not yet run.
     run_queue: RequestQueue,
     /// Requests in the worker's own hands: they are to be run, or were interrupted.
@@ -60,6 +62,7 @@ impl SteeredQueues {
             now_ns: 0,
             look_ns,
             at_work: false,
+            looked_ns: 0,
             run_queue,
             held: (0..slots).map(|_| None).collect(),
             sheds_first: BitSet::EMPTY,
@@ -325,7 +328,8 @@ impl Queues for SteeredQueues {
 
     /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
-        if self.peers.found(self.now_ns, self.me) > 0 {
+        if self.now_ns >= self.looked_ns + self.look_ns {
+            self.looked_ns = self.now_ns;
             self.pull(self.me, BATCH);
         }
         let request = self.take(job);
