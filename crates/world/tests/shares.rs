@@ -60,7 +60,7 @@ impl FloodedServer {
                 &[Layout::Auto]
             };
             for &layout in layouts {
-                for (workers, slots) in [(2, 600), (3, 240)] {
+                for (workers, slots) in [(2, 200), (3, 240)] {
                     all.push(Self {
                         policy,
                         layout,
