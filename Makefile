@@ -49,7 +49,7 @@ toolchain:
 # Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
 test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
-	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace loom+shuttle asan
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace test-python loom+shuttle asan
 
 # Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
@@ -85,8 +85,8 @@ busy: toolchain
 
 lint: toolchain
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
-	for beside in peers fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$beside/Cargo.toml >/dev/null; done
+	for beside in peers python; do $(CARGO) fmt --manifest-path $$beside/Cargo.toml --check; done
+	for beside in peers python fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$beside/Cargo.toml >/dev/null; done
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 # Every test of the workspace, with short soaks: it says what it skips, and why.
@@ -243,6 +243,27 @@ test-pass:
 
 install-pass: pass
 	DESTDIR=$(DESTDIR) cmake --install target/pass --prefix $(PREFIX)
+
+# The Python package, as a wheel, in a virtual environment of its own; python/requirements.txt pins all that is in it.
+.PHONY: python test-python
+PYTHON_OUT := $(abspath $(CARGO_OUT))/python
+VENV := $(PYTHON_OUT)/venv
+python: toolchain
+	@PYTHON_OUT=$(PYTHON_OUT) CARGO=$(CARGO) python/build
+
+# The package against the command: its tests, those of Ray and Dask on clusters on this machine, its types, its style, its notebooks, and the wheel under
+# the other versions of Python that are here.
+test-python: toolchain
+	@if ! why=$$(PYTHON_OUT=$(PYTHON_OUT) python/build --packages); then \
+		echo "SKIPPED test-python: $$why"; \
+	else \
+		$(MAKE) --no-print-directory build python && \
+		CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings && \
+		$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python && \
+		(cd python && $(VENV)/bin/mypy) && \
+		(cd python && HEADWAY=$(abspath $(HEADWAY)) $(VENV)/bin/pytest -rs) && \
+		HEADWAY=$(abspath $(HEADWAY)) python/versions $(PYTHON_OUT); \
+	fi
 
 # The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header

@@ -1,22 +1,22 @@
 //! Flags that several commands share.
 
-use crate::error::{explain, explain_any_level, usage};
+use crate::error::usage;
 use crate::output::OutputFormat;
 pub(crate) use crate::trace_flags::TraceFlags;
 use anyhow::Result;
 use clap::Args;
 use headway::config::{self, MeasuredCosts};
-use headway_policy::rack::RackShape;
 use headway_policy::server::fluid::ProcessorSharing;
 use headway_policy::server::systems::ServerSpec;
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{ClassHint, Level, MAX_WORKERS, Policy, PolicySpec, Resume, Shape, WorkerId};
+use headway_policy::spec::Spec;
+use headway_policy::{Level, PolicySpec, Resume};
 use headway_report::Slo;
-use headway_sim::{
-    Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
-    SystemCores,
-};
-use headway_workload::{Arrivals, Workload, duration, rate};
+use headway_sim::{Classification, CoreChange, Experiment, Length, Offered};
+use headway_study::parse::{core_change, fraction, servers};
+pub(crate) use headway_study::parse::{count, load, rate_rps, time, workers};
+use headway_study::{SystemSetup, figures, policy_of_servers, traffic};
+pub(crate) use headway_study::{any_policy, server_policy};
+use headway_workload::Workload;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -113,65 +113,6 @@ pub(crate) enum ClassifierFlag {
     Random,
 }
 
-impl Circumstances {
-    /// Sets the classifier and the worker changes of an experiment.
-    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
-        if experiment.policy == PolicySpec::Fluid {
-            self.refuse(
-                "'ps' treats all requests alike, whatever they are taken for",
-                false,
-            )?;
-        }
-        experiment.classifier = match self.classifier {
-            ClassifierFlag::Exact => Classification::Exact,
-            ClassifierFlag::Random => Classification::Random,
-        };
-        experiment.unknown_share = self.unknown;
-        experiment.core_changes.clone_from(&self.core_changes);
-        experiment.core_changes.sort_by_key(|change| change.at_ns);
-        Ok(())
-    }
-
-    /// Refuses these flags where the simulated system ignores them, and says why.
-    pub(crate) fn refuse(&self, why: &str, core_changes_too: bool) -> Result<()> {
-        let given = [
-            ("--classifier", self.classifier != ClassifierFlag::default()),
-            ("--unknown", self.unknown > 0.0),
-            (
-                "--core-change",
-                core_changes_too && !self.core_changes.is_empty(),
-            ),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(usage(flag, why)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Parses a fraction from 0 to 1.
-fn fraction(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(fraction),
-        _ => Err(format!(
-            "'{text}' is not a fraction from 0 to 1, such as 0.05"
-        )),
-    }
-}
-
-/// Parses a change of workers: `20ms:-3`.
-fn core_change(text: &str) -> Result<CoreChange, String> {
-    let wrong = || format!("'{text}' is not a core change, such as 20ms:-3 or 50ms:+3");
-    let (at, worker) = text.split_once(':').ok_or_else(wrong)?;
-    let present = worker.starts_with('+');
-    let number = worker.strip_prefix(['+', '-']).ok_or_else(wrong)?;
-    Ok(CoreChange {
-        at_ns: time(at)?,
-        worker: WorkerId(number.parse().map_err(|_| wrong())?),
-        present,
-    })
-}
-
 /// Format and destination of the result.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Destination {
@@ -196,169 +137,16 @@ impl Traffic {
         workers: usize,
         default: f64,
     ) -> Result<Offered> {
-        if matches!(workload.arrivals, Arrivals::Trace(_))
-            && (self.load.is_some() || self.rate.is_some())
-        {
-            return Err(usage(
-                "--load/--rate",
-                "a trace is replayed at the times it recorded",
-            ));
-        }
-        Ok(match self.rate {
-            Some(rate) => Offered::Rate(rate),
-            None => Offered::Load {
-                load: self.load.unwrap_or(default),
-                workers,
-            },
-        })
-    }
-}
-
-impl LengthFlags {
-    /// The length of a run: where it is not given the whole of a trace, else `default` arrivals.
-    pub(crate) fn length_of(&self, workload: &Workload, default: u64) -> Length {
-        self.length(match &workload.arrivals {
-            Arrivals::Trace(trace) => trace.records().len() as u64,
-            _ => default,
-        })
-    }
-
-    /// The length of a run; `default` arrivals where neither is given.
-    pub(crate) fn length(&self, default: u64) -> Length {
-        match (self.requests, self.duration) {
-            (_, Some(ns)) => Length::Duration(ns),
-            (requests, None) => Length::Requests(requests.unwrap_or(default)),
-        }
-    }
-}
-
-impl CostFlags {
-    /// Puts the costs into an experiment.
-    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
-        if experiment.policy == PolicySpec::Fluid {
-            self.refuse_all_but_network(
-                "'ps' is an ideal that shares the workers among all requests at once: it has no dispatcher, queues or interruptions",
-            )?;
-        }
-        if let Some(path) = &self.costs {
-            experiment.costs = read_costs(path)?.of_policy(&experiment.policy);
-            if let PolicySpec::Server(policy) = &experiment.policy
-                && let Some(left) = left_to(policy, &experiment.costs)?
-            {
-                eprintln!("note: {}: {left}", path.display());
-            }
-        }
-        if let Some(dispatch_ns) = self.dispatch_cost {
-            experiment.costs.dispatch_ns = dispatch_ns;
-        }
-        experiment.network_ns = self.network;
-        experiment.queue_limit = self.queue_limit.map_or(usize::MAX, |limit| limit as usize);
-        experiment.resume = self.resume.into();
-        Ok(())
-    }
-}
-
-impl CostFlags {
-    /// Refuses every cost flag that the simulated system ignores, and says why.
-    pub(crate) fn refuse_all_but_network(&self, why: &str) -> Result<()> {
-        let given = [
-            ("--costs", self.costs.is_some()),
-            ("--dispatch-cost", self.dispatch_cost.is_some()),
-            ("--queue-limit", self.queue_limit.is_some()),
-            ("--resume", self.resume != ResumeFlag::default()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(usage(flag, why)),
-            None => Ok(()),
-        }
+        let (load, rate_rps) = (self.load, self.rate);
+        Ok(traffic::offered(
+            workload, load, rate_rps, workers, default,
+        )?)
     }
 }
 
 /// The costs of the file that `--costs` names.
 pub(crate) fn read_costs(path: &Path) -> Result<MeasuredCosts> {
     config::read_costs(path).map_err(|error| usage("--costs", error))
-}
-
-/// Names the interrupt costs that the policy takes from its paper because `costs` lacks them. `None` where the policy needs none
-/// of them.
-fn left_to(policy: &ServerSpec, costs: &Costs) -> Result<Option<String>> {
-    if !policy.facts().interrupts() {
-        return Ok(None);
-    }
-    let params = policy.check(&Shape::new(MAX_WORKERS))?;
-    let own = |names: [&str; 2]| params.iter().find(|(key, _)| names.contains(key));
-    let left: Vec<String> = costs
-        .not_given()
-        .filter_map(|(cost, names)| {
-            let (key, value) = own(names)?;
-            Some(format!("{cost} ({key}={value})"))
-        })
-        .collect();
-    let name = policy.name();
-    Ok((!left.is_empty()).then(|| {
-        let left = left.join(", ");
-        format!("costs that it does not say are {name}'s own, as the papers have them: {left}")
-    }))
-}
-
-/// A policy of any level and its parameters, checked when the flag is parsed, so that an error names the flag.
-pub(crate) fn any_policy(text: &str) -> Result<PolicySpec, String> {
-    let spec: Spec = text.parse().map_err(|error| explain(&error))?;
-    // A name that no level knows gets suggestions from every level; an error in a rack's inner policy, from servers alone.
-    let unknown = Policy::find(&spec.name).is_none();
-    let policy = PolicySpec::parse(spec).map_err(|error| {
-        if unknown {
-            explain_any_level(&error)
-        } else {
-            explain(&error)
-        }
-    })?;
-    check(&policy).map_err(|error| explain(&error))?;
-    Ok(policy)
-}
-
-/// Checks the values against a server, a rack or a host with the largest number of workers.
-fn check(policy: &PolicySpec) -> Result<(), SpecError> {
-    let shape = Shape::new(MAX_WORKERS);
-    match policy {
-        PolicySpec::Server(server) => {
-            server.check(&shape)?;
-        }
-        PolicySpec::Fluid => {}
-        PolicySpec::Rack { spec, inner, .. } => {
-            headway_policy::rack::systems::check(spec, &small_rack())?;
-            if let Some(inner) = inner {
-                inner.check(&shape)?;
-            }
-        }
-        PolicySpec::Host { spec, .. } => {
-            headway_policy::host::systems::check(spec)?;
-        }
-    }
-    Ok(())
-}
-
-fn small_rack() -> RackShape {
-    RackShape {
-        cores: vec![1; 2],
-        types: vec![ClassHint::new(1e3, 1.0)],
-        room: 1,
-        seed: 0,
-    }
-}
-
-/// A policy of a server or a rack.
-fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
-    match any_policy(text)? {
-        PolicySpec::Host { spec, .. } => Err(only_of_host(&spec)),
-        policy => Ok(policy),
-    }
-}
-
-/// A policy of one server that a live server can run, so no ideal.
-pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
-    let policy = any_policy(text)?;
-    policy.server().cloned().map_err(|error| error.to_string())
 }
 
 /// A policy of a rack, for a live switch.
@@ -396,13 +184,6 @@ pub(crate) fn host_policy(text: &str) -> Result<Spec, String> {
     }
 }
 
-fn only_of_host(host: &Spec) -> String {
-    format!(
-        "'{}' deals the cores of a host out to applications: 'headway sim' simulates it, and 'headway host' runs it live",
-        host.name
-    )
-}
-
 /// Servers of a rack, and the workers of each.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Size {
@@ -425,41 +206,62 @@ impl Size {
     pub(crate) fn load_cores(&self) -> usize {
         self.servers * self.cores.unwrap_or(self.workers)
     }
+}
 
-    /// Gives an experiment its servers, and each its workers.
-    pub(crate) fn apply(&self, experiment: Experiment) -> Result<Experiment> {
-        let workers = match self.cores {
-            None => self.workers,
-            Some(cores) => workers_of(&experiment.policy, cores)?,
+impl LengthFlags {
+    /// The length of a run: where it is not given the whole of a trace, else `default` arrivals.
+    pub(crate) fn length_of(&self, workload: &Workload, default: u64) -> Length {
+        let setup = SystemSetup {
+            requests: self.requests,
+            duration_ns: self.duration,
+            ..SystemSetup::default()
         };
-        let mut experiment = experiment
-            .servers(self.servers)
-            .racks(self.racks)
-            .workers(workers);
-        experiment.cores = self.cores;
-        Ok(experiment)
+        setup.length_of(workload, default)
     }
 }
 
-/// The workers that a policy's dispatchers and timers leave of these cores.
-pub(crate) fn workers_of(policy: &PolicySpec, cores: usize) -> Result<usize> {
-    let beside = SystemCores::of(policy, 0).beside;
-    if cores > beside {
-        return Ok(cores - beside);
+/// The simulated system that the flags describe.
+pub(crate) fn setup(
+    size: &Size,
+    extent: &LengthFlags,
+    costs: &CostFlags,
+    circumstances: &Circumstances,
+) -> SystemSetup {
+    SystemSetup {
+        workers: size.workers,
+        cores: size.cores,
+        servers: size.servers,
+        racks: size.racks,
+        requests: extent.requests,
+        duration_ns: extent.duration,
+        seed: extent.seed,
+        costs: costs.costs.clone(),
+        dispatch_ns: costs.dispatch_cost,
+        network_ns: costs.network,
+        queue_limit: costs.queue_limit,
+        resume: costs.resume.into(),
+        classifier: match circumstances.classifier {
+            ClassifierFlag::Exact => Classification::Exact,
+            ClassifierFlag::Random => Classification::Random,
+        },
+        unknown_share: circumstances.unknown,
+        core_changes: circumstances.core_changes.clone(),
     }
-    let (policy, least) = (policy.to_string(), beside + 1);
-    Err(usage(
-        "--cores",
-        format!("'{policy}' takes {beside} beside its workers: {least} or more"),
-    ))
 }
 
-/// Parses a number of servers within a rack's limit.
-fn servers(text: &str) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(servers) if (1..=MAX_SERVERS).contains(&servers) => Ok(servers),
-        _ => Err(format!("a rack has 1 to {MAX_SERVERS} servers")),
+/// The experiment of a setup. Notes the interrupt costs that the file of costs leaves to the policy.
+pub(crate) fn experiment(
+    setup: &SystemSetup,
+    workload: Workload,
+    policy: PolicySpec,
+    offered: Offered,
+    default_requests: u64,
+) -> Result<Experiment> {
+    let experiment = setup.experiment(workload, policy, offered, default_requests)?;
+    if let Some(left) = setup.costs_left(&experiment) {
+        eprintln!("note: {left}");
     }
+    Ok(experiment)
 }
 
 /// The policies of a flag that takes policies of servers or racks.
@@ -479,13 +281,8 @@ pub(crate) fn server_policies(texts: &[String]) -> Result<Vec<ServerSpec>> {
 /// Reads the workload of a flag, to be offered at several loads.
 pub(crate) fn scalable_workload(name_or_file: &str) -> Result<Workload> {
     let workload = workload(name_or_file)?;
-    match workload.arrivals {
-        Arrivals::Trace(_) => Err(usage(
-            "--workload",
-            "a trace is replayed at the times it recorded, whatever the load: 'headway fit TRACE --fit-out FILE' makes a workload of it",
-        )),
-        _ => Ok(workload),
-    }
+    traffic::check_scalable(&workload)?;
+    Ok(workload)
 }
 
 /// Reads the workload of a flag.
@@ -498,70 +295,11 @@ pub(crate) fn parse_slo(text: &str) -> Result<Slo> {
     text.parse().map_err(|error| usage("--slo", error))
 }
 
-/// Parses a figure of a run, `class.GET.latency.p99`, whose class must exist.
-pub(crate) fn figure(flag: &str, text: &str, classes: &[&str]) -> Result<Figure> {
-    // A figure has the grammar of an SLO's left side.
-    let unit = if text.contains(".latency.") { "us" } else { "" };
-    let slo: Slo = format!("{text}<=1{unit}")
-        .parse()
-        .map_err(|error| usage(flag, error))?;
-    slo.check_classes(classes.iter().copied())
-        .map_err(|error| usage(flag, error))?;
-    match slo.bounds() {
-        [bound] => Ok(Figure {
-            scope: bound.scope.clone(),
-            measure: bound.measure,
-            statistic: bound.statistic,
-        }),
-        _ => Err(usage(flag, "name one figure")),
-    }
-}
-
 /// Parses an SLO whose classes must exist.
 pub(crate) fn slo(text: &str, workload: &Workload) -> Result<Slo> {
-    let slo = parse_slo(text)?;
-    slo.check_classes(workload.class_names())
-        .map_err(|error| usage("--slo", error))?;
-    Ok(slo)
+    Ok(figures::slo(text, &workload.class_names())?)
 }
 
-/// Parses a duration with its unit, in ns.
-pub(crate) fn time(text: &str) -> Result<u64, String> {
-    duration::parse(text).map_err(|error| error.to_string())
-}
-
-/// Parses a rate above 0.
-pub(crate) fn rate_rps(text: &str) -> Result<f64, String> {
-    rate::parse(text).map_err(|error| error.to_string())
-}
-
-/// Parses a number with an optional k or M.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    match rate::parse(text) {
-        Ok(number) if number.fract() == 0.0 && number < u64::MAX as f64 => Ok(number as u64),
-        _ => Err(format!(
-            "'{text}' is not a whole number above 0, such as 900, 260k or 5M"
-        )),
-    }
-}
-
-/// Parses a number of workers within a server's limit.
-pub(crate) fn workers(text: &str) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(workers) if (1..=MAX_WORKERS).contains(&workers) => Ok(workers),
-        _ => Err(format!("a server has 1 to {MAX_WORKERS} workers")),
-    }
-}
-
-/// Parses a load above 0.
-pub(crate) fn load(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(load) if load > 0.0 && load <= 100.0 => Ok(load),
-        _ => Err(format!(
-            "'{text}' is not a load: a fraction above 0 and at most 100, such as 0.8"
-        )),
-    }
-}
 /// Parses `ADDR:PORT`, with or without `udp://`, and resolves a host name.
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
     of_host_port(text, config::resolve)

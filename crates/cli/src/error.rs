@@ -1,9 +1,9 @@
 //! Errors for users: the mistake, its place, and the correction.
 
 pub(crate) use headway::config::explain;
-use headway_policy::Level;
 use headway_policy::spec::SpecError;
 use headway_sim::SimError;
+use headway_study::{Mistake, StudyError};
 pub(crate) use headway_words::{hint, nearest};
 
 /// A mistake in the user's input: exit status 2.
@@ -19,6 +19,8 @@ pub(crate) fn usage(place: &str, message: impl std::fmt::Display) -> anyhow::Err
 /// Whether the error is a mistake of the user, who can correct it.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.downcast_ref::<UsageError>().is_some()
+        || error.downcast_ref::<Mistake>().is_some()
+        || error.downcast_ref::<StudyError>().is_some()
         || error.downcast_ref::<headway_workload::Error>().is_some()
         || error.downcast_ref::<SpecError>().is_some()
         || error.downcast_ref::<SimError>().is_some()
@@ -49,21 +51,4 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
         }
     }
     text
-}
-
-/// Explains a mistake in a policy of any level, with the nearest valid word.
-pub(crate) fn explain_any_level(error: &SpecError) -> String {
-    let SpecError::UnknownPolicy { name, .. } = error else {
-        return explain(error);
-    };
-    let [servers, racks, hosts] = Level::ALL.map(Level::names);
-    let all = [&servers[..], &racks, &hosts].concat();
-    let hint = Some(hint(name, &all)).filter(|hint| !hint.is_empty());
-    let end = hint.unwrap_or_else(|| ".".into());
-    format!(
-        "no policy is called '{name}'{end} Of a server there are: {}; of a rack: {}; of a host: {}",
-        servers.join(", "),
-        racks.join(", "),
-        hosts.join(", "),
-    )
 }

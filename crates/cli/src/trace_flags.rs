@@ -70,26 +70,3 @@ fn tell_left_out(trace: &Trace) {
         eprintln!("note: {left_out} of {rows} left out, since their requests took no time");
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::LengthFlags;
-    use headway_sim::Length;
-
-    #[test]
-    fn a_run_lasts_as_long_as_its_trace_unless_it_is_ended_before() {
-        let trace = Trace::from_csv_str("time,class,service\n0,a,1\n9s,a,1\n", "t.csv");
-        let workload = trace.unwrap().into_workload("t");
-        let length = |requests| {
-            let flags = LengthFlags {
-                requests,
-                duration: None,
-                seed: 1,
-            };
-            flags.length_of(&workload, 0)
-        };
-        assert_eq!(length(None), Length::Requests(2));
-        assert_eq!(length(Some(1)), Length::Requests(1));
-    }
-}

@@ -25,6 +25,8 @@ use proptest::prelude::*;
 const WORKERS: usize = 3;
 const CLASSES: u16 = 3;
 const LIMIT: usize = 6;
+/// Short, long, UNKNOWN.
+const QUEUES: usize = 3;
 
 fn shape() -> Shape {
     let shape = Shape::new(WORKERS).class(1_000, 0.5).class(100_000, 0.5);
@@ -288,8 +290,8 @@ proptest! {
         );
         check!(
             Mlfq,
-            Mlfq::new(Levels { quantum_ns: 5_000, count: 4 }, LIMIT),
-            Mlfq::new(Levels { quantum_ns: 50_000, count: 4 }, LIMIT)
+            Mlfq::new(Levels { quantum_ns: 5_000, count: 4 }, QUEUES, LIMIT),
+            Mlfq::new(Levels { quantum_ns: 50_000, count: 4 }, QUEUES, LIMIT)
         );
         check!(
             MultiQueue,
@@ -299,8 +301,8 @@ proptest! {
         check!(MultiQueue, MultiQueue::by_virtual_time(&shape, Reentry::Tail));
         check!(
             CycleStealing,
-            CycleStealing::new(shape.longs(), 0.5, WORKERS, LIMIT),
-            CycleStealing::new(shape.longs(), 0.9, WORKERS, LIMIT)
+            CycleStealing::new(shape.longs(), 0.5, WORKERS, QUEUES, LIMIT),
+            CycleStealing::new(shape.longs(), 0.9, WORKERS, QUEUES, LIMIT)
         );
     }
 
@@ -379,7 +381,7 @@ proptest! {
         let lateness = || Lateness::one_sided_normal(100);
         check!(Quantum, Fifo::new(LIMIT), Quantum::new(5_000, lateness(), 7), Quantum::new(500, lateness(), 7));
         let longer = Levels { quantum_ns: 50_000, ..levels };
-        check!(Ticks, Mlfq::new(levels, LIMIT), Ticks::new(levels, WORKERS), Ticks::new(longer, WORKERS));
+        check!(Ticks, Mlfq::new(levels, QUEUES, LIMIT), Ticks::new(levels, WORKERS), Ticks::new(longer, WORKERS));
         let overtake = || Overtake::new(Urgency::Remaining, WORKERS).delayed(500);
         check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), overtake(), overtake().after(700));
     }

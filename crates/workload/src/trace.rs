@@ -7,7 +7,7 @@ use headway_words::nearest;
 
 use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time, ungrouped, with_header};
 use crate::duration;
-use crate::error::{Error, Problem, unreadable};
+use crate::error::{Error, Located, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::log::model::ServiceModel;
 use crate::section::Document;
@@ -96,6 +96,80 @@ impl Trace {
                 .map_err(|(key, problem)| at(document, &row, key, problem))?;
         }
         trace.filled(document)
+    }
+
+    /// A trace of columns: when each request arrived, its class as an index into `classes`, and its service time; times of whatever start, in ns. `name` is
+    /// named in errors, whose lines are rows, counted from 1.
+    ///
+    /// # Errors
+    /// [`Error::Located`] when the columns differ in length or are empty, a time falls, a service time is 0, or a class is none of the names.
+    pub fn from_columns(
+        name: &str,
+        classes: Vec<String>,
+        at_ns: &[u64],
+        class: &[u16],
+        service_ns: &[u64],
+    ) -> Result<Self, Error> {
+        let error = |line: usize, key: &str, problem: Problem| -> Error {
+            let (file, key) = (name.to_owned(), key.to_owned());
+            Box::new(Located {
+                file,
+                line,
+                key,
+                problem,
+            })
+            .into()
+        };
+        if class.len() != at_ns.len() || service_ns.len() != at_ns.len() {
+            let problem = Problem::Conflict("the columns differ in length");
+            return Err(error(
+                at_ns.len().min(class.len()).min(service_ns.len()) + 1,
+                "",
+                problem,
+            ));
+        }
+        let mut trace = Self {
+            classes: Vec::new(),
+            ..Self::empty(name.into())
+        };
+        for name in classes {
+            let known = trace.classes.len();
+            let index = trace
+                .class(&name)
+                .map_err(|problem| error(0, "classes", problem))?;
+            if usize::from(index) < known {
+                return Err(error(0, "classes", Problem::DuplicateClass { name }));
+            }
+        }
+        trace.records.reserve_exact(at_ns.len());
+        let mut before_ns = 0;
+        for (row, ((&at_ns, &class), &service_ns)) in
+            at_ns.iter().zip(class).zip(service_ns).enumerate()
+        {
+            let wrong = |key, problem| Err(error(row + 1, key, problem));
+            if at_ns < before_ns {
+                let given = format!("{at_ns}ns");
+                return wrong("time", Problem::Unsorted { given });
+            }
+            if usize::from(class) >= trace.classes.len() {
+                let given = class.to_string();
+                let required = "the index of a class";
+                return wrong("class", Problem::Range { required, given });
+            }
+            if service_ns == 0 {
+                return wrong("service", Problem::ZeroService);
+            }
+            before_ns = at_ns;
+            trace.records.push(TraceRecord {
+                at_ns,
+                class,
+                service_ns,
+            });
+        }
+        trace.filled(Document {
+            path: Path::new(name),
+            text: "",
+        })
     }
 
     /// The trace, if it has a record, its times counted from the first.

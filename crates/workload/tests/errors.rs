@@ -479,3 +479,45 @@ fn errors_keep_their_parts() {
         ("w.toml", 1, "name")
     );
 }
+
+#[test]
+fn columns_are_a_trace_or_are_refused_with_their_row() {
+    let names = || vec!["a".to_owned(), "b".to_owned()];
+    let read = Trace::from_columns("arrays", names(), &[5, 5, 9], &[1, 0, 1], &[1, 2, 3]).unwrap();
+    let csv = "time,class,service\n5ns,b,1ns\n5ns,a,2ns\n9ns,b,3ns\n";
+    let from_csv = Trace::from_csv_str(csv, "arrays").unwrap();
+    assert_eq!(read.records().len(), 3);
+    assert_eq!(
+        (read.duration_ns(), read.rate_rps()),
+        (4, from_csv.rate_rps())
+    );
+    let refused = |names, at_ns: &[u64], class: &[u16], service_ns: &[u64]| {
+        let refused = Trace::from_columns("arrays", names, at_ns, class, service_ns);
+        refused.unwrap_err().to_string()
+    };
+    for (message, part) in [
+        (
+            refused(names(), &[5, 4], &[0, 1], &[1, 1]),
+            "arrays:2: time: `4ns` is earlier",
+        ),
+        (
+            refused(names(), &[5, 6], &[0, 2], &[1, 1]),
+            "arrays:2: class: must be the index",
+        ),
+        (
+            refused(names(), &[5, 6], &[0, 1], &[1, 0]),
+            "arrays:2: service: is zero",
+        ),
+        (
+            refused(names(), &[5, 6], &[0, 1], &[1]),
+            "arrays:2: the columns differ",
+        ),
+        (refused(names(), &[], &[], &[]), "at least one record"),
+        (
+            refused(vec!["a".into(), "a".into()], &[1], &[0], &[1]),
+            "already the name",
+        ),
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}

@@ -33,6 +33,10 @@ pub struct ServedWorkload {
     pub workers: usize,
     /// Of the server.
     pub layout: Layout,
+    /// The server's buffers; `None`: as many as its queues need.
+    pub slots: Option<usize>,
+    /// Datagrams that a receive queue holds at most; the network drops what comes on top.
+    pub room: usize,
     /// The classes' mean service times, ns.
     pub means_ns: [u64; 2],
     /// In the order of their times.
@@ -40,11 +44,11 @@ pub struct ServedWorkload {
 }
 
 impl ServedWorkload {
-    /// Serves it. From each request's intended arrival to its answer, ns, in the order of the arrivals.
+    /// Serves it. From each request's intended arrival to its answer, ns, in the order of the arrivals; `None` for requests without one.
     ///
     /// # Errors
     /// What did not hold, a line each.
-    pub fn sojourns_ns(&self, seed: u64) -> Result<Vec<u64>, Vec<String>> {
+    pub fn sojourns_ns(&self, seed: u64) -> Result<Vec<Option<u64>>, Vec<String>> {
         let scenario = self.scenario();
         let outcome = play(&scenario, Watched::default(), Random::new(seed));
         let faults = check::faults(&scenario, &outcome);
@@ -54,8 +58,8 @@ impl ServedWorkload {
         let fates = outcome.log.fates.iter().zip(&scenario.datagrams);
         Ok(fates
             .map(|(fate, datagram)| {
-                let answered_ns = fate.answered_ns.first().copied().unwrap_or(u64::MAX);
-                answered_ns.saturating_sub(outcome.start_ns + datagram.at_ns)
+                let answered_ns = fate.answered_ns.first()?;
+                Some(answered_ns.saturating_sub(outcome.start_ns + datagram.at_ns))
             })
             .collect())
     }
@@ -79,7 +83,7 @@ impl ServedWorkload {
             idle: Idle::Park,
             by_clock: false,
             queue_limit: 1 << 12,
-            slots: None,
+            slots: self.slots,
             look_ns: None,
             probe_gap_ns: 1_000,
             probes: true,
@@ -92,7 +96,7 @@ impl ServedWorkload {
             by_signal: false,
             means_ns: self.means_ns,
             datagrams,
-            room: 1 << 20,
+            room: self.room,
             orders: Vec::new(),
             stop_ns: last_ns + 1_000_000_000,
             deadline: Duration::from_secs(60),

@@ -92,6 +92,8 @@ impl Shape {
             } else {
                 self.layout
             },
+            slots: None,
+            room: 1 << 20,
             means_ns: self.means_ns,
             arrivals: arrivals.collect(),
         };
@@ -99,7 +101,7 @@ impl Shape {
             .sojourns_ns(self.seed)
             .unwrap_or_else(|faults| panic!("{}: {faults:?}", self.name));
         let counted = &sojourns_ns[REQUESTS as usize / 10..];
-        counted.iter().sum::<u64>() as f64 / counted.len() as f64 / 1_000.0
+        counted.iter().flatten().sum::<u64>() as f64 / counted.len() as f64 / 1_000.0
     }
 }
 

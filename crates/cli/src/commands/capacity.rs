@@ -2,14 +2,15 @@
 
 use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
-use crate::error::usage;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_report::{Capacity, CapacityReport, Table, format};
-use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
+use headway_report::{CapacityReport, Table, format};
+use headway_sim::{Experiment, available_threads, in_parallel};
+use headway_study::capacity::{self, SystemCapacity};
+use headway_study::traffic;
 use headway_workload::Workload;
 use std::io::Write;
 use std::process::ExitCode;
@@ -51,13 +52,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let workload = args::scalable_workload(&self.workload)?;
         let slo = args::slo(&self.slo, &workload)?;
-        if !(1e-4..=0.5).contains(&self.tolerance) {
-            return Err(usage("--tolerance", "must be 0.0001 to 0.5"));
-        }
-        let search = CapacitySearch {
-            tolerance: self.tolerance,
-            ..CapacitySearch::default()
-        };
+        let search = capacity::search(self.tolerance)?;
         let mut experiments = self.experiments(&workload)?;
         let interrupt = Interrupt::listen()?;
         experiments
@@ -73,31 +68,16 @@ impl Args {
         bar.finish_and_clear();
         let (mut results, mut rows) = (Vec::new(), Vec::new());
         for (experiment, found) in experiments.iter().zip(found) {
-            let mut found = found?;
-            if let Some(few) = &found.unshown {
+            let system = SystemCapacity::of(experiment, found?);
+            if let Some(few) = &system.unshown {
                 eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
-                (found.load, found.rate_rps, found.outcome) = (0.0, 0.0, None);
             }
             rows.push(SystemRow {
                 workers: experiment.total_workers(),
-                is_shown: found.unshown.is_none(),
-                cut_off: found.cut_off,
+                is_shown: system.unshown.is_none(),
+                cut_off: system.cut_off,
             });
-            let run = found.outcome.map(|outcome| Box::new(outcome.run));
-            let cores = experiment.server_cores();
-            results.push(Capacity {
-                cores: experiment.servers * cores.all(),
-                serving_cores: experiment.servers * cores.serving(),
-                policy: experiment.policy.name().into(),
-                spec: experiment.policy.to_string(),
-                params: run
-                    .as_ref()
-                    .map(|run| run.meta.params.clone())
-                    .unwrap_or_default(),
-                load: found.load,
-                rps: found.rate_rps,
-                run,
-            });
+            results.push(system.capacity);
         }
         let runs = results.iter().filter_map(|result| result.run.as_deref());
         tell_few_samples(&slo, runs);
@@ -122,19 +102,15 @@ impl Args {
     }
 
     fn experiments(&self, workload: &Workload) -> Result<Vec<Experiment>> {
-        let mut experiments = Vec::new();
-        for policy in args::policies(&self.policies)? {
-            let mut experiment = self
-                .size
-                .apply(Experiment::new(workload.clone(), policy))?
-                .seed(self.extent.seed);
-            experiment.length = self.extent.length(DEFAULT_REQUESTS);
-            self.costs.apply(&mut experiment)?;
-            self.circumstances.apply(&mut experiment)?;
-            experiment.check()?;
-            experiments.push(experiment);
-        }
-        Ok(experiments)
+        let setup = args::setup(&self.size, &self.extent, &self.costs, &self.circumstances);
+        // The search sets the load.
+        let offered = traffic::offered(workload, None, None, setup.load_cores(), 0.8)?;
+        let policies = args::policies(&self.policies)?.into_iter();
+        policies
+            .map(|policy| {
+                args::experiment(&setup, workload.clone(), policy, offered, DEFAULT_REQUESTS)
+            })
+            .collect()
     }
 
     fn write(&self, report: &CapacityReport, rows: &[SystemRow]) -> Result<()> {

@@ -4,9 +4,9 @@ use crate::args::{Destination, TraceFlags};
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_report::{Table, format};
+use headway_study::planned::fitted_json;
 use headway_workload::fit::{ClassFit, FitCandidate};
 use headway_workload::{Arrivals, Fitted, rate};
-use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ impl Args {
         self.fit.write(&fitted, &self.trace)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            OutputFormat::Json => output::json(&as_json(&fitted), writer)?,
+            OutputFormat::Json => output::json(&fitted_json(&fitted), writer)?,
             OutputFormat::Csv => output::table_csv(&table(&fitted), writer)?,
             OutputFormat::Table => {
                 writeln!(writer, "{}\n\n{}", arrivals(&fitted), table(&fitted))?;
@@ -140,38 +140,5 @@ fn next(fit: &ClassFit) -> String {
     let nearest = others.min_by(|a, b| a.ks.total_cmp(&b.ks));
     nearest.map_or("–".into(), |one| {
         format!("{} {}", one.name, format::significant(one.ks, 2))
-    })
-}
-
-fn as_json(fitted: &Fitted) -> Value {
-    let candidate = |one: &FitCandidate| {
-        json!({
-            "distribution": one.name,
-            "ks": one.ks,
-            "mean_error": one.mean_error,
-            "second_moment_error": one.second_moment_error,
-        })
-    };
-    let arrivals = &fitted.arrivals;
-    json!({
-        "workload": fitted.workload.name,
-        "arrivals": {
-            "process": arrivals.process.name(),
-            "rps": arrivals.rate_rps,
-            "cv": arrivals.cv,
-            "lag1": arrivals.lag1,
-            "candidates": arrivals.distances.iter().map(|(name, ks): &(&str, f64)| json!({"process": name, "ks": ks})).collect::<Vec<_>>(),
-            "doubt": arrivals.doubt.map(|doubt| doubt.to_string()),
-        },
-        "classes": fitted.classes.iter().map(|fit: &ClassFit| {
-        json!({
-            "name": fit.name,
-            "count": fit.samples,
-            "service_us": fit.mean_ns / 1e3,
-            "scv": fit.scv,
-            "chosen": candidate(fit.chosen()),
-            "candidates": fit.candidates.iter().map(candidate).collect::<Vec<_>>(),
-        })
-    }).collect::<Vec<_>>(),
     })
 }

@@ -4,10 +4,10 @@ use crate::error::{hint, usage};
 use crate::output;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_policy::server::systems::Preemption;
 use headway_policy::spec::{Description, Param};
 use headway_policy::{Level, Policy};
 use headway_report::table::Table;
+use headway_study::registry::{interrupted_by, policy_json};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ impl Args {
         };
         match self.format {
             PoliciesFormat::Json => {
-                let policies: Vec<Value> = chosen.iter().map(as_json).collect();
+                let policies: Vec<Value> = chosen.iter().map(policy_json).collect();
                 output::json(&json!({ "policies": policies }), writer)?;
             }
             PoliciesFormat::Csv => output::table_csv(&table, writer)?,
@@ -214,68 +214,5 @@ fn defaults(about: &Description) -> String {
             .map(|param: &Param| format!("`{}` ({})", param.key, param.default_text()))
             .collect::<Vec<_>>()
             .join(", "),
-    }
-}
-
-/// The thread that interrupts requests under the policy's default parameters.
-fn interrupted_by(policy: &Policy) -> Option<&'static str> {
-    let Policy::Server(server) = policy else {
-        return None;
-    };
-    match server.defaults.preemption {
-        Preemption::None => None,
-        Preemption::ByMonitor {
-            on_dispatcher: true,
-        } => Some("dispatcher"),
-        Preemption::ByMonitor {
-            on_dispatcher: false,
-        } => Some("timer"),
-        Preemption::BySlices => Some("worker"),
-    }
-}
-
-fn as_json(policy: &Policy) -> Value {
-    let about = policy.about();
-    let params = about.params.iter().map(|param| {
-        json!({
-            "key": param.key,
-            "meaning": param.meaning,
-            "default": param.default_text(),
-            "values": param.values_text(),
-            "unit": param.unit,
-            "while_serving": param.while_serving,
-        })
-    });
-    let mut value = json!({
-        "name": about.name,
-        "aliases": about.aliases,
-        "level": policy.level().name(),
-        "summary": about.summary,
-        "paper": about.paper,
-        "live": policy.live_command().is_some(),
-        "params": params.collect::<Vec<_>>(),
-    });
-    if let Policy::Server(server) = policy {
-        value["dispatchers"] = server.defaults.dispatchers.into();
-        value["interrupted_by"] = interrupted_by(policy).into();
-    }
-    value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_policy_is_listed_with_its_parameters() {
-        for policy in Policy::all() {
-            let value = as_json(&policy);
-            assert_eq!(value["name"], policy.about().name);
-            let params = value["params"].as_array().unwrap();
-            assert_eq!(params.len(), policy.about().params.len());
-        }
-        let concord = as_json(&Policy::find("concord").unwrap());
-        assert_eq!(concord["interrupted_by"], "dispatcher");
-        assert_eq!(concord["live"], true);
     }
 }

@@ -330,13 +330,18 @@ fn cores_that_cannot_be_had_are_a_sentence() {
 }
 
 #[test]
-fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
-    refused(&["sweep", "--shard", "3/2"], &["--shard", "3/2", "2/5"]);
-    refused(&["sweep", "--shard", "1/2"], &["--shard", "--format json"]);
-    let too_many = [
-        "sweep", "--loads", "0.5", "--shard", "3/3", "--format", "json",
+fn a_sweep_names_what_replaces_pieces_and_what_is_wrong_with_its_precision() {
+    let lines = [
+        "import headway",
+        "headway.sweep([\"c-fcfs\", \"darc\"], \"tpcc\", loads=\"0.5\", on=\"ray\"",
     ];
-    refused(&too_many, &["--shard", "2 points"]);
+    for pieces in [&["--shard", "1/2"][..], &["--merge", "1.json", "2.json"]] {
+        let sweep = ["sweep", "--workload", "tpcc", "--loads", "0.5"];
+        refused(
+            &[&sweep[..], pieces].concat(),
+            &[pieces[0], lines[0], lines[1]],
+        );
+    }
     refused(&["sweep", "--until-ci", "0%"], &["--until-ci", "2%"]);
     refused(
         &[
@@ -351,10 +356,6 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
     refused(
         &["sweep", "--until-ci", "2%", "--ci-of", "overall.latncy.p99"],
         &["--ci-of", "latncy", "latency"],
-    );
-    refused(
-        &["sweep", "--merge", "a.json", "--policy", "darc"],
-        &["--merge", "--policy"],
     );
 }
 
@@ -519,7 +520,6 @@ fn flags_without_an_effect_are_refused() {
 fn a_device_without_end_is_no_settings_file() {
     let longer = "longer than 64 MiB";
     refused(&["sim", "--costs", "/dev/zero"], &["--costs: ", longer]);
-    refused(&["sweep", "--merge", "/dev/zero"], &["--merge: ", longer]);
     refused(&["serve", "-c", "/dev/zero"], &["--config: ", longer]);
     refused(
         &["sim", "--workload", "/dev/zero"],

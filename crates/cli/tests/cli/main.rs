@@ -13,6 +13,7 @@ mod children;
 mod contract;
 mod controlling;
 mod controlling_c;
+mod counted;
 mod cut_off;
 mod doors;
 mod errors;

@@ -176,7 +176,7 @@ fn what_is_made_up_is_told() {
     ] {
         assert!(parse(&words(bad)).is_err(), "{bad}");
     }
-    for good in ["plan --trace", "sweep --merge 1.json … 5.json", "serve -c"] {
+    for good in ["plan --trace", "sweep --loads 0.1..0.9:0.1 …", "serve -c"] {
         assert_eq!(mention(&words(good)), Ok(()), "{good}");
     }
     for bad in ["paln", "sim --polcy"] {

@@ -35,7 +35,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-pub use costs::{MeasuredCosts, layout_costs, read_costs};
+pub use costs::layout_costs;
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
 use headway_runtime::{
@@ -43,12 +43,11 @@ use headway_runtime::{
     WorkersFacts, default_workers, mean_service_ns,
 };
 use headway_sim::{check_slos, class_hints};
+pub use headway_study::{MeasuredCosts, explain, read_costs};
 use headway_workload::{Workload, duration};
 pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
-pub use words::{
-    address, explain, look_every, pin, policy, resolve, resolve_server, server_address,
-};
+pub use words::{address, look_every, pin, policy, resolve, resolve_server, server_address};
 
 /// The default address of a server: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";

@@ -8,7 +8,7 @@ use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_runtime::{Pin, ServerSettings};
-use headway_words::hint;
+use headway_study::explain;
 use headway_workload::duration;
 
 /// A server's policy and its parameters: `darc,delta=3`. The server checks at its start the values that depend on the number of workers
@@ -23,14 +23,6 @@ pub fn policy(text: &str) -> Result<ServerSpec, String> {
         Ok(policy)
     };
     read().map_err(|error| explain(&error))
-}
-
-/// The error in a policy, with the nearest valid word.
-#[must_use]
-pub fn explain(error: &SpecError) -> String {
-    let alternatives = error.alternatives();
-    let hint = alternatives.map_or(String::new(), |(word, valid)| hint(word, valid));
-    format!("{error}{hint}")
 }
 
 /// The cores that threads are bound to, of `auto`, `off` or `0,1,2`.

@@ -34,6 +34,7 @@ where
         runners: count + if dispatchers_work { dispatchers } else { 0 },
         refusers: dispatchers,
         spare: dispatchers,
+        rooms: 0,
         interrupts: M::PREEMPTS || L::SLICES,
         heeds_length: false,
         watched: systems.iter().map(|system| system.locals.len()).collect(),

@@ -22,6 +22,8 @@ pub struct Admission {
     pub dispatchers: usize,
     /// Whether requests wait in queues of the server, which have a limit; else in the network's receive queues.
     pub limits_queues: bool,
+    /// Whether that limit is each class's own; else that of one queue for all.
+    pub limits_classes: bool,
     /// Whether the dispatcher interrupts requests.
     pub dispatcher_interrupts: bool,
     /// Whether workers interrupt their own requests.
@@ -90,6 +92,7 @@ pub fn admit(spec: &ServerSpec, shape: &Shape) -> Result<Admission, StartError> 
         has_dispatcher: facts.owner == Owner::Dispatcher,
         dispatchers: facts.dispatchers,
         limits_queues: facts.owner != Owner::Steering,
+        limits_classes: facts.promises.is_some_and(|kept| kept.bound_per_class),
         dispatcher_interrupts: facts.preemption == Facts::BY_DISPATCHER,
         workers_interrupt: !matches!(facts.preemption, Preemption::None | Facts::BY_DISPATCHER),
         keeps_times: facts.keeps_times,
@@ -158,6 +161,19 @@ pub(crate) fn slots_needed(shape: &Shape) -> Result<usize, StartError> {
 /// What the workers hold, and a batch that is being refused.
 fn slots_beside_queues(workers: usize) -> usize {
     (workers + 1) * 2 * BATCH
+}
+
+/// The most requests that may wait in one queue of a server with so many buffers, such that each of its queues may fill up: a class's full queue takes no buffer
+/// from another's. Beside them there are buffers for what the workers hold, and for refusals: three quarters of the buffers are the queues' at least.
+pub(crate) fn queue_limit_within(slots: usize, shape: &Shape, admission: &Admission) -> usize {
+    let slots = slots / admission.dispatchers.max(1);
+    let beside = slots_beside_queues(shape.workers).min(slots / 4);
+    let queues = if admission.limits_classes {
+        shape.queues()
+    } else {
+        1
+    };
+    ((slots - beside) / queues).max(1)
 }
 
 /// A number of the builder's, by its method.
@@ -251,6 +267,23 @@ mod tests {
         let many = vec![DeclaredClass::new("one", Duration::from_micros(1)); MAX_CLASSES];
         let shape = server_shape(MAX_WORKERS, &many, QUEUE_LIMIT).unwrap();
         assert!(shape.job_capacity <= MAX_SLOTS);
+    }
+
+    #[test]
+    fn full_queues_fit_into_the_buffers_there_are() {
+        let mut shape = Shape::new(2).class(1_000, 0.5).class(100_000, 0.5);
+        for slots in [8, 600, 100_000] {
+            for (policy, queues) in [("fixed-priority", 3), ("c-fcfs", 1), ("tardis", 1)] {
+                let admission = admitted(policy).unwrap();
+                shape.queue_limit = queue_limit_within(slots, &shape, &admission);
+                let full = queues * shape.queue_limit;
+                assert!(full < slots, "{policy}: {full} of {slots}");
+                assert!(full >= slots / 2, "{policy}: {full} of {slots}");
+            }
+        }
+        let by_two = admitted("concord,dispatchers=2").unwrap();
+        assert_eq!(queue_limit_within(800, &shape, &by_two), 300);
+        assert_eq!(queue_limit_within(1, &shape, &by_two), 1);
     }
 
     #[test]

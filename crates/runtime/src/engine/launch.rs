@@ -36,6 +36,8 @@ pub(crate) struct EngineDemands {
     pub(crate) refusers: usize,
     /// Receivers that need buffers for refusals while all others are in use.
     pub(crate) spare: usize,
+    /// Interrupted requests that are to hold no receiver's buffer, as far as there are more.
+    pub(crate) rooms: usize,
     /// Whether requests are interrupted.
     pub(crate) interrupts: bool,
     /// Whether the policy goes by requests that say that they are long.
@@ -106,7 +108,7 @@ impl EngineBase {
         let tallies = tallies(workers, &demands.watched, parts.shape.queues());
         let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
         let overruns = Arc::new(overruns);
-        let buffers = Buffers::with_spare(config.slots, demands.spare)?;
+        let buffers = Buffers::new(config.slots, demands.spare, demands.rooms)?;
         let fiber_context = demands
             .interrupts
             .then(|| {

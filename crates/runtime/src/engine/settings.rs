@@ -9,7 +9,7 @@ use headway_net::pool::MAX_SLOTS;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::{Resume, Shape};
 
-use super::admission::{Admission, admit, slots_needed, unbuffered, within};
+use super::admission::{Admission, admit, queue_limit_within, slots_needed, unbuffered, within};
 use super::class::DeclaredClass;
 use super::layout::{Layout, LayoutFacts, ResolvedLayout};
 use super::layout_costs::{LayoutCosts, mean_service_ns};
@@ -138,6 +138,10 @@ impl ServerSettings {
         shape.resume = self.resume();
         let admission = admit(spec, &shape)?;
         shape.job_capacity = self.slots(&shape, &admission)?;
+        if let Some(slots) = self.slots {
+            let limit = queue_limit_within(slots, &shape, &admission);
+            shape.queue_limit = shape.queue_limit.min(limit);
+        }
         self.check_heeded(spec.name(), &admission)?;
         if let Some(cores) = self.granted_cores {
             self.check_granted(cores, &admission)?;

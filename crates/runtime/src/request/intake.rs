@@ -22,26 +22,31 @@ pub(crate) struct Buffers {
     pub(crate) free: FreeList,
     /// For refusals while all others are in use.
     pub(crate) spare: FreeList,
+    /// For requests that are interrupted: each gives one of them to its receiver.
+    pub(crate) rooms: FreeList,
 }
 
 impl Buffers {
-    /// `slots` free buffers, and spare ones: a batch for each of `receivers` threads. The spare ones lie at the end of the pool, so that
-    /// the numbers of the others are below the policy's bound.
+    /// `slots` free buffers; spare ones, a batch for each of `receivers` threads; and, as far as a pool has more, one for each of `rooms` interrupted
+    /// requests. The first lie at the beginning of the pool: where nothing else is asked for, all numbers are below the policy's bound.
     ///
     /// # Errors
     /// [`PoolError`]: there is not enough memory.
-    pub(crate) fn with_spare(slots: usize, receivers: usize) -> Result<Self, PoolError> {
-        let most = MAX_SLOTS.min(slots + receivers * BATCH);
-        let (pool, mut spare) = Pool::new(slots.max(most))?;
+    pub(crate) fn new(slots: usize, receivers: usize, rooms: usize) -> Result<Self, PoolError> {
+        let with_spare = MAX_SLOTS.min(slots + receivers * BATCH).max(slots);
+        let most = MAX_SLOTS.min(with_spare + rooms).max(with_spare);
+        let (pool, mut rooms) = Pool::new(most)?;
+        let mut spare = rooms.split_off(with_spare);
         let free = spare.split_off(slots);
         Ok(Self {
             pool: Arc::new(pool),
             free,
             spare,
+            rooms,
         })
     }
 
-    /// The same buffers as equal parts for so many threads.
+    /// The same buffers, without those for interrupted requests, as equal parts for so many threads.
     pub(crate) fn divided(mut self, threads: usize) -> Vec<Self> {
         let (free, spare) = (self.free.len() / threads, self.spare.len() / threads);
         (0..threads)
@@ -49,6 +54,7 @@ impl Buffers {
                 pool: Arc::clone(&self.pool),
                 free: self.free.split_off(free),
                 spare: self.spare.split_off(spare),
+                rooms: self.rooms.split_off(0),
             })
             .collect()
     }

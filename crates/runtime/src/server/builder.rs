@@ -157,8 +157,9 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`](headway_net::pool::MAX_SLOTS). Unless chosen, as many as the queues
-    /// may hold and some more, so that one class's full queue never keeps another class out. Several dispatchers divide them.
+    /// Buffers of 2 KiB, hence the most requests in the server at once, interrupted ones of `synergy` apart: one per worker to [`MAX_SLOTS`](headway_net::pool::MAX_SLOTS). Unless chosen, as many as the queues
+    /// may hold and some more, so that one class's full queue never keeps another class out. Where fewer are chosen, queues hold no more than fits for the
+    /// same reason. Several dispatchers divide them.
     pub fn slots(mut self, slots: usize) -> Self {
         self.settings.slots = Some(slots);
         self

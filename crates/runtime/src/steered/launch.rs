@@ -45,23 +45,27 @@ where
     let (count, layout) = (parts.shape.workers, parts.config.layout);
     let has_thread = layout.is_dedicated();
     let control = Arc::new(ServerControl::new(count, None, parts.config.stalls));
+    let interrupts = M::PREEMPTS || L::SLICES;
     let demands = EngineDemands {
         queues: count,
         runners: count,
         refusers: 0,
         spare: count,
-        interrupts: M::PREEMPTS || L::SLICES,
+        rooms: if interrupts {
+            system.shared_queues.most(parts.config.slots)
+        } else {
+            0
+        },
+        interrupts,
         heeds_length: M::HEEDS,
         watched: has_thread.then_some(count).into_iter().collect(),
     };
-    let (mut base, ends) = EngineBase::new(parts, control, &demands)?;
-    let (slots, steals) = (base.config.slots, L::STEALS || base.hosted.is_some());
+    let (mut base, mut ends) = EngineBase::new(parts, control, &demands)?;
+    let (requests, steals) = (ends.buffers.pool.len(), L::STEALS || base.hosted.is_some());
     let (queues, thieves): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| request_queue(slots, steals)).unzip();
-    let glance_ns = base.glance_ns();
-    let peers =
-        Peers::new(&base.rxs, thieves, system.shared_queues, slots).looking_every(glance_ns);
-    let peers = Arc::new(peers);
+        (0..count).map(|_| request_queue(requests, steals)).unzip();
+    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, &mut ends.buffers);
+    let peers = Arc::new(peers.looking_every(base.glance_ns()));
     let sleepers = Arc::clone(&peers);
     base.control
         .set_wake_all(Box::new(move || sleepers.wake_all()));

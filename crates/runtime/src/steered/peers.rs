@@ -16,6 +16,7 @@ use crate::queue::run_queue::RequestThief;
 use crate::queue::rx_waker::RxWaker;
 use crate::queue::shared_queue::SharedQueue;
 use crate::queue::token::RequestWord;
+use crate::request::intake::Buffers;
 use crate::stats::tally::WaitQueueStats;
 use headway_sync::Padded;
 use headway_sync::park::{Parker, announce};
@@ -46,6 +47,9 @@ pub(super) struct Peers {
     surplus: ArrayQueue<SlotId>,
     /// The buffers of one worker's part of the pool.
     part: usize,
+    /// Buffers that stand for places of interrupted requests: each that is interrupted has one given to its worker, for its own. None where nothing is
+    /// interrupted, or the pool has no more.
+    rooms: Option<ArrayQueue<SlotId>>,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
     /// Where the monitor's thread sleeps while all workers do.
@@ -53,15 +57,22 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// `slots`: buffers in the pool, which the workers divide among them.
+    /// The workers divide the free `buffers` among them, and share the rooms of interrupted requests.
     pub(super) fn new(
         queues: &[Arc<dyn Rx>],
         thieves: Vec<RequestThief>,
         shared: SharedQueues,
-        slots: usize,
+        buffers: &mut Buffers,
     ) -> Self {
         let workers = thieves.len();
-        let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
+        let (slots, requests) = (buffers.free.len(), buffers.pool.len());
+        let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(requests)));
+        let rooms = buffers.rooms.len();
+        let rooms = (rooms > 0).then(|| ArrayQueue::new(rooms));
+        while let Some(slot) = buffers.rooms.take() {
+            let full = rooms.as_ref().is_none_or(|rooms| rooms.push(slot).is_err());
+            assert!(!full, "there is a place for each");
+        }
         Self {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             sleeping: Padded::default(),
@@ -71,6 +82,7 @@ impl Peers {
             findings: thieves.iter().map(|_| Padded::default()).collect(),
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
+            rooms,
             undrained: AtomicUsize::new(workers),
             monitor: Parker::new(),
             thieves: thieves.into(),
@@ -233,6 +245,34 @@ impl Peers {
     pub(super) fn release(&self, slot: SlotId, free: &mut FreeList) {
         free.give(slot);
         self.share_surplus(free);
+    }
+
+    /// A request was interrupted for the first time. Its handler borrows its buffer, so that one stays with it; the worker has another for it, as long as there
+    /// are rooms.
+    #[inline]
+    pub(super) fn give_back(&self, free: &mut FreeList) {
+        if let Some(slot) = self.rooms.as_ref().and_then(ArrayQueue::pop) {
+            free.give(slot);
+        }
+    }
+
+    /// The buffer of a request that had been interrupted is free again: it is another's room. All rooms may be there, where the request found none.
+    #[inline]
+    pub(super) fn release_room(&self, slot: SlotId, free: &mut FreeList) {
+        let left = match &self.rooms {
+            Some(rooms) => rooms.push(slot),
+            None => Err(slot),
+        };
+        if let Err(slot) = left {
+            self.release(slot, free);
+        }
+    }
+
+    /// Takes all rooms, since the server ends.
+    pub(super) fn take_rooms(&self, free: &mut FreeList) {
+        while let Some(slot) = self.rooms.as_ref().and_then(ArrayQueue::pop) {
+            free.give(slot);
+        }
     }
 
     /// Gives up what a worker has beyond its part. Called after each poll too: a worker to which nothing came would keep what it was

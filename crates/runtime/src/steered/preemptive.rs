@@ -331,6 +331,7 @@ where
         let mut owner = SteeredOwner {
             me,
             epoch,
+            suspended,
             local,
             view,
             timekeeper,
@@ -351,6 +352,8 @@ where
 struct SteeredOwner<'a, L, M> {
     me: WorkerId,
     epoch: u64,
+    /// Whether the request was interrupted before.
+    suspended: bool,
     local: &'a mut L,
     view: &'a mut SteeredQueues,
     timekeeper: &'a mut Timekeeper<M>,
@@ -413,12 +416,19 @@ impl<L: Local, M: Monitor> SliceOwner for SteeredOwner<'_, L, M> {
     #[inline]
     fn finished(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, slot: SlotId) {
         self.local.finished(now_ns, job, cpu_ns, self.view);
-        self.view.release(slot);
+        if self.suspended {
+            self.view.release_room(slot);
+        } else {
+            self.view.release(slot);
+        }
     }
 
     #[inline]
     fn yielded(&mut self, now_ns: u64, job: &Job, slot: SlotId, _message: u64) {
         self.view.keep(slot);
+        if !self.suspended {
+            self.view.give_back();
+        }
         let abandoning = self.control.phase() >= ServerPhase::Abandoning;
         if abandoning || !self.local.yielded(now_ns, job, self.view) {
             self.view.push(job.id);

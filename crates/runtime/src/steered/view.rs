@@ -113,10 +113,22 @@ impl SteeredQueues {
         self.hold(RequestWord::suspended(slot))
     }
 
+    /// A request is interrupted for the first time: its buffer is no receiver's any more.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        self.peers.give_back(&mut self.intake.free);
+    }
+
     /// The request was answered.
     #[inline]
     pub(super) fn release(&mut self, slot: SlotId) {
         self.peers.release(slot, &mut self.intake.free);
+    }
+
+    /// The same, of one that had been interrupted.
+    #[inline]
+    pub(super) fn release_room(&mut self, slot: SlotId) {
+        self.peers.release_room(slot, &mut self.intake.free);
     }
 
     /// Sends the refusals of the last poll.
@@ -156,6 +168,7 @@ impl SteeredQueues {
         self.intake.turn_all_away(rx, tx, now_ns);
         // So that every buffer ends with a list of its pool.
         self.peers.provide(usize::MAX, &mut self.intake.free);
+        self.peers.take_rooms(&mut self.intake.free);
     }
 
     /// Polls a receive queue into the own run queue; returns how many requests came that can run.

@@ -48,6 +48,7 @@ where
         runners: count,
         refusers: 1,
         spare: 1,
+        rooms: 0,
         interrupts: true,
         heeds_length: false,
         // Whoever receives counts in the last tally.

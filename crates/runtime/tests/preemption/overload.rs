@@ -17,13 +17,18 @@ const SHORTS: u32 = 100;
 
 /// A flood of longs, and shorts behind it. Each long waits for all shorts, so that none ends before; or for nothing, where these may be refused.
 fn flooded(builder: Builder, wait: bool) -> Stats {
-    let longs = (0..LONGS).map(|index| ReplayArrival {
+    flooded_by(LONGS, builder.slots(BUFFERS), wait)
+}
+
+/// The same, by so many longs.
+fn flooded_by(long_count: u32, builder: Builder, wait: bool) -> Stats {
+    let longs = (0..long_count).map(|index| ReplayArrival {
         at_ns: 0,
         service_ns: 0,
         index,
         class: 1,
     });
-    let shorts = (LONGS..LONGS + SHORTS).map(|index| ReplayArrival {
+    let shorts = (long_count..long_count + SHORTS).map(|index| ReplayArrival {
         at_ns: 1_000_000,
         service_ns: 0,
         index,
@@ -32,7 +37,6 @@ fn flooded(builder: Builder, wait: bool) -> Stats {
     let (datapath, control) = Replay::new(vec![longs.chain(shorts).collect()]).unwrap();
     let done = Arc::new(AtomicU64::new(0));
     let server = builder
-        .slots(BUFFERS)
         .service(move |call: &mut Call<'_>| {
             if call.class().0 == 0 {
                 done.fetch_add(1, Ordering::Relaxed);
@@ -92,6 +96,27 @@ fn a_class_whose_requests_say_that_they_are_long_is_shed_first() {
         assert_eq!(shorts.answered, SHORTS.into(), "{context}");
         assert_eq!(longs.answered + longs.shed, LONGS.into(), "{context}");
         assert!(longs.shed > 0, "{context}");
+    }
+}
+
+/// Interrupted longs hold no receiver's buffer as long as there are rooms: one for each buffer, unless the policy's wait queue has room for fewer. All that
+/// come here are interrupted before any ends, more than there are buffers.
+#[test]
+fn a_long_that_is_interrupted_gives_its_buffer_back() {
+    let _alone = alone();
+    for layout in [Layout::Inline, Layout::Dedicated] {
+        let shed = |policy| {
+            let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
+            let builder = roam(builder(policy, 1, layout), true).slots(BUFFERS);
+            let builder = builder.classes(vec![unknown("short"), unknown("long")]);
+            let stats = flooded_by(BUFFERS as u32 * 5 / 4, builder, true);
+            let context = format!("{policy}, {layout:?}: {stats:?}");
+            assert_eq!(stats.classes[0].answered, SHORTS.into(), "{context}");
+            stats.classes[1].shed
+        };
+        assert_eq!(shed("synergy"), 0, "{layout:?}");
+        let beyond = shed("synergy,room=16");
+        assert!(beyond > 0, "{layout:?}: there were {beyond} rooms too many");
     }
 }
 

@@ -217,7 +217,7 @@ impl Args {
                 Err(usage("--cores", has))
             }
             Some(cores) if self.layout == LayoutFlag::Inline => Ok(cores),
-            Some(cores) => args::workers_of(&policy.clone().into(), cores),
+            Some(cores) => Ok(headway_study::workers_of(&policy.clone().into(), cores)?),
         }
     }
 

@@ -7,28 +7,22 @@ mod show;
 
 use super::fit::{self, FitFlags};
 use crate::args::{self, Destination, Traffic};
-use crate::error::{explain, usage};
+use crate::error::usage;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_plan::{PlanProgress, Question, candidates_of, plan};
+use headway_plan::{PlanProgress, Question, plan};
 use headway_policy::server::systems::ServerSpec;
-use headway_policy::spec::SpecError;
-use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
+use headway_study::planned::{self, PlanLoad};
 use headway_workload::fit::Doubt;
-use headway_workload::{Arrivals, Trace, Workload};
+use headway_workload::{Trace, Workload};
 use machine::Machine;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-const DEFAULT_LOAD: f64 = 0.8;
-const DEFAULT_WORKERS: usize = 14;
-/// The load by which the number of workers is chosen, where the rate is known.
-const TARGET_LOAD: f64 = 0.7;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -163,37 +157,12 @@ impl Args {
 
     /// The arrival rate and the number of workers.
     fn offered(&self, workload: &Workload, trace: Option<&Trace>) -> Result<(Offered, usize)> {
-        let recorded = trace.and_then(Trace::rate_rps);
-        if trace.is_some()
-            && recorded.is_none()
-            && self.traffic.load.is_none()
-            && self.traffic.rate.is_none()
-        {
-            return Err(usage(
-                "--trace",
-                "all requests arrive at once: say how fast they come with --rate or --load",
-            ));
-        }
-        let rate = match (self.traffic.load, self.traffic.rate, &workload.arrivals) {
-            (Some(_), ..) => None,
-            (None, Some(rate), _) => Some(rate),
-            (None, None, Arrivals::Trace(trace)) => trace.rate_rps(),
-            (None, None, _) => recorded,
+        let load = PlanLoad {
+            load: self.traffic.load,
+            rate_rps: self.traffic.rate,
+            cores: self.cores(),
         };
-        let for_rate = |rate: f64| {
-            let workers = workload.load_for_rate(rate, 1) / TARGET_LOAD;
-            (workers.ceil() as usize).clamp(1, MAX_WORKERS)
-        };
-        let workers = match (self.cores(), rate) {
-            (Some(cores), _) => (cores - 1).max(1),
-            (None, Some(rate)) => for_rate(rate),
-            (None, None) => DEFAULT_WORKERS,
-        };
-        let offered = match (rate, recorded) {
-            (Some(rate), Some(_)) => Offered::Rate(rate),
-            _ => self.traffic.offered(workload, workers, DEFAULT_LOAD)?,
-        };
-        Ok((offered, workers))
+        Ok(load.of(workload, trace)?)
     }
 
     /// The machine's cores: given, or this machine's where the plan is to run here.
@@ -222,27 +191,18 @@ impl Args {
             network_ns: self.machine.network,
             queue_limit: self.machine.queue_limit(),
             resume: self.machine.resume.map(Into::into),
-            policies: self.policies(subject)?,
+            policies: planned::policies(
+                &self.policies,
+                &subject.workload,
+                subject.workers,
+                self.machine.resume.map(Into::into),
+            )?,
             live: runs_live,
             replay: subject.replay.clone(),
             doubt: subject.doubt,
             threads: self.threads.unwrap_or_else(available_threads),
             ..question
         })
-    }
-
-    /// The policies to try, where the user named any.
-    fn policies(&self, subject: &PlanSubject) -> Result<Option<Vec<ServerSpec>>> {
-        let mut shape = Shape::new(subject.workers);
-        shape.resume = self.machine.resume.map_or(Resume::Anywhere, Into::into);
-        let read = || -> Result<Vec<ServerSpec>, SpecError> {
-            let specs = self.policies.iter().map(|text| text.parse());
-            let specs = specs.collect::<Result<Vec<ServerSpec>, _>>()?;
-            candidates_of(&specs, &subject.workload, &shape)?;
-            Ok(specs)
-        };
-        let specs = read().map_err(|error| usage("--policy", explain(&error)))?;
-        Ok((!specs.is_empty()).then_some(specs))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The flags of `headway sim`.
 
 use super::host_flags::HostFlags;
-use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
+use crate::args::{Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::policy_flag::{self, Runs};
+use headway_study::parse;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -48,18 +49,6 @@ pub(super) struct TraceArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// The part of the run that --trace-out and --html show: 20ms..21ms [default: some 500 requests after the warm-up]
-    #[arg(long, value_name = "FROM..TO", value_parser = window)]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse::window)]
     pub(super) trace_window: Option<Range<u64>>,
-}
-
-/// `20ms..21ms`.
-fn window(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("'{text}' is not a part of a run, such as 20ms..21ms");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let (from, to) = (args::time(from)?, args::time(to)?);
-    if from < to {
-        Ok(from..to)
-    } else {
-        Err(wrong())
-    }
 }

@@ -1,23 +1,18 @@
 //! `headway sim` of a host: applications that trade cores.
 
-use super::apps;
 use super::args::{Args, DEFAULT_LOAD};
 use super::show::{headline, tell_verdict};
 use crate::error::usage;
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
-use headway_policy::host::HostTopology;
 use headway_policy::spec::Spec;
 use headway_report::table::class_table;
 use headway_report::{Slo, Table, format};
-use headway_sim::Length;
 use headway_sim::host::{App, AppOutcome, HostExperiment, HostOutcome};
+use headway_study::{app, host};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::SystemTime;
-
-const DEFAULT_REQUESTS: u64 = 500_000;
-const DEFAULT_NS: u64 = 200_000_000;
 
 impl Args {
     pub(super) fn run_host(&self, allocator: Spec) -> Result<ExitCode> {
@@ -43,74 +38,32 @@ impl Args {
     }
 
     fn host_experiment(&self, allocator: Spec) -> Result<HostExperiment> {
-        self.costs.refuse_all_but_network(
-            "a host's costs are those of --host-costs; its queues are unbounded, and nothing is interrupted within an application",
-        )?;
-        self.circumstances
-            .refuse("a host's applications are simulated as they are", true)?;
-        if self.size.cores.is_some() {
-            return Err(usage(
-                "--cores",
-                "the cores that a host grants are its --workers",
-            ));
-        }
-        if self.size.servers != 1 {
-            return Err(usage("--servers", "a host is one server: leave it out"));
-        }
-        if self.size.racks != 1 {
-            return Err(usage("--racks", "a host is one server: leave it out"));
-        }
         self.look
             .refuse("the applications of a host are not drawn")?;
-        let mut experiment =
-            HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
-        if self.host.threads_per_core == Some(1) {
-            experiment.topology = HostTopology::flat(self.size.workers);
-        }
-        experiment.network_ns = self.costs.network;
-        self.host.costs(&mut experiment.costs)?;
-        experiment.apps = self.apps()?;
-        experiment.duration_ns = self.host_duration_ns(&experiment.apps);
-        experiment.check()?;
-        Ok(experiment)
+        let (threads_per_core, costs) = (self.host.threads_per_core, &self.host.host_costs);
+        let (setup, apps) = (self.setup(), self.apps()?);
+        Ok(host::experiment(
+            &setup,
+            allocator,
+            apps,
+            threads_per_core,
+            costs.as_deref(),
+        )?)
     }
 
     fn apps(&self) -> Result<Vec<App>> {
+        let cores = self.size.workers;
         if !self.host.app.is_empty() {
             let why = "the applications of --app name workloads of their own";
             self.traffic.read.refuse(why)?;
             let apps = self.host.app.iter();
-            return apps
-                .map(|text| apps::app(text, self.size.workers))
-                .collect();
+            return Ok(apps
+                .map(|text| app(text, cores))
+                .collect::<Result<_, _>>()?);
         }
         let workload = self.traffic.workload()?;
-        let offered = self
-            .traffic
-            .offered(&workload, self.size.workers, DEFAULT_LOAD)?;
-        let rate_rps = match offered {
-            headway_sim::Offered::Rate(rate_rps) => rate_rps,
-            headway_sim::Offered::Load { load, workers } => workload.rate_for_load(load, workers),
-        };
-        Ok(vec![
-            App::server("server", workload, rate_rps).guaranteed(self.size.workers),
-            App::batch("batch"),
-        ])
-    }
-
-    /// The requested duration, or the time that the requests take.
-    fn host_duration_ns(&self, apps: &[App]) -> u64 {
-        match self.extent.length(DEFAULT_REQUESTS) {
-            Length::Duration(ns) => ns,
-            Length::Requests(requests) => {
-                let rate_rps: f64 = apps.iter().map(|app| app.mean_rate_rps(DEFAULT_NS)).sum();
-                if rate_rps > 0.0 {
-                    (requests as f64 * 1e9 / rate_rps) as u64
-                } else {
-                    DEFAULT_NS
-                }
-            }
-        }
+        let offered = self.traffic.offered(&workload, cores, DEFAULT_LOAD)?;
+        Ok(host::server_and_batch(workload, offered, cores))
     }
 
     fn write_host(&self, experiment: &HostExperiment, outcome: &HostOutcome) -> Result<()> {

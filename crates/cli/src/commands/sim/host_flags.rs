@@ -1,10 +1,8 @@
 //! Flags that apply to a host only.
 
-use crate::args;
 use crate::error::usage;
 use anyhow::Result;
 use headway_policy::PolicySpec;
-use headway_sim::host::HostCosts;
 
 /// The flags of a simulated host.
 #[derive(clap::Args)]
@@ -30,7 +28,7 @@ pub(super) struct HostFlags {
         value_name = "KEY=TIME[,…]",
         help_heading = "Host (policies static, interval, shenango)"
     )]
-    host_costs: Option<String>,
+    pub(super) host_costs: Option<String>,
 }
 
 impl HostFlags {
@@ -54,31 +52,5 @@ impl HostFlags {
             )),
             None => Ok(()),
         }
-    }
-
-    pub(super) fn costs(&self, costs: &mut HostCosts) -> Result<()> {
-        let fault = |problem: String| usage("--host-costs", problem);
-        for part in self.host_costs.iter().flat_map(|text| text.split(',')) {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| fault(format!("'{part}' is not key=time")))?;
-            let ns = args::time(value).map_err(&fault)?;
-            *match key {
-                "daemon" => &mut costs.daemon_ns,
-                "leave" => &mut costs.leave_ns,
-                "wake" => &mut costs.wake_ns,
-                "park" => &mut costs.park_ns,
-                "spin" => &mut costs.spin_ns,
-                "packet" => &mut costs.packet_ns,
-                "overhead" => &mut costs.overhead_ns,
-                _ => {
-                    let valid = "daemon, leave, wake, park, spin, packet, overhead";
-                    return Err(fault(format!(
-                        "no cost is called '{key}'; there are: {valid}"
-                    )));
-                }
-            } = ns;
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! `headway sim`: one simulated run, of a server or of a host.
 
-mod apps;
 mod args;
 mod host;
 mod host_flags;
@@ -9,18 +8,19 @@ mod show;
 pub(crate) use args::Args;
 pub(crate) use show::{LONGER, ranges, tell_few_samples, tell_verdict};
 
+use self::args::{DEFAULT_LOAD, TraceArgs};
 use crate::args::{any_policy, slo};
 use crate::error::usage;
 use crate::interrupt::Interrupt;
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
-use args::{DEFAULT_LOAD, TraceArgs};
 use headway_policy::PolicySpec;
 use headway_report::html::Page;
 use headway_report::table::class_table;
 use headway_report::{Schedule, format};
 use headway_sim::{Experiment, Outcome};
+use headway_study::{SystemSetup, shown_window};
 use show::headline;
 use std::io::Write;
 use std::ops::Range;
@@ -66,21 +66,14 @@ impl Args {
 
     fn experiment(&self, policy: PolicySpec) -> Result<Experiment> {
         let workload = self.traffic.workload()?;
-        let offered = self
-            .traffic
-            .offered(&workload, self.size.load_cores(), DEFAULT_LOAD)?;
-        let mut experiment = self
-            .size
-            .apply(Experiment::new(workload, policy))?
-            .offered(offered)
-            .seed(self.extent.seed);
-        experiment.length = self
-            .extent
-            .length_of(&experiment.workload, DEFAULT_REQUESTS);
-        self.costs.apply(&mut experiment)?;
-        self.circumstances.apply(&mut experiment)?;
-        experiment.check()?;
-        Ok(experiment)
+        let setup = self.setup();
+        let cores = setup.load_cores();
+        let offered = self.traffic.offered(&workload, cores, DEFAULT_LOAD)?;
+        crate::args::experiment(&setup, workload, policy, offered, DEFAULT_REQUESTS)
+    }
+
+    fn setup(&self) -> SystemSetup {
+        crate::args::setup(&self.size, &self.extent, &self.costs, &self.circumstances)
     }
 
     fn write(&self, outcome: &Outcome) -> Result<()> {
@@ -120,7 +113,6 @@ impl TraceArgs {
 
     /// The window to be recorded, where one was asked for.
     fn window(&self, experiment: &Experiment) -> Result<Option<Range<u64>>> {
-        const SHOWN: f64 = 500.0;
         if experiment.is_rack() {
             self.refuse("only the workers of a single server are drawn, not those of a rack")?;
         }
@@ -138,11 +130,8 @@ impl TraceArgs {
                 None => Ok(None),
             };
         }
-        Ok(Some(self.trace_window.clone().unwrap_or_else(|| {
-            let at = |requests: f64| (requests / experiment.rate_rps() * 1e9) as u64;
-            let warm_up = experiment.warm_up * experiment.expected_requests();
-            at(warm_up)..at(warm_up + SHOWN).max(at(warm_up) + 1)
-        })))
+        let given = self.trace_window.clone();
+        Ok(Some(given.unwrap_or_else(|| shown_window(experiment))))
     }
 
     fn write(&self, experiment: &Experiment, outcome: &Outcome) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `headway sweep`: policies × loads, for curves.
 
-mod pieces;
+mod points;
 mod show;
 
 use super::sim::tell_few_samples;
@@ -13,15 +13,16 @@ use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::{Result, bail};
 use headway_report::{Run, Slo};
-use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
-use pieces::{ShardNumber, SweepPiece, SweepPoint};
+use headway_sim::{Experiment, Offered, Precision, available_threads};
+use headway_study::figures;
+use headway_study::parse::{self, percent};
+use headway_study::sweep::{SweepProgress, replicated};
+use points::{SweepPoint, SweptPoints};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const DEFAULT_REQUESTS: u64 = 1_000_000;
-/// The default limit of replications with `--until-ci`.
-const MOST_REPLICATIONS: u64 = 100;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,16 +52,12 @@ pub(crate) struct Args {
         requires = "until_ci"
     )]
     ci_of: String,
-    /// Run only the I-th of N pieces of the sweep; --merge joins the pieces
-    #[arg(long, value_name = "I/N", value_parser = pieces::part)]
-    shard: Option<ShardNumber>,
-    /// Join the pieces of a sweep instead of running it; the result equals that of a whole run
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "policies", "workload", "loads", "load", "rate", "workers", "cores", "servers", "requests", "duration", "seed", "replications",
-        "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
-        "resume", "classifier", "unknown", "core_changes", "trace_format", "service", "skip_zero",
-    ])]
-    merge: Vec<PathBuf>,
+    /// Went: sweeps beyond one machine run from Python
+    #[arg(long, hide = true, value_name = "I/N")]
+    shard: Option<String>,
+    /// Went: sweeps beyond one machine run from Python
+    #[arg(long, hide = true, value_name = "FILE", num_args = 0..)]
+    merge: Option<Vec<PathBuf>>,
     /// Threads; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -80,22 +77,19 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        self.refuse_pieces()?;
         let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
-        let piece = if self.merge.is_empty() {
-            self.simulate(slo.as_ref())?
-        } else {
-            pieces::merge(&self.merge)?
-        };
-        let points = judged(piece.points(), slo.as_ref())?;
+        let swept = self.simulate(slo.as_ref())?;
+        let points = judged(swept.points(), slo.as_ref())?;
         if let Some(slo) = &slo {
             tell_few_samples(slo, points.iter().flat_map(|point| &point.runs));
         }
         if let Some(path) = &self.html {
             output::page(path, &show::page(&points))?;
         }
-        self.write(&piece, &points)?;
+        self.write(&swept, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
-        if piece.cut_off {
+        if swept.cut_off {
             return Ok(Interrupt::status());
         }
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
@@ -106,15 +100,36 @@ impl Args {
         })
     }
 
-    fn write(&self, piece: &SweepPiece, points: &[SweepPoint]) -> Result<()> {
+    /// Refuses the flags that cut a sweep into pieces, and says what runs it on several machines instead.
+    fn refuse_pieces(&self) -> Result<()> {
+        let flag = match (&self.shard, &self.merge) {
+            (Some(_), _) => "--shard",
+            (None, Some(_)) => "--merge",
+            (None, None) => return Ok(()),
+        };
+        let policies = self.policies.iter().map(|policy| format!("{policy:?}"));
+        let policies: Vec<String> = policies.collect();
+        let (workload, loads) = (&self.traffic.workload, &self.loads);
+        Err(usage(
+            flag,
+            format!(
+                "a sweep is no longer cut into pieces; on several machines these lines run it (docs/python.md):\n\
+                 import headway\n\
+                 headway.sweep([{}], {workload:?}, loads={loads:?}, on=\"ray\", store=\"points\").frame()",
+                policies.join(", ")
+            ),
+        ))
+    }
+
+    fn write(&self, swept: &SweptPoints, points: &[SweepPoint]) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            OutputFormat::Json => output::json(piece, writer),
-            OutputFormat::Csv => output::runs_csv(&piece.runs, writer),
+            OutputFormat::Json => output::json(swept, writer),
+            OutputFormat::Csv => output::runs_csv(&swept.runs, writer),
             OutputFormat::Table => {
                 let table = output::shown(&show::table(points), self.to.output.as_deref());
                 writeln!(writer, "{table}")?;
-                if piece.cut_off {
+                if swept.cut_off {
                     writeln!(
                         writer,
                         "\nCUT OFF: interrupted before its end; these are the points that were done"
@@ -125,37 +140,35 @@ impl Args {
         }
     }
 
-    /// Runs the sweep, or the chosen piece of it.
-    fn simulate(&self, slo: Option<&Slo>) -> Result<SweepPiece> {
-        let all = self.experiments()?;
-        let classes = all[0].workload.class_names();
+    /// Runs the sweep.
+    fn simulate(&self, slo: Option<&Slo>) -> Result<SweptPoints> {
+        let mut all = self.experiments()?;
+        let workload = all[0].workload.clone();
+        let classes = workload.class_names();
         if let Some(slo) = slo {
             slo.check_classes(classes.iter().copied())
                 .map_err(|error| usage("--slo", error))?;
         }
-        if self.shard.is_some() && self.to.format != OutputFormat::Json {
-            return Err(usage(
-                "--shard",
-                "pieces are put together from their JSON: add --format json",
-            ));
-        }
         let precision = self.precision(&classes)?;
-        let shard = self.shard.map(|part| part.shard(&all, precision.as_ref()));
-        let mine = self.shard.map_or(Ok(all.clone()), |part| part.of(&all))?;
         let threads = self.threads.unwrap_or_else(available_threads);
         let interrupt = Interrupt::listen()?;
-        let mut mine = mine;
-        mine.iter_mut()
+        all.iter_mut()
             .for_each(|one| one.cutoff = Some(interrupt.flag()));
-        let runs = match &precision {
-            None => replicated(&mine, threads, |_| self.replications.unwrap_or(1))?,
-            Some(precision) => replicated(&mine, threads, |runs| precision.wanted(runs))?,
+        let wanted = |runs: &[Run]| match &precision {
+            None => self.replications.unwrap_or(1),
+            Some(precision) => precision.wanted(runs),
         };
-        let piece = SweepPiece::new(&mine, runs, shard);
-        if piece.runs.is_empty() {
+        let bar = progress::bar(0, "simulating");
+        let runs = replicated(&all, threads, wanted, |progress| match progress {
+            SweepProgress::More(runs) => bar.inc_length(runs),
+            SweepProgress::Run => bar.inc(1),
+        })?;
+        bar.finish_and_clear();
+        let swept = SweptPoints::new(&all, runs);
+        if swept.runs.is_empty() {
             bail!("interrupted: no point of the sweep was done");
         }
-        Ok(piece)
+        Ok(swept)
     }
 
     /// Policies, then loads; of the first seed.
@@ -165,19 +178,17 @@ impl Args {
             .read
             .refuse("a sweep sets the loads, so it reads no trace")?;
         let offers = self.offers()?;
+        let setup = args::setup(&self.size, &self.extent, &self.costs, &self.circumstances);
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
             for &offered in &offers {
-                let mut experiment = self
-                    .size
-                    .apply(Experiment::new(workload.clone(), policy.clone()))?
-                    .offered(offered)
-                    .seed(self.extent.seed);
-                experiment.length = self.extent.length(DEFAULT_REQUESTS);
-                self.costs.apply(&mut experiment)?;
-                self.circumstances.apply(&mut experiment)?;
-                experiment.check()?;
-                experiments.push(experiment);
+                experiments.push(args::experiment(
+                    &setup,
+                    workload.clone(),
+                    policy.clone(),
+                    offered,
+                    DEFAULT_REQUESTS,
+                )?);
             }
         }
         Ok(experiments)
@@ -190,7 +201,10 @@ impl Args {
         Ok(match (self.traffic.load, self.traffic.rate) {
             (_, Some(rate)) => vec![Offered::Rate(rate)],
             (Some(load), None) => vec![of_load(load)],
-            (None, None) => loads(&self.loads)?.into_iter().map(of_load).collect(),
+            (None, None) => {
+                let loads = parse::loads(&self.loads).map_err(|error| usage("--loads", error))?;
+                loads.into_iter().map(of_load).collect()
+            }
         })
     }
 
@@ -199,52 +213,13 @@ impl Args {
         let Some(relative) = self.until_ci else {
             return Ok(None);
         };
-        Ok(Some(Precision {
-            figure: args::figure("--ci-of", &self.ci_of, classes)?,
+        let most = self.replications;
+        Ok(Some(figures::precision(
             relative,
-            most: self.replications.unwrap_or(MOST_REPLICATIONS),
-        }))
-    }
-}
-
-/// Runs every experiment under consecutive seeds until it has as many runs as `wanted` says of
-/// those made, or until they are cut off. All points are replicated side by side; which of them need more runs is decided between batches.
-fn replicated(
-    experiments: &[Experiment],
-    threads: usize,
-    wanted: impl Fn(&[Run]) -> u64,
-) -> Result<Vec<Vec<Run>>, SimError> {
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); experiments.len()];
-    let is_cut_off = || experiments.iter().any(Experiment::is_cut_off);
-    let bar = progress::bar(0, "simulating");
-    loop {
-        let batch: Vec<(usize, u64)> = runs
-            .iter()
-            .enumerate()
-            .flat_map(|(point, made): (usize, &Vec<Run>)| {
-                (made.len() as u64..wanted(made)).map(move |replication| (point, replication))
-            })
-            .collect();
-        if batch.is_empty() || is_cut_off() {
-            bar.finish_and_clear();
-            return Ok(runs);
-        }
-        bar.inc_length(batch.len() as u64);
-        let run = |&(point, replication): &(usize, u64)| {
-            let experiment = &experiments[point];
-            let seed = experiment.seed.wrapping_add(replication);
-            if experiment.is_cut_off() {
-                return Ok(None);
-            }
-            let mut run = experiment.clone().seed(seed).run()?.run;
-            run.extras.label = Some(experiment.policy.to_string());
-            // A run of another length does not compare with the others.
-            Ok::<_, SimError>(Some(run).filter(|run| !run.extras.cut_off))
-        };
-        let made = in_parallel(&batch, threads, run, |_, _| bar.inc(1));
-        for ((point, _), run) in batch.into_iter().zip(made) {
-            runs[point].extend(run?);
-        }
+            &self.ci_of,
+            most,
+            classes,
+        )?))
     }
 }
 
@@ -260,44 +235,4 @@ fn judged(mut points: Vec<SweepPoint>, slo: Option<&Slo>) -> Result<Vec<SweepPoi
         point.meets_slo = Some(met);
     }
     Ok(points)
-}
-
-/// `2%`, or a fraction, 0.02: above 0 and below 1.
-fn percent(text: &str) -> Result<f64, String> {
-    let (number, scale) = match text.trim().strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    match number.trim().parse::<f64>() {
-        Ok(number) if number > 0.0 && number / scale < 1.0 => Ok(number / scale),
-        _ => Err(format!(
-            "'{text}' is not a part of the estimate above 0 and below 100 %, such as 2%"
-        )),
-    }
-}
-
-/// `0.2,0.5` or `0.1..0.9:0.1`, both ends included.
-fn loads(text: &str) -> Result<Vec<f64>> {
-    let number = |part: &str| args::load(part.trim()).map_err(|error| usage("--loads", error));
-    let Some((from, rest)) = text.split_once("..") else {
-        return text.split(',').map(number).collect();
-    };
-    let Some((to, step)) = rest.split_once(':') else {
-        return Err(usage(
-            "--loads",
-            format!("'{text}' has no step: write {text}:0.05"),
-        ));
-    };
-    let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-    let count = ((to - from) / step + 1.0 + 1e-9) as usize;
-    if count == 0 || count > 10_000 {
-        return Err(usage(
-            "--loads",
-            format!("'{text}' is {count} loads: 1 to 10000 are possible"),
-        ));
-    }
-    // Rounded, so that 0.1 + 2 · 0.1 is 0.3 and a seed's run can be named by its load.
-    Ok((0..count)
-        .map(|index| ((from + index as f64 * step) * 1e9).round() / 1e9)
-        .collect())
 }

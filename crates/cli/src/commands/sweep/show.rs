@@ -1,10 +1,11 @@
 //! A sweep as a table and as a page of curves.
 
-use super::pieces::{LEAST_SLOWDOWN, SweepPoint};
+use super::points::SweepPoint;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::{ConfidenceInterval, mean_interval};
 use headway_report::{Run, Table, format};
 use headway_sim::CONFIDENCE;
+use headway_study::sweep::LEAST_SLOWDOWN;
 
 impl SweepPoint {
     fn overloaded(&self) -> bool {

@@ -1,4 +1,4 @@
-//! A bounded queue a class, for disciplines that choose among classes.
+//! A bound for each class: a queue each for disciplines that choose among classes, a count each for those whose queues all classes share.
 
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -90,5 +90,46 @@ impl ClassQueues {
     #[inline]
     pub(super) fn waiting_of(&self, class: ClassId) -> usize {
         self.queues[class.index()].len()
+    }
+}
+
+/// How many requests of each class wait in queues that all classes share. A class that is at its limit sheds its own requests only: longs that wait take no
+/// place from shorts.
+pub(super) struct ClassCounts {
+    waiting: Vec<usize>,
+    limit: usize,
+}
+
+impl ClassCounts {
+    /// Of `classes` classes, UNKNOWN included, with at most `limit` requests each.
+    pub(super) fn new(classes: usize, limit: usize) -> Self {
+        Self {
+            waiting: vec![0; classes],
+            limit,
+        }
+    }
+
+    /// Whether another request of the class may wait.
+    #[inline]
+    pub(super) fn admit(&self, class: ClassId) -> Result<(), Shed> {
+        if self.waiting_of(class) >= self.limit {
+            return Err(Shed);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn entered(&mut self, class: ClassId) {
+        self.waiting[class.index()] += 1;
+    }
+
+    #[inline]
+    pub(super) fn left(&mut self, class: ClassId) {
+        self.waiting[class.index()] -= 1;
+    }
+
+    #[inline]
+    pub(super) fn waiting_of(&self, class: ClassId) -> usize {
+        self.waiting[class.index()]
     }
 }

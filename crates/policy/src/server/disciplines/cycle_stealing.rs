@@ -1,6 +1,7 @@
 //! Cycle stealing with a central queue, CS-CQ (Harchol-Balter, Li, Osogami, Scheller-Wolf and
 //! Squillante, ICDCS '03): hosts for longs, which run shorts while no long waits.
 
+use super::classes::ClassCounts;
 use super::{Accounting, Discipline, WithoutPreview, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -22,15 +23,21 @@ pub struct CycleStealing {
     long_hosts: usize,
     /// Longs that run.
     running: usize,
-    limit: usize,
+    counts: ClassCounts,
 }
 
 impl CycleStealing {
     /// `is_long` says which classes are; `long_part` of the workers are long hosts, rounded, but
-    /// at least one, and at least one is not where there are two. At most `limit` requests wait in
-    /// the central queue.
+    /// at least one, and at least one is not where there are two. At most `limit` requests of each of so
+    /// many `classes`, UNKNOWN included, wait in the central queue.
     #[must_use]
-    pub fn new(is_long: BitSet, long_part: f64, workers: usize, limit: usize) -> Self {
+    pub fn new(
+        is_long: BitSet,
+        long_part: f64,
+        workers: usize,
+        classes: usize,
+        limit: usize,
+    ) -> Self {
         let mut queue = Self {
             shorts: List::EMPTY,
             longs: List::EMPTY,
@@ -39,7 +46,7 @@ impl CycleStealing {
             workers,
             long_hosts: 0,
             running: 0,
-            limit,
+            counts: ClassCounts::new(classes, limit),
         };
         queue.divide(workers);
         queue
@@ -67,15 +74,14 @@ impl CycleStealing {
 impl Discipline for CycleStealing {
     #[inline]
     fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
-        if self.waiting() >= self.limit {
-            return Err(Shed);
-        }
+        self.counts.admit(job.class)?;
         self.requeue(jobs, plan, job);
         Ok(())
     }
 
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
+        self.counts.entered(job.class);
         if self.is_long.contains(job.class.index()) {
             self.longs.push_back(jobs, job);
         } else {
@@ -94,6 +100,7 @@ impl Discipline for CycleStealing {
         let (list, long) = self.choose();
         let worker = place(list.front(jobs)?)?;
         let job = list.pop_front(jobs)?;
+        self.counts.left(job.class);
         self.running += usize::from(long);
         Some((job, worker))
     }
@@ -103,8 +110,8 @@ impl Discipline for CycleStealing {
         self.shorts.len() + self.longs.len()
     }
 
-    fn waiting_of(&self, _class: ClassId) -> usize {
-        0
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.counts.waiting_of(class)
     }
 
     #[inline]

@@ -38,10 +38,15 @@ impl Deadlines {
 }
 
 impl Earliest {
-    /// One queue of the shape's limit.
+    /// One queue, with the shape's limit for each class.
     #[must_use]
     pub fn by_deadline(deadlines: Deadlines, shape: &Shape) -> Self {
-        Self::new(deadlines, shape.queue_limit, shape.job_capacity)
+        Self::new(
+            deadlines,
+            shape.queues(),
+            shape.queue_limit,
+            shape.job_capacity,
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! A priority queue of waiting requests, and the disciplines that are one.
 
+use super::classes::ClassCounts;
 use super::{Accounting, Discipline, Preview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
@@ -78,25 +79,25 @@ pub trait Key {
     fn adopt(&mut self, fresh: &Self);
 }
 
-/// One bounded queue for all classes, in the order of a key that does not change while a request
+/// One queue for all classes, in which each has a bound, in the order of a key that does not change while a request
 /// waits; first come, first served among equal keys. Only its head is ever offered.
 pub struct ByKey<K> {
     key: K,
     heap: Heap,
     pushed: u64,
-    limit: usize,
+    counts: ClassCounts,
 }
 
 impl<K: Key> ByKey<K> {
-    /// At most `limit` requests wait; room for `capacity` without allocating.
+    /// At most `limit` requests of each of so many classes wait, UNKNOWN included; room for `capacity` without allocating.
     #[must_use]
-    pub fn new(key: K, limit: usize, capacity: usize) -> Self {
+    pub fn new(key: K, classes: usize, limit: usize, capacity: usize) -> Self {
         let entries = Vec::with_capacity(capacity);
         Self {
             key,
             heap: Heap { entries },
             pushed: 0,
-            limit,
+            counts: ClassCounts::new(classes, limit),
         }
     }
 }
@@ -104,9 +105,7 @@ impl<K: Key> ByKey<K> {
 impl<K: Key> Discipline for ByKey<K> {
     #[inline]
     fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
-        if self.waiting() >= self.limit {
-            return Err(Shed);
-        }
+        self.counts.admit(job.class)?;
         self.requeue(jobs, plan, job);
         Ok(())
     }
@@ -114,6 +113,7 @@ impl<K: Key> Discipline for ByKey<K> {
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, mut job: Job) {
         let key = self.key.of(&mut job);
+        self.counts.entered(job.class);
         jobs.put(job);
         self.heap.push(HeapEntry {
             key,
@@ -134,6 +134,7 @@ impl<K: Key> Discipline for ByKey<K> {
         let job = self.peek(jobs, 0)?;
         let worker = place(job)?;
         self.heap.pop();
+        self.counts.left(job.class);
         Some((job, worker))
     }
 
@@ -142,8 +143,8 @@ impl<K: Key> Discipline for ByKey<K> {
         self.heap.entries.len()
     }
 
-    fn waiting_of(&self, _class: ClassId) -> usize {
-        0
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.counts.waiting_of(class)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The multi-level feedback queue (Corbató, Merwin-Daggett and Daley, AFIPS '62): who has run
 //! longer waits behind who has not.
 
+use super::classes::ClassCounts;
 use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -29,23 +30,23 @@ impl Levels {
     }
 }
 
-/// One queue a level, whatever the class; the lowest level that waits comes first. What was
+/// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. What was
 /// interrupted joins the tail of the level it has got to.
 pub struct Mlfq {
     levels: Levels,
     queues: Vec<List>,
     occupied: BitSet,
     waiting: usize,
-    limit: usize,
+    counts: ClassCounts,
 }
 
 impl Mlfq {
-    /// At most `limit` requests wait.
+    /// At most `limit` requests of each of so many classes wait, UNKNOWN included.
     ///
     /// # Panics
     /// When there is no level, more than a [`BitSet`] holds, or the quantum is 0.
     #[must_use]
-    pub fn new(levels: Levels, limit: usize) -> Self {
+    pub fn new(levels: Levels, classes: usize, limit: usize) -> Self {
         assert!(levels.quantum_ns > 0, "levels last for a while");
         assert!((1..=BitSet::CAPACITY).contains(&levels.count));
         Self {
@@ -53,7 +54,7 @@ impl Mlfq {
             queues: vec![List::EMPTY; levels.count],
             occupied: BitSet::EMPTY,
             waiting: 0,
-            limit,
+            counts: ClassCounts::new(classes, limit),
         }
     }
 }
@@ -61,9 +62,7 @@ impl Mlfq {
 impl Discipline for Mlfq {
     #[inline]
     fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
-        if self.waiting >= self.limit {
-            return Err(Shed);
-        }
+        self.counts.admit(job.class)?;
         self.requeue(jobs, plan, job);
         Ok(())
     }
@@ -71,6 +70,7 @@ impl Discipline for Mlfq {
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
         let level = self.levels.at(job.attained_ns);
+        self.counts.entered(job.class);
         self.queues[level].push_back(jobs, job);
         self.occupied.insert(level);
         self.waiting += 1;
@@ -90,6 +90,7 @@ impl Discipline for Mlfq {
         let job = queue.pop_front(jobs)?;
         self.occupied.set(level, queue.len() > 0);
         self.waiting -= 1;
+        self.counts.left(job.class);
         Some((job, worker))
     }
 
@@ -98,8 +99,8 @@ impl Discipline for Mlfq {
         self.waiting
     }
 
-    fn waiting_of(&self, _class: ClassId) -> usize {
-        0
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.counts.waiting_of(class)
     }
 
     #[inline]

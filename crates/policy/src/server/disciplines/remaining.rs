@@ -16,11 +16,16 @@ pub struct Remaining {
 }
 
 impl Shortest {
-    /// One queue of the shape's limit.
+    /// One queue, with the shape's limit for each class.
     #[must_use]
     pub fn by_size(source: SizeSource, shape: &Shape) -> Self {
         let sizes = Sizes::new(source, shape);
-        Self::new(Remaining { sizes }, shape.queue_limit, shape.job_capacity)
+        Self::new(
+            Remaining { sizes },
+            shape.queues(),
+            shape.queue_limit,
+            shape.job_capacity,
+        )
     }
 }
 

@@ -90,7 +90,7 @@ fn facts(facts: Facts, given: &GivenParams<'_>) -> Facts {
         },
         knows_load: control.starts_with("darc") && given.word("profile") == "known",
         promises: Some(Promises {
-            bound_per_class: matches!(discipline, "typed" | "drr" | "wrr" | "mq"),
+            bound_per_class: discipline != "fifo",
             work_conserving: control == "none" && discipline != "cscq" && !draws,
             fcfs_in_class: discipline != "sjf",
         }),

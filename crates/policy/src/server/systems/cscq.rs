@@ -13,7 +13,7 @@ impl Ordered for Entry {
         .params(&[LONG])
         .promises(Promises {
             work_conserving: false,
-            ..Promises::SINGLE_QUEUE
+            ..Promises::TYPED
         });
     const DISCIPLINE: &'static str = "cscq";
     const PREEMPTION: &'static str = "never";

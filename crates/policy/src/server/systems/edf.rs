@@ -1,6 +1,6 @@
 //! The earliest deadline first.
 
-use super::describe::{Facts, Grid, Preemption, ServerPolicy};
+use super::describe::{Facts, Grid, Preemption, Promises, ServerPolicy};
 use super::ordered::Ordered;
 use super::params::{CHARGE, SLO, cost, next, switch};
 use crate::spec::{GivenParams, Param};
@@ -20,6 +20,7 @@ impl Ordered for Entry {
             switch(0),
             next(0),
         ])
+        .promises(Promises::TYPED)
         .with_params(facts)
         .grids(&[Grid::by_class(&[])]);
     const DISCIPLINE: &'static str = "edf";

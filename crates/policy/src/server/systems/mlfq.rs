@@ -1,6 +1,6 @@
 //! Levels by the service received so far.
 
-use super::describe::{Facts, Grid, ServerPolicy, Values};
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::Ordered;
 use super::params::{CHARGE, LEVELS, cost, next, quantum, switch};
 
@@ -19,6 +19,7 @@ impl Ordered for Entry {
         ])
         .defaults(Facts {
             preemption: Facts::BY_DISPATCHER,
+            promises: Some(Promises::TYPED),
             ..Facts::CENTRAL
         })
         .grids(&[Grid::of(&[("q", Values::Quanta)])]);

@@ -142,13 +142,13 @@ impl ChosenDiscipline {
             Self::WeightedRoundRobin { weights } => {
                 AnyDiscipline::WeightedRoundRobin(WeightedRoundRobin::new(weights, limit))
             }
-            Self::Mlfq(levels) => AnyDiscipline::Mlfq(Mlfq::new(levels, limit)),
+            Self::Mlfq(levels) => AnyDiscipline::Mlfq(Mlfq::new(levels, classes, limit)),
             Self::MultiQueue { order, reentry } => {
                 AnyDiscipline::MultiQueue(order.queues(shape, reentry))
             }
             Self::CycleStealing { long_part } => {
                 let longs = or_unknown(shape.longs(), shape);
-                let queue = CycleStealing::new(longs, long_part, shape.workers, limit);
+                let queue = CycleStealing::new(longs, long_part, shape.workers, classes, limit);
                 AnyDiscipline::CycleStealing(queue)
             }
         }

@@ -12,7 +12,7 @@ impl Ordered for Entry {
         .params(&[SIZE])
         .promises(Promises {
             fcfs_in_class: false,
-            ..Promises::SINGLE_QUEUE
+            ..Promises::TYPED
         })
         .grids(&[
             // Nobody knows a request's own size beforehand; what its class takes on average one can learn.

@@ -16,7 +16,7 @@ impl Ordered for Entry {
             keeps_times: false,
             promises: Some(Promises {
                 fcfs_in_class: false,
-                ..Promises::SINGLE_QUEUE
+                ..Promises::TYPED
             }),
             ..Facts::CENTRAL
         })

@@ -47,6 +47,13 @@ impl SharedQueues {
         count: 1,
         room: usize::MAX,
     };
+
+    /// The requests that they have room for in all, of `requests` that there are.
+    #[must_use]
+    pub const fn most(&self, requests: usize) -> usize {
+        let room = self.room.saturating_mul(self.count);
+        if room < requests { room } else { requests }
+    }
 }
 
 impl<I, L> System<I, L> {

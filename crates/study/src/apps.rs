@@ -1,9 +1,8 @@
 //! `--app`: one application of a host, in one argument.
 
-use crate::args;
-use crate::error::{nearest, usage};
-use anyhow::Result;
+use crate::{Mistake, parse, server_policy};
 use headway_sim::host::{App, RateStep};
+use headway_words::nearest;
 use headway_workload::{Workload, duration, rate};
 
 /// What an application may say.
@@ -11,8 +10,11 @@ const KEYS: &[&str] = &["workload", "load", "rate", "cores", "policy"];
 
 /// Reads `NAME:batch[,cores=…]` or `NAME:workload=…,load=…|rate=…[,cores=…][,policy=…]`, with `,refuses` where its kthreads do not leave when they
 /// are told to. A load is one of all the host's cores; what follows `policy=` belongs to the policy.
-pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
-    let fault = |problem: String| usage("--app", format!("'{text}': {problem}"));
+///
+/// # Errors
+/// The text is none of these, or something in it is wrong.
+pub fn app(text: &str, host_cores: usize) -> Result<App, Mistake> {
+    let fault = |problem: String| Mistake::at("app", format!("'{text}': {problem}"));
     let (name, rest) = text
         .split_once(':')
         .filter(|(name, _)| !name.is_empty())
@@ -104,7 +106,7 @@ fn server(name: &str, fields: &mut Fields, host_cores: usize) -> Result<App, Str
     let workload = Workload::resolve(&workload).map_err(|error| format!("workload: {error}"))?;
     let steps = match (fields.take("load"), fields.take("rate")) {
         (Some(load), None) => {
-            let load = args::load(&load)?;
+            let load = parse::load(&load)?;
             vec![step(u64::MAX, workload.rate_for_load(load, host_cores))]
         }
         (None, Some(rates)) => rate_steps(&rates)?,
@@ -113,7 +115,7 @@ fn server(name: &str, fields: &mut Fields, host_cores: usize) -> Result<App, Str
     let app = App::server(name, workload, steps[0].rate_rps).steps(&steps);
     Ok(match fields.take("policy") {
         Some(policy) => {
-            app.policy(args::server_policy(&policy).map_err(|error| format!("policy: {error}"))?)
+            app.policy(server_policy(&policy).map_err(|error| format!("policy: {error}"))?)
         }
         None => app,
     })

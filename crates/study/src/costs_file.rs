@@ -1,0 +1,106 @@
+//! Files of costs: what `headway calibrate -o FILE` writes, or the costs of one layout alone.
+
+use headway_policy::PolicySpec;
+use headway_sim::{Costs, MachineCosts, ThreadLayout};
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The costs of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasuredCosts {
+    /// By layout.
+    pub costs: MachineCosts,
+    /// Whether dispatchers and monitors have threads of their own, unless somebody chooses.
+    dedicated: bool,
+}
+
+/// What a calibration says beside the figures that its costs were made from.
+#[derive(Deserialize)]
+struct CalibrationFile {
+    costs: Costs,
+    #[serde(default)]
+    layouts: MachineCosts,
+    layout: Option<String>,
+}
+
+impl MeasuredCosts {
+    /// The costs under a policy, in the layout that the file was made for.
+    #[must_use]
+    pub fn of_policy(&self, policy: &PolicySpec) -> Costs {
+        let (PolicySpec::Server(server)
+        | PolicySpec::Rack {
+            inner: Some(server),
+            ..
+        }) = policy
+        else {
+            return self.costs.other;
+        };
+        let layout = ThreadLayout::of(&server.facts(), self.dedicated);
+        self.costs.of(layout)
+    }
+}
+
+/// Reads a file of `headway calibrate`, or a file with the costs of one layout alone.
+///
+/// # Errors
+/// The file cannot be read, or is neither.
+pub fn read_costs(path: &Path) -> Result<MeasuredCosts, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = read_text(path, SETTINGS_BYTES_MAX).map_err(|error| wrong(&error))?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    if value.get("costs").is_none() {
+        let costs: Costs = serde_json::from_value(value).map_err(|error| wrong(&error))?;
+        return Ok(MeasuredCosts {
+            costs: costs.into(),
+            dedicated: costs.look_ns == 0,
+        });
+    }
+    let file: CalibrationFile = serde_json::from_value(value).map_err(|error| wrong(&error))?;
+    Ok(MeasuredCosts {
+        costs: MachineCosts {
+            other: file.costs,
+            ..file.layouts
+        },
+        dedicated: file.layout.as_deref() != Some(ThreadLayout::Inline.name()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> MeasuredCosts {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("costs.json");
+        std::fs::write(&path, text).unwrap();
+        read_costs(&path).unwrap()
+    }
+
+    fn overhead_ns(file: &MeasuredCosts, policy: &str) -> u64 {
+        file.of_policy(&policy.parse().unwrap()).overhead_ns
+    }
+
+    #[test]
+    fn each_policy_has_the_costs_of_its_layout() {
+        let text = r#"{"costs": {"overhead_ns": 1}, "layout": "LAYOUT", "machine": "here", "layouts": {"dedicated": {"overhead_ns": 1},
+            "inline": {"overhead_ns": 2}, "steered": {"overhead_ns": 3}, "monitored": {"overhead_ns": 4}, "unplaced": {"overhead_ns": 5}}}"#;
+        let all = |layout| {
+            let file = read(&text.replace("LAYOUT", layout));
+            ["darc", "synergy", "d-fcfs", "tardis"].map(|policy| overhead_ns(&file, policy))
+        };
+        assert_eq!(all("dedicated"), [1, 4, 3, 5]);
+        assert_eq!(all("inline"), [2, 3, 3, 5]);
+    }
+
+    #[test]
+    fn files_of_one_layout_and_costs_alone_are_still_read() {
+        let old = r#"{"costs": {"overhead_ns": 7}, "layout": "dedicated", "pipeline_ns": 9}"#;
+        for text in [old, r#"{"overhead_ns": 7}"#] {
+            let file = read(text);
+            for policy in ["darc", "synergy", "tardis", "pallas"] {
+                assert_eq!(overhead_ns(&file, policy), 7, "{text} {policy}");
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+"""Arguments drawn at random: whatever is wrong with them is an exception of Python, and never a panic."""
+
+from __future__ import annotations
+
+import contextlib
+import string
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import headway
+
+WORDS = [
+    "",
+    "x",
+    "5us",
+    "0us",
+    "-1",
+    "1e999",
+    "nan",
+    "inf",
+    "20ms:-3",
+    "3:+9",
+    "darc",
+    "c-fcfs",
+    "ps",
+    "pallas",
+    "shenango",
+    "\0",
+    "Ω",
+    "0.5",
+    "7",
+]
+POLICIES = [
+    f"{name}{more}"
+    for name in ("darc", "concord", "pallas", "racksched,inner=darc", "ps", "shenango", "drac", "")
+    for more in ("", ",", ",q=5us", ",delta=-1", ",=")
+]
+ANY = st.one_of(
+    st.sampled_from(WORDS),
+    st.text(max_size=8),
+    st.integers(-(2**70), 2**70),
+    st.integers(-2, 300),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.booleans(),
+    st.none(),
+    st.lists(st.sampled_from(WORDS), max_size=3),
+)
+#: Few requests and small systems, so that what is right runs quickly.
+SMALL = {"requests": st.one_of(ANY, st.integers(1, 300)).filter(lambda it: not is_many(it))}
+NAMES = [
+    "workers",
+    "cores",
+    "servers",
+    "racks",
+    "seed",
+    "costs",
+    "dispatch_cost",
+    "network",
+    "queue_limit",
+    "resume",
+    "classifier",
+    "unknown",
+    "core_changes",
+    "wrkers",
+]
+
+
+def is_many(given: Any) -> bool:
+    """Whether this many requests would take long."""
+    try:
+        return float(str(given).strip().rstrip("kMG")) > 300 or str(given).strip()[-1:] in "kMG"
+    except ValueError:
+        return False
+
+
+def refuses_or_runs(call: Any) -> None:
+    """What is wrong is an exception for a caller: no fault of the package, and no panic."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        call()
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    policy=st.one_of(st.sampled_from(POLICIES), ANY),
+    workload=st.one_of(st.sampled_from(["high-bimodal", "tpcc", "nonesuch", ""]), ANY),
+    at=st.one_of(st.fixed_dictionaries({}), st.fixed_dictionaries({"load": ANY}), st.fixed_dictionaries({"rate": ANY})),
+    more=st.dictionaries(st.sampled_from(NAMES), ANY, max_size=3),
+    length=st.fixed_dictionaries(SMALL),
+    recording=st.fixed_dictionaries({}, optional={"timeline": st.sampled_from(["1s", "x"]), "schedule": st.booleans(), "window": ANY}),
+)
+def test_simulate(policy: Any, workload: Any, at: Any, more: Any, length: Any, recording: Any) -> None:
+    if length["requests"] is None:
+        length = {"requests": 100}
+    refuses_or_runs(lambda: headway.simulate(policy, workload, **at, **length, **recording, **more))
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    policies=st.one_of(st.lists(st.sampled_from(POLICIES), max_size=2), ANY),
+    loads=st.one_of(
+        st.lists(st.one_of(st.floats(), st.floats(0.1, 0.9)), max_size=3),
+        st.sampled_from(["0.1..0.9:0.4", "1..0:0.1", "0.1..0.2", "..", "0.1..100:0.00001", ","]),
+        ANY,
+    ),
+    replicated=st.fixed_dictionaries(
+        {},
+        optional={
+            "replications": st.one_of(st.integers(-3, 3), st.just(2**40)),
+            "until_ci": ANY,
+            "ci_of": ANY,
+            "slo": ANY,
+        },
+    ),
+)
+def test_sweep(policies: Any, loads: Any, replicated: Any) -> None:
+    if replicated.get("until_ci") is not None:
+        replicated = {**replicated, "replications": 2}
+    refuses_or_runs(lambda: headway.sweep(policies, loads=loads, requests=100, workers=2, threads=1, **replicated))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    slo=st.one_of(
+        st.sampled_from(["class.*.slowdown.p99<=10", "overall.latency.p50<=5us", "x<=1", "class.short.slowdown.p99<=10"]),
+        ANY,
+    ),
+    tolerance=st.one_of(st.floats(), st.just(0.3)),
+    more=st.dictionaries(st.sampled_from(NAMES), ANY, max_size=1),
+)
+def test_capacity_and_plan(slo: Any, tolerance: Any, more: Any) -> None:
+    refuses_or_runs(lambda: headway.capacity("c-fcfs", slo=slo, tolerance=tolerance, requests=200, threads=1, **more))
+    refuses_or_runs(lambda: headway.plan(slo=slo, policies=["c-fcfs"], requests=200, replications=2, threads=1, **more))
+
+
+KEYS = st.sampled_from(["name", "class", "share", "service", "dist", "mean", "arrivals", "process", "phase", "slo", "x"])
+TREE = st.recursive(ANY, lambda inner: st.one_of(st.dictionaries(KEYS, inner, max_size=4), st.lists(inner, max_size=3)), max_leaves=12)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(source=st.one_of(st.dictionaries(KEYS, TREE, max_size=4), TREE, st.text(string.printable, max_size=60)))
+def test_workload(source: Any) -> None:
+    refuses_or_runs(lambda: headway.workload(source).to_toml())
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    arrivals=st.one_of(st.lists(st.floats(), max_size=4), st.lists(st.integers(-1, 2**65), max_size=4), ANY),
+    service=st.one_of(st.lists(st.floats(), max_size=4), st.lists(st.integers(0, 9), max_size=4), ANY),
+    classes=st.one_of(st.none(), st.lists(st.one_of(st.integers(-1, 9), st.text(max_size=2), st.none()), max_size=4)),
+    class_names=st.one_of(st.none(), st.lists(st.text(max_size=2), max_size=3)),
+    unit=st.sampled_from(["ns", "us", "s", "h"]),
+)
+def test_arrays(arrivals: Any, service: Any, classes: Any, class_names: Any, unit: Any) -> None:
+    def made() -> None:
+        workload = headway.workload(arrivals=arrivals, service=service, classes=classes, class_names=class_names, unit=unit)
+        headway.simulate("darc", workload, workers=2)
+        headway.fit(workload)
+
+    refuses_or_runs(made)

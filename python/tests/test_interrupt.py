@@ -1,0 +1,80 @@
+"""Ctrl-C and cutoffs end runs; other threads go on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import headway
+
+ENDLESS = 10**10
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"headway.simulate('darc', requests={ENDLESS})",
+        f"headway.sweep(['darc'], loads=[0.5, 0.6], requests={ENDLESS}, threads=2)",
+        f"headway.capacity(['darc'], requests={ENDLESS})",
+        "headway.plan(policies=['darc'], requests='3M', replications=100)",
+    ],
+)
+def test_ctrl_c_ends_a_run(call: str) -> None:
+    code = f"import headway\nprint('begun', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert (out, child.returncode) == ("interrupted\n", 0)
+
+
+def test_a_cutoff_ends_a_run_from_another_thread_which_needs_the_lock() -> None:
+    cutoff = headway.Cutoff()
+    turns = 0
+
+    def cut() -> None:
+        nonlocal turns
+        # Not reached if the run kept the interpreter's lock.
+        while turns < 1_000:
+            turns += 1
+            time.sleep(0)
+        cutoff.cut()
+
+    other = threading.Thread(target=cut)
+    other.start()
+    result = headway.simulate("darc", requests=ENDLESS, cutoff=cutoff)
+    other.join()
+    assert result.cut_off
+    assert cutoff.is_cut
+    assert 0 < result.run.requests < ENDLESS
+
+
+def test_an_exception_of_the_progress_ends_the_work() -> None:
+    def fail(done: int, _: int) -> None:
+        if done:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        headway.sweep(["darc"], loads="0.1..0.9:0.01", requests=5_000, progress=fail)
+    with pytest.raises(ZeroDivisionError):
+        headway.plan(policies=["darc"], requests=5_000, replications=2, progress=fail)
+
+
+def test_a_signal_without_meaning_disturbs_nothing() -> None:
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
+    timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    timer.start()
+    run = headway.simulate("darc", requests=400_000).run
+    timer.join()
+    signal.signal(signal.SIGUSR1, before)
+    assert run.requests == 400_000
+    assert seen == [1]
