@@ -63,7 +63,6 @@ fn classes() -> [DeclaredClass; 4] {
     operations.map(|(name, mean_ns)| DeclaredClass::new(name, Duration::from_nanos(mean_ns)))
 }
 
-#[expect(unsafe_code, reason = "the store's handlers may change threads")]
 fn start(spec: &ServerSpec, admission: Admission, layout: Layout, watched: Watched) -> Server {
     let mut builder: Builder = Server::builder()
         .policy_spec(spec.clone())

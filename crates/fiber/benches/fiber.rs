@@ -283,7 +283,7 @@ fn preemption_of(clock: &Clock, stacks: &Stacks) -> f64 {
 
 fn made(clock: &Clock) -> f64 {
     each(clock, 200, |_| {
-        drop(Stacks::of_donors(64 << 10, 1).expect("a thread can be made"))
+        drop(Stacks::of_donors(64 << 10, 1).expect("a thread can be made"));
     })
 }
 

@@ -506,11 +506,11 @@ fn raised_exceptions_of_floating_point_are_the_fibers() {
                 epoch += 1;
                 attached.begin(epoch);
                 flag.raise(epoch);
-                match raised.take() {
-                    Some(raised) => drop(fiber.run(raised, 0)),
+                let _turn = match raised.take() {
+                    Some(raised) => fiber.run(raised, 0),
                     // SAFETY: no destructor of a thread-local variable calls this.
-                    None => drop(unsafe { fiber.resume() }),
-                }
+                    None => unsafe { fiber.resume() },
+                };
             }
         }
         // SAFETY: the C library's.

@@ -49,7 +49,7 @@ fn by_signal(builder: UdpBuilder) -> UdpBuilder {
 }
 
 fn anywhere(builder: UdpBuilder) -> UdpBuilder {
-    builder.resume(Resume::Anywhere)
+    builder.resume(headway::runtime::Resume::Anywhere)
 }
 
 /// Settings that a policy or a layout does not heed.
