@@ -334,7 +334,7 @@ install-capi: toolchain
 	ln -sf libheadway.so.$(CAPI_ABI) $(DESTDIR)$(PREFIX)/lib/libheadway.so
 	install -Dm644 $(CARGO_OUT)/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h crates/capi/include/*.hpp
-	cc -std=gnu11 -O2 -fPIC -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
+	cc -std=gnu11 -O2 -fPIC -fexceptions -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
 		-Wl,-rpath,'$$ORIGIN' -o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@prefix@|$(PREFIX)|' -e "s|@version@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \

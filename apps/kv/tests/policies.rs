@@ -63,7 +63,6 @@ fn classes() -> [DeclaredClass; 4] {
     operations.map(|(name, mean_ns)| DeclaredClass::new(name, Duration::from_nanos(mean_ns)))
 }
 
-#[expect(unsafe_code, reason = "the store's handlers may change threads")]
 fn start(spec: &ServerSpec, admission: Admission, layout: Layout, watched: Watched) -> Server {
     let mut builder: Builder = Server::builder()
         .policy_spec(spec.clone())
@@ -73,8 +72,6 @@ fn start(spec: &ServerSpec, admission: Admission, layout: Layout, watched: Watch
     if admission.polls_at_work(layout == Layout::Dedicated) {
         builder = builder.look_every(Duration::from_micros(2));
     }
-    // SAFETY: an interrupted SCAN holds nothing of its thread, and no other request is interrupted while it does.
-    let builder = unsafe { builder.resume_anywhere() };
     let server = builder
         .service(watched)
         .listen_udp("127.0.0.1:0".parse().unwrap());

@@ -112,7 +112,8 @@ int main(int argc, char **argv) {
   options.policy = argc > 2 ? argv[2] : "concord";
   options.workers = argc > 3 ? static_cast<uint32_t>(std::atoi(argv[3])) : 1;
   options.listen = argc > 4 ? argv[4] : nullptr;
-  options.resume = HEADWAY_RESUME_ANYWHERE;  // As in the papers; compiled with probes, it holds nothing of its thread over one.
+  options.resume = HEADWAY_RESUME_ANYWHERE;  // As in the papers.
+  options.fibers = HEADWAY_FIBERS_PLAIN;     // Compiled with probes, it holds nothing of its thread over one.
   if (preempt == "signal") {
     // Without probes LevelDB keeps state of its thread in registers; its locks and memory the shim sees to, and it prints nothing.
     options.preempt = HEADWAY_PREEMPT_SIGNAL;

@@ -7,7 +7,6 @@ use crate::{Trial, TrialError};
 use headway_load::{Extent, Load};
 use headway_machine::Clock;
 use headway_net::replay::{Completion, Replay};
-use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::Facts;
 use headway_policy::spec::Params;
@@ -50,16 +49,14 @@ impl Trial {
             .idle(self.idle)
             .pin(self.pin.clone())
             .keep_stalls(STALLS)
+            .resume(experiment.resume)
             .service(probe.clone());
         #[expect(
             unsafe_code,
             reason = "the handler is known to keep nothing of its thread's"
         )]
-        let builder = match experiment.resume {
-            // SAFETY: the probe reads clocks and its own log over a checkpoint, and holds no lock there.
-            Resume::Anywhere => unsafe { builder.resume_anywhere() },
-            Resume::OwnWorker => builder,
-        };
+        // SAFETY: the probe reads clocks and its own log over a checkpoint, and holds no lock there.
+        let builder = unsafe { builder.plain_fibers() };
         self.as_heeded(builder)
     }
 

@@ -10,12 +10,21 @@
 #include "headway_preempt.h"
 
 
-// An interrupted request resumes at the worker that began it.
-#define HEADWAY_RESUME_OWN_WORKER 0
+// Anywhere for handle_request at probes; at the worker that began it for serve, and for signals.
+#define HEADWAY_RESUME_DEFAULT 0
 
-// An interrupted request resumes at any worker with time for it, as in the papers. Its code may hold nothing of its thread over a probe: see
-// docs/c-api.md, "Threads".
+// An interrupted request resumes at any worker with time for it, as in the papers, with what a thread has: its thread-local variables, errno, the locks
+// that it holds. See docs/c-api.md, "Threads".
 #define HEADWAY_RESUME_ANYWHERE 1
+
+// An interrupted request resumes at the worker that began it.
+#define HEADWAY_RESUME_OWN_WORKER 2
+
+// A request that may be interrupted has what a thread has.
+#define HEADWAY_FIBERS_OF_THREADS 0
+
+// It has a stack alone, which is faster: its code, and all that it calls, keeps nothing of its thread over a probe. See docs/c-api.md, "Threads".
+#define HEADWAY_FIBERS_PLAIN 1
 
 // Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 #define HEADWAY_PREEMPT_PROBES 0
@@ -148,7 +157,7 @@ struct headway_options {
     size_t class_count;
     // The number of workers; 0 for 1.
     uint32_t workers;
-    // Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
+    // Where interrupted requests resume: HEADWAY_RESUME_...
     uint32_t resume;
     // Which threads run the dispatcher: HEADWAY_LAYOUT_...
     uint32_t layout;
@@ -167,8 +176,8 @@ struct headway_options {
     uint64_t seed;
     // Whether requests state where they may be interrupted: HEADWAY_FEEDBACK_...
     uint32_t feedback;
-    // 0.
-    uint32_t reserved;
+    // What a request has that may be interrupted: HEADWAY_FIBERS_...
+    uint32_t fibers;
     // Hints about the classes: one element per class, in the same order; null for none.
     const struct headway_class_hint *class_hints;
     // The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
@@ -206,6 +215,9 @@ struct headway_service {
     // none. Called once by each worker's thread as the server starts, and again for each request that begins while all of the worker's loops are busy with
     // others. A loop that returns earlier fails the requests that it holds.
     void (*serve)(void *context, struct headway_requests *requests);
+    // Called once in each thread that lends requests its state (headway_options.fibers), before the first of them; may be null. What setup_worker left in
+    // thread-local variables is not there.
+    void (*setup_fiber)(void *context);
 };
 
 // A server's counts since its start. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different kinds are
@@ -428,8 +440,8 @@ uint32_t headway_abi_version(void);
 //
 // # Safety
 // `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
-// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
-// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.fibers is HEADWAY_FIBERS_PLAIN, its code
+// keeps nothing of its thread over a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
 // "Interrupting by signal").
 int headway_start(const struct headway_options *options,
                   const struct headway_service *service,

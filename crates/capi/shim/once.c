@@ -5,12 +5,21 @@
 #include "real.h"
 #include "self.h"
 
+#ifndef __EXCEPTIONS
+#error "compile the shim with -fexceptions: C++ throws through pthread_once"
+#endif
+
+/* Ends the section also where the initialisation throws. */
+static void end_section(const int *section) {
+    (void)section;
+    headway_no_preempt_end_quietly(HEADWAY_OTHER);
+}
+
 int pthread_once(pthread_once_t *once, void (*initialise)(void)) {
     if (headway_fiber() == NULL) return REAL(pthread_once)(once, initialise);
     headway_no_preempt_begin();
-    int code = REAL(pthread_once)(once, initialise);
-    headway_no_preempt_end_quietly(HEADWAY_OTHER);
-    return code;
+    __attribute__((cleanup(end_section))) int section = 0;
+    return REAL(pthread_once)(once, initialise);
 }
 
 /* Those of C++'s static variables within functions: Itanium C++ ABI, 3.3.3. Acquire returns 1 to who is to initialise it. */

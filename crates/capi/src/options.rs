@@ -11,7 +11,7 @@ use headway_ctl::socket::Place;
 use headway_host::client::ClientOptions;
 use headway_kthread::{AtSignal, CoreSource};
 use headway_net::udp::Steering;
-use headway_policy::{self as policy, MAX_CLASSES};
+use headway_policy::{self as policy, MAX_CLASSES, Resume};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
 use crate::granted::HostNames;
@@ -19,11 +19,18 @@ use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
 
-/// An interrupted request resumes at the worker that began it.
-pub const HEADWAY_RESUME_OWN_WORKER: u32 = 0;
-/// An interrupted request resumes at any worker with time for it, as in the papers. Its code may hold nothing of its thread over a probe: see
-/// docs/c-api.md, "Threads".
+/// Anywhere for handle_request at probes; at the worker that began it for serve, and for signals.
+pub const HEADWAY_RESUME_DEFAULT: u32 = 0;
+/// An interrupted request resumes at any worker with time for it, as in the papers, with what a thread has: its thread-local variables, errno, the locks
+/// that it holds. See docs/c-api.md, "Threads".
 pub const HEADWAY_RESUME_ANYWHERE: u32 = 1;
+/// An interrupted request resumes at the worker that began it.
+pub const HEADWAY_RESUME_OWN_WORKER: u32 = 2;
+
+/// A request that may be interrupted has what a thread has.
+pub const HEADWAY_FIBERS_OF_THREADS: u32 = 0;
+/// It has a stack alone, which is faster: its code, and all that it calls, keeps nothing of its thread over a probe. See docs/c-api.md, "Threads".
+pub const HEADWAY_FIBERS_PLAIN: u32 = 1;
 
 /// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
@@ -105,7 +112,7 @@ pub struct HeadwayOptions {
     pub class_count: usize,
     /// The number of workers; 0 for 1.
     pub workers: u32,
-    /// Where interrupted requests resume: HEADWAY_RESUME_... They change threads only on request.
+    /// Where interrupted requests resume: HEADWAY_RESUME_...
     pub resume: u32,
     /// Which threads run the dispatcher: HEADWAY_LAYOUT_...
     pub layout: u32,
@@ -124,8 +131,8 @@ pub struct HeadwayOptions {
     pub seed: u64,
     /// Whether requests state where they may be interrupted: HEADWAY_FEEDBACK_...
     pub feedback: u32,
-    /// 0.
-    pub reserved: u32,
+    /// What a request has that may be interrupted: HEADWAY_FIBERS_...
+    pub fibers: u32,
     /// Hints about the classes: one element per class, in the same order; null for none.
     pub class_hints: *const HeadwayClassHint,
     /// The key by which the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of
@@ -153,6 +160,7 @@ pub(crate) struct ServerSetup {
     /// `None` if the program chose none.
     pub(crate) steer: Option<Steering>,
     pub(crate) roams: bool,
+    pub(crate) plain_fibers: bool,
     pub(crate) by_signal: bool,
     /// 0 for the default.
     pub(crate) stack_bytes: usize,
@@ -201,13 +209,15 @@ impl ServerSetup {
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
         }
-        if options.reserved != 0 {
-            return Err(unknown("reserved", options.reserved));
+        let plain_fibers = plain_fibers(options.fibers)?;
+        let (resume, by_signal) = (resume(options.resume)?, by_signal(options.preempt)?);
+        let roams = resume == Some(Resume::Anywhere);
+        if let Some(resume) = resume {
+            builder = builder.resume(resume);
         }
-        let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
         if roams && by_signal {
             return Err(CallFailure::argument(
-                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER, the default: code \
+                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER or left out: code \
                  interrupted between two probes may hold addresses of its thread",
             ));
         }
@@ -216,6 +226,7 @@ impl ServerSetup {
             steer: steer.map(steering).transpose()?,
             listen: address(listen.unwrap_or("udp://127.0.0.1:0"))?,
             roams,
+            plain_fibers,
             by_signal,
             stack_bytes: options.stack_bytes,
             control: place(control),
@@ -343,10 +354,19 @@ fn steering(word: &str) -> Result<Steering, CallFailure> {
         .map_err(|error| CallFailure::argument(format!("headway_options.steer: {error}")))
 }
 
-fn roams(code: u32) -> Result<bool, CallFailure> {
+fn plain_fibers(code: u32) -> Result<bool, CallFailure> {
     match code {
-        HEADWAY_RESUME_ANYWHERE => Ok(true),
-        HEADWAY_RESUME_OWN_WORKER => Ok(false),
+        HEADWAY_FIBERS_OF_THREADS => Ok(false),
+        HEADWAY_FIBERS_PLAIN => Ok(true),
+        other => Err(unknown("fibers", other)),
+    }
+}
+
+fn resume(code: u32) -> Result<Option<Resume>, CallFailure> {
+    match code {
+        HEADWAY_RESUME_DEFAULT => Ok(None),
+        HEADWAY_RESUME_ANYWHERE => Ok(Some(Resume::Anywhere)),
+        HEADWAY_RESUME_OWN_WORKER => Ok(Some(Resume::OwnWorker)),
         other => Err(unknown("resume", other)),
     }
 }

@@ -38,8 +38,8 @@ pub struct HeadwayServer {
 ///
 /// # Safety
 /// `options` and `service` are valid as their fields say, and their targets are valid during this call. Any thread may call the service's functions with its
-/// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may
-/// resume in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
+/// context until headway_stop() has returned HEADWAY_OK. `server` can be written. If headway_options.fibers is HEADWAY_FIBERS_PLAIN, its code
+/// keeps nothing of its thread over a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it may be interrupted at any instruction (docs/c-api.md,
 /// "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
@@ -54,13 +54,13 @@ pub unsafe extern "C" fn headway_start(
         // SAFETY: the caller's promise.
         let (mut chosen, callbacks) =
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
-        shim::tell(chosen.roams, chosen.by_signal)?;
+        shim::tell(chosen.plain_fibers && chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
         let early = control::bind(&chosen.control, chosen.listen.port())?;
         chosen.register()?;
-        let builder = if chosen.roams {
+        let builder = if chosen.plain_fibers {
             // SAFETY: the caller's promise.
-            unsafe { chosen.builder.resume_anywhere() }
+            unsafe { chosen.builder.plain_fibers() }
         } else {
             chosen.builder
         };

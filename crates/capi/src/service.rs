@@ -45,6 +45,9 @@ pub struct HeadwayService {
     /// none. Called once by each worker's thread as the server starts, and again for each request that begins while all of the worker's loops are busy with
     /// others. A loop that returns earlier fails the requests that it holds.
     pub serve: Option<unsafe extern "C" fn(context: *mut c_void, requests: *mut HeadwayRequests)>,
+    /// Called once in each thread that lends requests its state (headway_options.fibers), before the first of them; may be null. What setup_worker left in
+    /// thread-local variables is not there.
+    pub setup_fiber: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
 
 // SAFETY: as asked: pointers, which may be null, the size first.
@@ -157,6 +160,19 @@ impl runtime::Service for Program {
             Self::Handler { callbacks, .. } => callbacks.setup_worker(worker, core),
             Self::Loop(pull) => pull.setup_worker(worker, core),
         }
+    }
+
+    fn setup_fiber(&self) {
+        if let Self::Handler { callbacks, .. } = self
+            && let Some(setup) = callbacks.service.setup_fiber
+        {
+            // SAFETY: what it is was promised to `read`.
+            unsafe { setup(callbacks.service.context) };
+        }
+    }
+
+    fn has_own_stacks(&self) -> bool {
+        matches!(self, Self::Loop(_))
     }
 
     fn leave_worker(&self) {

@@ -226,11 +226,11 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         ),
         (
             HeadwayOptions {
-                reserved: 1,
+                fibers: 2,
                 ..options()
             },
             HEADWAY_E_ARGUMENT,
-            "reserved has no value 1",
+            "fibers has no value 2",
         ),
         (
             HeadwayOptions {

@@ -158,6 +158,7 @@ fn class(stats: &ClassStats) -> Value {
         "renewed": stats.renewals,
         "resumed": stats.resumed,
         "overruns": stats.overruns,
+        "rescued": stats.rescued,
         "held": held(&stats.held),
         "feedback": feedback(&stats.feedback),
     })

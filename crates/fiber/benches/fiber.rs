@@ -24,15 +24,28 @@ const ROUNDS: usize = 11;
 /// One round: nanoseconds each.
 type Measure = fn(&Clock) -> f64;
 
-const ROWS: [(&str, Measure); 21] = [
+const ROWS: [(&str, Measure); 27] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
+    ("resume + suspend, with a thread's state", |clock| {
+        switch_of(clock, &donors())
+    }),
     ("one fiber suspended, another resumed, by a loop", by_loop),
+    ("the same, with a thread's state", |clock| {
+        by_loop_of(clock, &donors())
+    }),
     ("one strand switches to another, directly", directly),
     ("spawn, run, finish, coroutine library", library_spawn),
     ("spawn, run, finish on a pooled stack", spawn),
     ("run, finish on a fiber that is there", rerun),
+    ("the same, with a thread's state ", |clock| {
+        rerun_of(clock, &donors())
+    }),
     ("preemption: asked, yielded, resumed", preemption),
+    ("preemption, with a thread's state", |clock| {
+        preemption_of(clock, &donors())
+    }),
+    ("a donor made and ended", made),
     ("a loop", bare_loop),
     ("a loop with a checkpoint", checked_loop),
     ("a loop with a checkpoint, self-timed", timed_loop),
@@ -57,7 +70,13 @@ const ROWS: [(&str, Measure); 21] = [
     ("alloc + free, system allocator", plain_alloc),
     ("alloc + free, guarded", guarded_alloc),
     ("a cache line, one way", line),
-    ("flag raised in another thread to the switch back", notice),
+    (
+        "flag raised in another thread to the switch back",
+        |clock| notice(clock, stacks),
+    ),
+    ("flag raised, with a thread's state", |clock| {
+        notice(clock, donors)
+    }),
 ];
 
 fn main() {
@@ -112,6 +131,11 @@ fn stacks() -> Stacks {
     Stacks::new(64 << 10, 16).expect("there is memory for stacks")
 }
 
+/// Stacks with a thread's state.
+fn donors() -> Stacks {
+    Stacks::of_donors(64 << 10, 2).expect("threads can be made")
+}
+
 /// Resumes the fiber. No bench calls it in a thread-local variable's destructor, where [`Fiber::resume`] is unsound.
 fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
     // SAFETY: no destructor of a thread-local variable calls this.
@@ -119,7 +143,11 @@ fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
 }
 
 fn switch(clock: &Clock) -> f64 {
-    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |turns: &mut u64| {
+    switch_of(clock, &stacks())
+}
+
+fn switch_of(clock: &Clock, stacks: &Stacks) -> f64 {
+    let mut fiber = Fiber::new(stacks.take().expect("a stack"), |turns: &mut u64| {
         for _ in 0..*turns {
             yield_now();
         }
@@ -134,7 +162,10 @@ fn switch(clock: &Clock) -> f64 {
 
 /// Two fibers in turns: one is suspended, the loop resumes the other.
 fn by_loop(clock: &Clock) -> f64 {
-    let stacks = stacks();
+    by_loop_of(clock, &stacks())
+}
+
+fn by_loop_of(clock: &Clock, stacks: &Stacks) -> f64 {
     let mut fibers = [0, 1].map(|_| {
         let stack = stacks.take().expect("a stack");
         Fiber::new(stack, |turns: &mut u64| {
@@ -215,7 +246,11 @@ fn spawn(clock: &Clock) -> f64 {
 }
 
 fn rerun(clock: &Clock) -> f64 {
-    let stack = stacks().take().expect("a stack");
+    rerun_of(clock, &stacks())
+}
+
+fn rerun_of(clock: &Clock, stacks: &Stacks) -> f64 {
+    let stack = stacks.take().expect("a stack");
     let mut fiber = Fiber::new(stack, |number: &mut u64| *number += 1);
     each(clock, MANY, |number| {
         black_box(fiber.run(number, 0));
@@ -223,9 +258,13 @@ fn rerun(clock: &Clock) -> f64 {
 }
 
 fn preemption(clock: &Clock) -> f64 {
+    preemption_of(clock, &stacks())
+}
+
+fn preemption_of(clock: &Clock, stacks: &Stacks) -> f64 {
     let attached = Attached::new();
     let flag = attached.flag();
-    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |turns: &mut u64| {
+    let mut fiber = Fiber::new(stacks.take().expect("a stack"), |turns: &mut u64| {
         for _ in 0..*turns {
             checkpoint();
         }
@@ -240,6 +279,12 @@ fn preemption(clock: &Clock) -> f64 {
     });
     resume(&mut fiber);
     time
+}
+
+fn made(clock: &Clock) -> f64 {
+    each(clock, 200, |_| {
+        drop(Stacks::of_donors(64 << 10, 1).expect("a thread can be made"));
+    })
 }
 
 fn bare_loop(clock: &Clock) -> f64 {
@@ -338,7 +383,7 @@ impl Line {
 }
 
 /// From before the store to the flag in one thread to the return from `resume` in the other: the middle of many, by the clock of both.
-fn notice(clock: &Clock) -> f64 {
+fn notice(clock: &Clock, stacks: fn() -> Stacks) -> f64 {
     const TURNS: u64 = 5000;
     let lines = (Line::default(), Line::default());
     let (ready, raised_ns) = (&lines.0, &lines.1);

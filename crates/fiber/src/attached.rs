@@ -3,18 +3,21 @@
 
 use std::cell::{Cell, OnceCell};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
 use headway_machine::Clock;
 use headway_sync::{Guarded, MutexGuard};
 
 use crate::abi::words::{NEVER, SELF_TIMED};
+use crate::fiber::SendFiber;
 use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
+use crate::retired::{flag_dropped, flag_made};
 use crate::slice_timer::{NoTimer, SliceTimer};
 use crate::timed::{RenewSlice, give_clock};
+use crate::worker_state::WorkerState;
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
@@ -60,6 +63,8 @@ impl Attached {
             };
             adopt_control_words();
             watch_forks();
+            attached.flags.worker.set_line(local::shared_line());
+            local::set_worker(&raw const attached.flags.worker);
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
@@ -72,11 +77,12 @@ impl Attached {
 
     /// A handle by which other threads ask this thread to yield.
     pub fn flag(&self) -> YieldFlag {
-        *self.flags.outstanding() += 1;
-        YieldFlag {
-            line: local::shared_line(),
-            flags: Arc::clone(&self.flags),
+        let mut outstanding = self.flags.outstanding();
+        if *outstanding == 0 {
+            // A fiber that ran here last may be gone, with its line.
+            self.flags.worker.set_line(local::shared_line());
         }
+        YieldFlag::counted(&mut outstanding, &self.flags)
     }
 
     /// Starts an assignment: a request's first turn or a later one. Requests to yield for earlier assignments have no effect from now on.
@@ -86,6 +92,20 @@ impl Attached {
     /// after this call.
     #[inline]
     pub fn begin(&self, epoch: u64) {
+        self.flags.worker.set_line(local::shared_line());
+        self.begin_here(epoch);
+    }
+
+    /// As [`begin`](Self::begin), of an assignment that runs on this fiber. Where the fiber owns a [thread's state](crate::Stacks::of_donors) it has a line of its own:
+    /// a request that comes between [`begin`](Self::begin) and the fiber's turn would be lost.
+    #[inline]
+    pub fn begin_on<J>(&self, fiber: &SendFiber<J>, epoch: u64) {
+        self.flags.worker.set_line(fiber.line());
+        self.begin_here(epoch);
+    }
+
+    #[inline(always)]
+    fn begin_here(&self, epoch: u64) {
         local::set_epoch(epoch);
         local::set_no_preempt(0);
         local::set_deferred(0);
@@ -242,6 +262,7 @@ impl Drop for Attached {
         self.flags.wait();
         self.self_timed(false);
         self.begin(0);
+        local::set_worker(std::ptr::null());
         // A destructor of another thread-local value may run after `THREAD` was dropped.
         let _ = THREAD.try_with(|thread| thread.attached.set(false));
     }
@@ -250,16 +271,18 @@ impl Drop for Attached {
 /// Asks a thread to yield. Any thread may hold it. A clone takes a lock.
 #[derive(Debug)]
 pub struct YieldFlag {
-    line: *const AtomicU64,
     flags: Arc<FlagCount>,
 }
 
-// SAFETY: the line is an atomic word, and outlives every flag: see `Thread`.
-unsafe impl Send for YieldFlag {}
-// SAFETY: as above.
-unsafe impl Sync for YieldFlag {}
-
 impl YieldFlag {
+    fn counted(outstanding: &mut usize, flags: &Arc<FlagCount>) -> YieldFlag {
+        *outstanding += 1;
+        flag_made();
+        YieldFlag {
+            flags: Arc::clone(flags),
+        }
+    }
+
     /// Asks the assignment of that epoch to yield: one store to the thread's line. It has no effect after that assignment.
     ///
     /// A request replaces an earlier one that the thread has not noticed yet, so only one thread at a time may ask.
@@ -273,22 +296,20 @@ impl YieldFlag {
     #[inline]
     pub fn raise_with(&self, epoch: u64, message: u64) {
         debug_assert!(epoch != 0 && epoch != SELF_TIMED, "an epoch");
-        // SAFETY: the line lives as long as a flag does, and the second of its eight words is atomic too.
+        // Whoever learnt the epoch finds the line of its assignment, or of a later one.
+        let line = self.flags.worker.line();
+        // SAFETY: the line lives as long as a flag does, its thread's (see `Thread`) or a donor's (see `retired`); the second of its eight words is atomic too.
         unsafe {
             // Release: the thread may read this message with the previous request, to which it does not belong.
-            (*self.line.add(1)).store(message, Ordering::Release);
-            (*self.line).store(epoch, Ordering::Release);
+            (*line.add(1)).store(message, Ordering::Release);
+            (*line).store(epoch, Ordering::Release);
         }
     }
 }
 
 impl Clone for YieldFlag {
     fn clone(&self) -> YieldFlag {
-        *self.flags.outstanding() += 1;
-        YieldFlag {
-            line: self.line,
-            flags: Arc::clone(&self.flags),
-        }
+        YieldFlag::counted(&mut self.flags.outstanding(), &self.flags)
     }
 }
 
@@ -297,24 +318,29 @@ impl Drop for YieldFlag {
         let mut outstanding = self.flags.outstanding();
         *outstanding -= 1;
         if *outstanding == 0 {
-            self.flags.0.notify_all();
+            self.flags.count.notify_all();
         }
+        drop(outstanding);
+        flag_dropped();
     }
 }
 
-/// The number of a thread's flags.
+/// The number of a thread's flags, and where they point.
 #[derive(Debug, Default)]
-struct FlagCount(Guarded<usize>);
+struct FlagCount {
+    count: Guarded<usize>,
+    worker: WorkerState,
+}
 
 impl FlagCount {
     fn outstanding(&self) -> MutexGuard<'_, usize> {
-        self.0.lock()
+        self.count.lock()
     }
 
     fn wait(&self) {
         let outstanding = self.outstanding();
         drop(
-            self.0
+            self.count
                 .wait_while(outstanding, |outstanding| *outstanding > 0),
         );
     }

@@ -16,16 +16,17 @@ use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
 use crate::control::FiberControl;
+use crate::fs;
 
 /// The registers of a side that waits, on its stack. Written as the switch leaves that side, and read as it comes back.
 ///
 /// The frame pointer lies below the return address, so a walk along frame pointers goes on here.
 #[repr(C)]
-struct Saved {
-    rbp: usize,
-    rip: usize,
-    rbx: usize,
-    rsp: usize,
+pub(crate) struct Saved {
+    pub(crate) rbp: usize,
+    pub(crate) rip: usize,
+    pub(crate) rbx: usize,
+    pub(crate) rsp: usize,
 }
 
 /// Saves the registers that the compiler keeps over the block at `r8`, and where to go on: at `2:`.
@@ -294,11 +295,31 @@ global_asm!(
     "call [rdi + {run}]",
     // The returned `Ended` is the word that the fiber rests with.
     "mov rsi, rax",
+    "cmp byte ptr [rbp - {resumer} + {owns_thread_state}], 0",
+    "jne 3f",
+    "2:",
+    ".cfi_remember_state",
     "lea rdi, [rbp - {resumer}]",
     unwinds_to_resumer!(rdi),
     "mov r9, [rbp]",
     load!("r9"),
     "jmp rcx",
+    // A fiber with a thread's state goes back to that of the code that entered it.
+    ".cfi_restore_state",
+    "3:",
+    "mov rdx, [rbp - {resumer} + {resumer_base}]",
+    "cmp byte ptr [rip + {way}], {by_instruction}",
+    "jne 4f",
+    "wrfsbase rdx",
+    "jmp 2b",
+    "4:",
+    "mov r10, rsi",
+    "mov rsi, rdx",
+    "mov edi, {set_fs}",
+    "mov eax, {arch_prctl}",
+    "syscall",
+    "mov rsi, r10",
+    "jmp 2b",
     ".cfi_endproc",
     ".size __headway_fiber_begin, . - __headway_fiber_begin",
     ".popsection",
@@ -308,4 +329,10 @@ global_asm!(
     rsp = const offset_of!(Saved, rsp),
     resumer = const offset_of!(FiberControl, resumer),
     run = const offset_of!(FiberControl, run),
+    owns_thread_state = const offset_of!(FiberControl, owns_thread_state),
+    resumer_base = const offset_of!(FiberControl, resumer_base),
+    way = sym fs::WAY,
+    by_instruction = const fs::BY_INSTRUCTION,
+    set_fs = const fs::ARCH_SET_FS,
+    arch_prctl = const libc::SYS_arch_prctl,
 );

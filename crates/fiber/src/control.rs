@@ -64,6 +64,14 @@ pub(crate) struct FiberControl {
     pub(crate) is_held: Cell<bool>,
     /// What the current job has said of itself.
     pub(crate) said: Cell<Said>,
+    /// Whether it owns what a thread has: it is on a [donor](crate::donor)'s stack.
+    pub(crate) owns_thread_state: bool,
+    /// Then the base of its thread-local variables.
+    pub(crate) base: usize,
+    /// While it runs: the base of the code that entered it.
+    pub(crate) resumer_base: Cell<usize>,
+    /// Where a debugger finds its frames: [saved](crate::context::Saved) there, or in the frame in which its donor is parked.
+    pub(crate) shown: Cell<usize>,
     /// The number of slices that were renewed on its stack so far, in all jobs.
     pub(crate) renewals: Cell<u64>,
     /// The class of the current job, for reports.

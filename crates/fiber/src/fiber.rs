@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
 use crate::control::{Ended, FiberControl, Said, rest};
+use crate::donor::Donor;
+use crate::fs;
+use crate::handover::ThreadWords;
 use crate::held::{Held, HeldNote};
 use crate::local;
 use crate::sanitizer::Shadow;
@@ -116,6 +119,7 @@ impl<J> Fiber<J> {
     /// Job and body together may take a quarter of the least stack. Larger ones do not compile: box them.
     #[inline]
     pub fn new<F: FnMut(&mut J) + 'static>(stack: Stack, body: F) -> Self {
+        let donor = stack.donor();
         const {
             assert!(
                 align_of::<FiberCore<J>>() == 64 && align_of::<F>() <= 64,
@@ -149,9 +153,14 @@ impl<J> Fiber<J> {
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),
+            owns_thread_state: donor.is_some(),
+            // SAFETY: the donor lives as long as its stack.
+            base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
+            resumer_base: Cell::new(0),
+            shown: Cell::new(0),
             kind: std::ptr::null(),
             held: HeldNote::default(),
-            shadow: Shadow::new(stack.limit()..stack.top()),
+            shadow: Shadow::new(stack.limit()..stack.top(), donor.is_some()),
             drop_body: drop_body::<F>,
             stack: ManuallyDrop::new(stack),
         };
@@ -161,6 +170,10 @@ impl<J> Fiber<J> {
             (&raw mut (*core).control).write(control);
             NonNull::new_unchecked(core)
         };
+        if let Some(donor) = donor {
+            // SAFETY: the donor is parked, and lives as long as its stack.
+            unsafe { take_thread(donor.as_ref(), core.cast()) };
+        }
         Fiber {
             core,
             bound: PhantomData,
@@ -314,7 +327,13 @@ impl<J> Fiber<J> {
 
     #[inline(always)]
     fn turn(&mut self, from: usize, unwind: bool) -> Turn<J> {
-        match self.enter(from, unwind) {
+        let left_at = self.enter(from, unwind);
+        self.turned(left_at)
+    }
+
+    #[inline(always)]
+    fn turned(&mut self, left_at: usize) -> Turn<J> {
+        match left_at {
             rest::IDLE => {
                 // SAFETY: there was a job; now there is none.
                 Turn::Finished(unsafe { (&raw mut (*self.core.as_ptr()).job).read().assume_init() })
@@ -329,6 +348,10 @@ impl<J> Fiber<J> {
     fn enter(&mut self, from: usize, unwind: bool) -> usize {
         debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
         let control = self.core.cast::<FiberControl>();
+        if self.control().owns_thread_state {
+            // SAFETY: as below.
+            return unsafe { enter_with_thread(control, from, unwind) };
+        }
         let outer = local::replace_fiber(control.as_ptr());
         // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
         let (left_at, control) = unsafe {
@@ -361,11 +384,15 @@ impl<J> Fiber<J> {
     #[inline]
     unsafe fn close(&self) -> Stack {
         let control = self.control();
-        // SAFETY: the body is there from `new` on and dropped here once; the stack is taken out once.
+        // SAFETY: the body is there from `new` on and dropped here once; the stack is taken out once, and its donor lives as long as it.
         unsafe {
             (control.drop_body)(control.body());
             control.shadow.close();
-            ManuallyDrop::into_inner((&raw const control.stack).read())
+            let stack = ManuallyDrop::into_inner((&raw const control.stack).read());
+            if let Some(donor) = stack.donor() {
+                donor.as_ref().has_none();
+            }
+            stack
         }
     }
 }
@@ -381,6 +408,46 @@ impl<J> Drop for Fiber<J> {
     }
 }
 
+/// Gives a new fiber the state of a parked donor.
+///
+/// # Safety
+/// The donor is parked and lends its state to nobody else; the control is the fiber's.
+#[cold]
+unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ThreadWords::at(donor.base()).set_fiber(control.as_ptr());
+        donor.has_fiber(control.as_ptr(), &control.as_ref().shown);
+    }
+}
+
+/// As [`context::enter`], for a fiber that owns a thread's state: the thread-local variables change with the stack.
+///
+/// # Safety
+/// As there; nothing else runs the fiber.
+#[inline]
+unsafe fn enter_with_thread(control: NonNull<FiberControl>, from: usize, unwind: bool) -> usize {
+    // SAFETY: the control lives as long as its fiber, which is the caller's until it is entered, and again when it has left. In between nothing here uses a
+    // thread-local variable.
+    unsafe {
+        let fiber = control.as_ref();
+        let own_base = fs::base();
+        let (own, its) = (ThreadWords::at(own_base), ThreadWords::at(fiber.base));
+        own.lend(its);
+        fiber.resumer_base.set(own_base);
+        fiber.shadow.entering_with_thread();
+        fs::set_base(fiber.base);
+        let (left_at, _) = context::enter(control, from, unwind);
+        fiber.shadow.left_with_thread();
+        own.take_back(its);
+        fiber.left_at.set(left_at);
+        if fiber.is_suspended() {
+            fiber.shown.set(left_at);
+        }
+        left_at
+    }
+}
+
 /// The fiber's side: runs a job.
 ///
 /// # Safety
@@ -388,8 +455,12 @@ impl<J> Drop for Fiber<J> {
 unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> Ended {
     let core = control.cast::<FiberCore<J>>();
     // SAFETY: the control lives as long as its fiber.
-    let shadow = unsafe { &(*control).shadow };
-    shadow.arrived();
+    let (shadow, owns_thread_state) = unsafe { (&(*control).shadow, (*control).owns_thread_state) };
+    if owns_thread_state {
+        shadow.arrived_with_thread();
+    } else {
+        shadow.arrived();
+    }
     let finished = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: `Fiber::run` put a job there before it entered this, and no other code touches either before the end.
         unsafe { (*(*control).body().cast::<F>())((*core).job.assume_init_mut()) };
@@ -403,7 +474,11 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> End
             Ended::Panicked
         }
     };
-    shadow.departing();
+    if owns_thread_state {
+        shadow.departing_with_thread();
+    } else {
+        shadow.departing();
+    }
     ended
 }
 
@@ -420,7 +495,72 @@ pub struct SendFiber<J: 'static>(Fiber<J>);
 // SAFETY: promised by the caller of `migratable`.
 unsafe impl<J: Send> Send for SendFiber<J> {}
 
+impl<J: Send> SendFiber<J> {
+    /// A fiber that owns a [thread's state](crate::Stacks::of_donors): it may go on in any thread, whatever its code keeps in thread-local variables. Only what the
+    /// kernel keeps for a thread changes then: its number, signal mask, priority, affinity.
+    ///
+    /// # Errors
+    /// The stack, which comes without a thread's state.
+    pub fn owning_thread_state<F: FnMut(&mut J) + Send + 'static>(
+        stack: Stack,
+        body: F,
+    ) -> Result<Self, Stack> {
+        if stack.owns_thread_state() {
+            Ok(SendFiber(Fiber::new(stack, body)))
+        } else {
+            Err(stack)
+        }
+    }
+}
+
 impl<J> SendFiber<J> {
+    /// Whether the fiber owns a [thread's state](crate::Stacks::of_donors).
+    #[inline]
+    pub fn owns_thread_state(&self) -> bool {
+        self.0.control().owns_thread_state
+    }
+
+    /// The line that its probes read, if this thread runs it.
+    #[inline(always)]
+    pub(crate) fn line(&self) -> *const AtomicU64 {
+        let control = self.0.control();
+        if control.owns_thread_state {
+            local::shared_line_at(control.base)
+        } else {
+            local::shared_line()
+        }
+    }
+
+    /// Lets the fiber's own thread go on with the suspended job, *at home*, until it is done or suspended again: [`turn_at_home`](Self::turn_at_home) says when. For
+    /// a job whose lock others wait for, when no worker comes by. Nobody asks it to yield meanwhile.
+    ///
+    /// # Panics
+    /// The fiber is not suspended, or owns no thread's state.
+    pub fn run_at_home(&mut self) {
+        let control = self.0.control();
+        assert!(control.is_suspended(), "the fiber was suspended in a job");
+        let donor = control
+            .stack
+            .donor()
+            .expect("the fiber owns a thread's state");
+        // SAFETY: the donor lives as long as its stack, and is parked while others have its fiber.
+        unsafe {
+            ThreadWords::at(control.base).belong_to_nobody();
+            donor.as_ref().run_at_home();
+        }
+    }
+
+    /// How the turn [at home](Self::run_at_home) ended; `None` while it goes on. A panic of the body resumes here. The fiber must not be used otherwise before.
+    pub fn turn_at_home(&mut self) -> Option<Turn<J>> {
+        let control = self.0.control();
+        let donor = control.stack.donor()?;
+        // SAFETY: the donor lives as long as its stack.
+        if unsafe { donor.as_ref() }.is_at_home() {
+            return None;
+        }
+        Some(self.0.turned(control.left_at.get()))
+    }
+
     /// The fiber, bound to the calling thread.
     #[inline]
     pub fn into_inner(self) -> Fiber<J> {

@@ -1,4 +1,4 @@
-//! State of a thread beyond its registers that a suspended fiber must find again: control words and C++ exceptions.
+//! State of a thread beyond its registers that a suspended fiber must find again: floating point's control and status words, and C++ exceptions.
 #![expect(
     unsafe_code,
     reason = "control registers, and C++'s thread-local state"
@@ -10,79 +10,105 @@ use std::{mem, ptr};
 
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
 
-/// Rounding, masked exceptions and flushing of denormals in `MXCSR` and the x87 control word: registers that a call preserves.
+/// Rounding, masked exceptions, flushing of denormals and raised exceptions in `MXCSR`, and the x87 unit's control and status words.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct ControlWords {
+struct FloatWords {
     mxcsr: u32,
-    x87: u16,
+    x87_control: u16,
+    /// Of the status word, the raised exceptions.
+    x87_raised: u16,
 }
 
 /// The control words of this process's threads, as the last attached thread had them.
-static HOME: AtomicU64 = AtomicU64::new(ControlWords::INITIAL.packed());
+static HOME: AtomicU64 = AtomicU64::new(FloatWords::INITIAL.packed());
 
-/// The status bits of `MXCSR`, which a call need not preserve.
-const MXCSR_STATUS: u32 = 0x3f;
+/// The status bits of `MXCSR`, and of the x87 unit's status word: raised exceptions.
+const RAISED: u32 = 0x3f;
 
-impl ControlWords {
+/// The x87 unit's environment as instructions store it, for 32 bits and protected mode (Intel SDM volume 1, section 8.1.10).
+type X87Environment = [u32; 7];
+
+impl FloatWords {
     /// As a process starts with (System V ABI for x86-64, section 3.4.1).
-    const INITIAL: ControlWords = ControlWords {
+    const INITIAL: FloatWords = FloatWords {
         mxcsr: 0x1f80,
-        x87: 0x037f,
+        x87_control: 0x037f,
+        x87_raised: 0,
     };
 
     #[inline]
-    fn now() -> ControlWords {
-        let (mut mxcsr, mut x87) = (0_u32, 0_u16);
-        // SAFETY: stores two registers to two variables.
+    fn now() -> FloatWords {
+        let (mut mxcsr, mut x87_control, x87_status): (u32, u16, u16);
+        (mxcsr, x87_control) = (0, 0);
+        // SAFETY: stores three registers to variables.
         unsafe {
-            asm!("stmxcsr [{}]", "fnstcw [{}]", in(reg) &raw mut mxcsr, in(reg) &raw mut x87,
-                options(nostack, preserves_flags));
+            asm!("stmxcsr [{}]", "fnstcw [{}]", "fnstsw ax", in(reg) &raw mut mxcsr, in(reg) &raw mut x87_control,
+                out("ax") x87_status, options(nostack, preserves_flags));
         }
-        ControlWords {
-            mxcsr: mxcsr & !MXCSR_STATUS,
-            x87,
+        FloatWords {
+            mxcsr,
+            x87_control,
+            x87_raised: x87_status & RAISED as u16,
         }
     }
 
-    fn home() -> ControlWords {
+    /// What fibers start with: nothing is raised.
+    fn home() -> FloatWords {
         let packed = HOME.load(Ordering::Relaxed);
-        ControlWords {
+        FloatWords {
             mxcsr: packed as u32,
-            x87: (packed >> 32) as u16,
+            x87_control: (packed >> 32) as u16,
+            x87_raised: 0,
         }
     }
 
     const fn packed(self) -> u64 {
-        self.mxcsr as u64 | (self.x87 as u64) << 32
+        (self.mxcsr & !RAISED) as u64 | (self.x87_control as u64) << 32
+    }
+
+    /// Makes these the thread's, which has `now`. Each is rarely another, and dear to set.
+    #[inline]
+    fn replace(self, now: FloatWords) {
+        if self.mxcsr != now.mxcsr {
+            // SAFETY: it was read from this register, so no reserved bit is set.
+            unsafe {
+                asm!("ldmxcsr [{}]", in(reg) &raw const self.mxcsr, options(nostack, preserves_flags, readonly));
+            }
+        }
+        if (self.x87_control, self.x87_raised) != (now.x87_control, now.x87_raised) {
+            self.replace_x87();
+        }
     }
 
     #[cold]
-    fn load(self) {
-        // SAFETY: they were read from these registers, so no reserved bit is set.
+    fn replace_x87(self) {
+        let mut environment: X87Environment = [0; 7];
+        // SAFETY: the words were read from the unit. Its registers are empty: this is a function's call (System V ABI, section 3.2.1).
         unsafe {
-            asm!("ldmxcsr [{}]", "fldcw [{}]", in(reg) &raw const self.mxcsr, in(reg) &raw const self.x87,
-                options(nostack, preserves_flags, readonly));
+            asm!("fnstenv [{}]", in(reg) &raw mut environment, options(nostack, preserves_flags));
+            environment[0] = environment[0] & !0xffff | u32::from(self.x87_control);
+            environment[1] = environment[1] & !RAISED | u32::from(self.x87_raised);
+            asm!("fldenv [{}]", in(reg) &raw const environment, options(nostack, preserves_flags, readonly));
         }
     }
 }
 
 /// Takes the control words of an attaching thread as those that all fibers start with.
 pub(crate) fn adopt_control_words() {
-    HOME.store(ControlWords::now().packed(), Ordering::Relaxed);
+    HOME.store(FloatWords::now().packed(), Ordering::Relaxed);
 }
 
-/// Calls `leave` with the threads' control words, and restores the caller's own afterwards.
+/// Calls `leave` with the threads' control words, no exception of floating-point raised and the x87 registers empty, and restores the caller's own words
+/// afterwards.
 #[inline]
 pub(crate) fn keeping_control_words(leave: impl FnOnce()) {
-    let (words, home) = (ControlWords::now(), ControlWords::home());
-    let changed = words != home;
-    if changed {
-        home.load();
-    }
+    let words = FloatWords::now();
+    FloatWords::home().replace(words);
+    // Code with `MMX` registers leaves the x87 unit's in use, where others find no place then. Their values a call does not preserve.
+    // SAFETY: marks the registers as empty.
+    unsafe { asm!("emms", options(nostack, preserves_flags, nomem)) };
     leave();
-    if changed {
-        words.load();
-    }
+    words.replace(FloatWords::now());
 }
 
 /// A thread's caught exceptions, and the number of its thrown exceptions that are not caught yet (Itanium C++ ABI, section 2.2.2). They form

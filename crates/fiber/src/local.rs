@@ -8,12 +8,14 @@ use std::arch::asm;
 use std::sync::atomic::AtomicU64;
 
 use crate::abi::words::{
-    __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET,
-    NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET,
-    SELF_TIMED,
+    __headway_preempt, __headway_self, __headway_worker, ALIVE_OFFSET, ASKED_OFFSET,
+    DEADLINE_OFFSET, DEFERRED_OFFSET, EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET,
+    LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NEXT_READ_OFFSET, NEXT_WRITES_OFFSET,
+    NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, SELF_TIMED, WORKER_OFFSET,
 };
 use crate::control::FiberControl;
+use crate::fs;
+use crate::worker_state::WorkerState;
 
 /// The offset of `__headway_preempt` from a thread's base: the same in all threads, so it may be computed once.
 #[inline(always)]
@@ -34,6 +36,18 @@ pub(crate) fn self_offset() -> usize {
     // SAFETY: loads a constant of the dynamic linker's.
     unsafe {
         asm!("mov {}, qword ptr [rip + {}@gottpoff]", out(reg) offset, sym __headway_self,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    offset
+}
+
+/// The offset of `__headway_worker` from a thread's base.
+#[inline(always)]
+pub(crate) fn worker_offset() -> usize {
+    let offset: usize;
+    // SAFETY: loads a constant of the dynamic linker's.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + {}@gottpoff]", out(reg) offset, sym __headway_worker,
             options(pure, readonly, nostack, preserves_flags));
     }
     offset
@@ -173,6 +187,44 @@ write!(
     set_deferred,
     DEFERRED_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
+
+/// Sets the worker that runs this, null for none.
+#[inline(always)]
+pub(crate) fn set_worker(worker: *const WorkerState) {
+    set_worker_word::<WORKER_OFFSET>(worker as u64);
+}
+
+/// When the worker was last known to get on, ns.
+#[inline(always)]
+pub(crate) fn alive_ns() -> u64 {
+    worker_word::<ALIVE_OFFSET>()
+}
+
+/// Sets [`alive_ns`].
+#[inline(always)]
+pub(crate) fn set_alive_ns(ns: u64) {
+    set_worker_word::<ALIVE_OFFSET>(ns);
+}
+
+#[inline(always)]
+fn worker_word<const OFFSET: usize>() -> u64 {
+    let word: u64;
+    // SAFETY: reads this thread's own line.
+    unsafe {
+        asm!("mov {1}, qword ptr fs:[{0} + {2}]", in(reg) worker_offset(), out(reg) word,
+            const OFFSET, options(nostack, preserves_flags));
+    }
+    word
+}
+
+#[inline(always)]
+fn set_worker_word<const OFFSET: usize>(word: u64) {
+    // SAFETY: writes a word of this thread's own line that no other thread touches.
+    unsafe {
+        asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) worker_offset(), in(reg) word,
+            const OFFSET, options(nostack, preserves_flags));
+    }
+}
 
 /// Sets when a self-timed thread yields, a reading of the TSC. The next probe reads the clock, since other code may run from now on.
 #[inline(always)]
@@ -346,11 +398,12 @@ pub(crate) fn raise_self_timed() {
 
 /// The address of this thread's shared line, for other threads. Valid while this thread lives.
 pub(crate) fn shared_line() -> *const AtomicU64 {
-    let base: usize;
-    // SAFETY: the word at fs:0 is the thread's base address itself (System V ABI for x86-64, thread-local storage, variant II).
-    unsafe {
-        asm!("mov {}, qword ptr fs:[0]", out(reg) base, options(nostack, preserves_flags, readonly));
-    }
+    shared_line_at(fs::base())
+}
+
+/// The address of the shared line of the thread with this base.
+#[inline(always)]
+pub(crate) fn shared_line_at(base: usize) -> *const AtomicU64 {
     base.wrapping_add(preempt_offset())
         .wrapping_add(ASKED_OFFSET) as *const AtomicU64
 }

@@ -19,11 +19,27 @@ mod none {
     pub(crate) struct Shadow;
 
     impl Shadow {
-        /// A new fiber, on that stack.
+        /// A new fiber, on that stack, maybe with a thread's state of its own.
         #[inline(always)]
-        pub(crate) fn new(_: Range<usize>) -> Shadow {
+        pub(crate) fn new(_: Range<usize>, _owns_thread_state: bool) -> Shadow {
             Shadow
         }
+
+        /// A fiber with a thread's state is about to be entered. The sanitizer takes it for that thread.
+        #[inline(always)]
+        pub(crate) fn entering_with_thread(&self) {}
+
+        /// It has left.
+        #[inline(always)]
+        pub(crate) fn left_with_thread(&self) {}
+
+        /// As [`arrived`](Self::arrived).
+        #[inline(always)]
+        pub(crate) fn arrived_with_thread(&self) {}
+
+        /// As [`departing`](Self::departing).
+        #[inline(always)]
+        pub(crate) fn departing_with_thread(&self) {}
 
         /// Runs the fiber by `enter`, until it leaves.
         #[inline(always)]
@@ -128,10 +144,12 @@ mod address {
         leaving: Cell<bool>,
         /// Another fiber switched to it, and passed it the stack of the code that runs both.
         switched: Cell<bool>,
+        /// The sanitizer takes it for a thread.
+        owns_thread_state: bool,
     }
 
     impl Shadow {
-        pub(crate) fn new(stack: Range<usize>) -> Shadow {
+        pub(crate) fn new(stack: Range<usize>, owns_thread_state: bool) -> Shadow {
             let stack = Bounds {
                 bottom: stack.start as *const c_void,
                 size: stack.len(),
@@ -145,7 +163,24 @@ mod address {
                 fake_stack: Cell::new(ptr::null_mut()),
                 leaving: Cell::new(true),
                 switched: Cell::new(false),
+                owns_thread_state,
             }
+        }
+
+        #[inline(always)]
+        pub(crate) fn entering_with_thread(&self) {}
+
+        #[inline(always)]
+        pub(crate) fn left_with_thread(&self) {}
+
+        #[inline(always)]
+        pub(crate) fn arrived_with_thread(&self) {
+            self.leaving.set(false);
+        }
+
+        #[inline(always)]
+        pub(crate) fn departing_with_thread(&self) {
+            self.leaving.set(true);
         }
 
         #[inline(always)]
@@ -193,12 +228,14 @@ mod address {
         }
 
         pub(crate) fn close(&self) {
-            // Reports a last run of the fiber that ends, which frees its fake stack.
-            let fake_stack = Cell::new(ptr::null_mut());
-            self.stack.begin_switch(Some(&fake_stack));
-            let here = Bounds::end_switch(self.fake_stack.replace(ptr::null_mut()));
-            here.begin_switch(None);
-            Bounds::end_switch(fake_stack.get());
+            if !self.owns_thread_state {
+                // Reports a last run of the fiber that ends, which frees its fake stack.
+                let fake_stack = Cell::new(ptr::null_mut());
+                self.stack.begin_switch(Some(&fake_stack));
+                let here = Bounds::end_switch(self.fake_stack.replace(ptr::null_mut()));
+                here.begin_switch(None);
+                Bounds::end_switch(fake_stack.get());
+            }
             // SAFETY: registered by `new`; only frames were poisoned there, and they are gone.
             unsafe {
                 __lsan_unregister_root_region(self.stack.bottom, self.stack.size);
@@ -221,6 +258,8 @@ mod thread {
         fn __tsan_create_fiber(flags: c_uint) -> *mut c_void;
         fn __tsan_destroy_fiber(fiber: *mut c_void);
         fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
+        fn __tsan_acquire(address: *const c_void);
+        fn __tsan_release(address: *const c_void);
     }
 
     /// Events before a switch happen before events after it: one thread does both.
@@ -228,15 +267,52 @@ mod thread {
 
     /// The sanitizer's record of a fiber.
     pub(crate) struct Shadow {
+        /// Null for a fiber with a thread's state, which the sanitizer takes for that thread.
         fiber: *mut c_void,
     }
 
     impl Shadow {
-        pub(crate) fn new(_: Range<usize>) -> Shadow {
-            Shadow {
+        pub(crate) fn new(_: Range<usize>, owns_thread_state: bool) -> Shadow {
+            let fiber = if owns_thread_state {
+                std::ptr::null_mut()
+            } else {
                 // SAFETY: has no conditions.
-                fiber: unsafe { __tsan_create_fiber(0) },
-            }
+                unsafe { __tsan_create_fiber(0) }
+            };
+            Shadow { fiber }
+        }
+
+        #[inline(always)]
+        pub(crate) fn entering_with_thread(&self) {
+            self.release();
+        }
+
+        #[inline(always)]
+        pub(crate) fn left_with_thread(&self) {
+            self.acquire();
+        }
+
+        #[inline(always)]
+        pub(crate) fn arrived_with_thread(&self) {
+            self.acquire();
+        }
+
+        #[inline(always)]
+        pub(crate) fn departing_with_thread(&self) {
+            self.release();
+        }
+
+        /// What came before the last [`release`](Self::release) comes before what follows, as if by a lock.
+        #[inline(always)]
+        fn acquire(&self) {
+            // SAFETY: an address of ours.
+            unsafe { __tsan_acquire((&raw const *self).cast()) };
+        }
+
+        #[inline(always)]
+        fn release(&self) {
+            // SAFETY: as above.
+            unsafe { __tsan_release((&raw const *self).cast()) };
         }
 
         /// This side reports both switches, in one frame. Functions entered in between also return in between, so the sanitizer's call stacks stay
@@ -275,8 +351,10 @@ mod thread {
         pub(crate) fn forget_frames(&self) {}
 
         pub(crate) fn close(&self) {
-            // SAFETY: it will run no more.
-            unsafe { __tsan_destroy_fiber(self.fiber) };
+            if !self.fiber.is_null() {
+                // SAFETY: it will run no more.
+                unsafe { __tsan_destroy_fiber(self.fiber) };
+            }
         }
     }
 }

@@ -113,7 +113,11 @@ impl<H> Strand<H> {
     pub const MAX_BODY_BYTES: usize = MIN_STACK_BYTES / 4;
 
     /// Makes a strand of this kind without a body on `stack`.
+    ///
+    /// # Panics
+    /// The stack is [a donor's](crate::Stacks::of_donors).
     pub fn new(kind: &'static StrandKind<H>, stack: Stack, head: H) -> Self {
+        assert!(!stack.owns_thread_state(), "a strand has no thread's state");
         const {
             assert!(
                 align_of::<StrandCore<H>>() == 64 && size_of::<StrandCore<H>>() <= 1024,
@@ -134,9 +138,13 @@ impl<H> Strand<H> {
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),
+            owns_thread_state: false,
+            base: 0,
+            resumer_base: Cell::new(0),
+            shown: Cell::new(0),
             kind: (&raw const *kind).cast(),
             held: HeldNote::default(),
-            shadow: Shadow::new(stack.limit()..stack.top()),
+            shadow: Shadow::new(stack.limit()..stack.top(), false),
             drop_body: no_body,
             stack: ManuallyDrop::new(stack),
         };

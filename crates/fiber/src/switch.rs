@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::context;
 use crate::control::FiberControl;
+use crate::fs;
 use crate::held::Held;
 use crate::kept::keeping_exceptions;
 use crate::local;
@@ -25,7 +26,9 @@ pub fn yield_now() {
         local::set_deferred(1);
         return;
     }
-    if thread::panicking() {
+    // SAFETY: this thread's current fiber, which lives.
+    let owns_thread_state = unsafe { control.as_ref().owns_thread_state };
+    if !owns_thread_state && thread::panicking() {
         return;
     }
     // SAFETY: this thread's current fiber, which runs: the code that sets the current fiber does not call this before the switch.
@@ -83,7 +86,7 @@ pub fn pauses() -> u64 {
 /// Whether the current fiber can be suspended here: it runs, and does not unwind.
 ///
 /// A probe can stand in code that has set the current fiber and not switched to it yet, or has switched back already. A fiber that unwinds has
-/// raised the standard library's thread-local count of panics, which other fibers must not see.
+/// raised the standard library's thread-local count of panics, which other fibers must not see: unless it has one of its own.
 ///
 /// # Safety
 /// `control` is this thread's current fiber.
@@ -91,7 +94,9 @@ pub fn pauses() -> u64 {
 pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
-    control.holds(stack_pointer()) && control.shadow.may_leave() && !thread::panicking()
+    control.holds(stack_pointer())
+        && control.shadow.may_leave()
+        && (control.owns_thread_state || !thread::panicking())
 }
 
 /// Suspends the fiber. Returns whether it must unwind.
@@ -101,8 +106,18 @@ pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
 #[inline(always)]
 pub(crate) unsafe fn leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber.
-    let suspensions = unsafe { &control.as_ref().suspensions };
-    suspensions.set(suspensions.get() + 1);
+    let fiber = unsafe { control.as_ref() };
+    fiber.suspensions.set(fiber.suspensions.get() + 1);
+    if fiber.owns_thread_state {
+        // SAFETY: it runs, so it was entered; between the two switches nothing here uses a thread-local variable.
+        unsafe {
+            fiber.shadow.departing_with_thread();
+            fs::set_base(fiber.resumer_base.get());
+            let unwind = context::leave(control.as_ptr());
+            fiber.shadow.arrived_with_thread();
+            return unwind;
+        }
+    }
     keeping_exceptions(move || {
         // SAFETY: it runs, so it was entered.
         unsafe {

@@ -210,7 +210,7 @@ fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
         "listen = \"udp://127.0.0.1:0\"\npolicy = \"synergy\"\nworkers = 2\nresume = \"anywhere\"\n",
     );
     // SAFETY: the handler that follows holds nothing of its thread's.
-    let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    let promises = unsafe { HandlerPromises::none().keeping_nothing_in_threads() };
     let server = Builder::from_config_promising(&path, promises)
         .unwrap()
         .handler(|call| call.reply(b"pong"))

@@ -53,7 +53,7 @@ use options::Options;
 /// # Where it may go on
 ///
 /// As with every probe, the function resumes in the thread it began in. An `unsafe` promise of the fiber's creator (`Fiber::migratable`,
-/// `Builder::resume_anywhere`) allows other threads. The macro's own code fulfils that promise: the count is a variable on the fiber's stack, and each
+/// `Builder::plain_fibers`) allows other threads. The macro's own code fulfils that promise: the count is a variable on the fiber's stack, and each
 /// checkpoint reads the present thread's flag. The *function* must fulfil it too: across a round it holds no reference into a thread-local and no guard of a
 /// thread's lock. In either case other requests run meanwhile. So a lock that they may need is held inside a `NoPreempt` section, or is a `FiberMutex`.
 ///

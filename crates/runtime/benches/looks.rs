@@ -59,7 +59,7 @@ impl LookedServer {
         };
         // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
         #[expect(unsafe_code, reason = "synergy asks for it")]
-        let builder = unsafe { builder.resume_anywhere() };
+        let builder = unsafe { builder.plain_fibers() };
         let server = builder
             .handler(move |call| {
                 if call.class().0 == 0 {

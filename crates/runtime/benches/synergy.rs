@@ -197,8 +197,8 @@ fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static
         .slots(256)
         .by_feedback(task.feedback);
     // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "synergy asks for it")]
-    let builder = unsafe { builder.resume_anywhere() };
+    #[expect(unsafe_code, reason = "the handlers are the bench's own")]
+    let builder = unsafe { builder.plain_fibers() };
     let server = builder
         .handler(handler)
         .datapath(datapath)
@@ -260,8 +260,8 @@ fn one_among_busy(workers: usize) -> f64 {
         .idle(Idle::Park)
         .slots(256 * workers);
     // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "synergy asks for it")]
-    let builder = unsafe { builder.resume_anywhere() };
+    #[expect(unsafe_code, reason = "the handlers are the bench's own")]
+    let builder = unsafe { builder.plain_fibers() };
     let server = builder
         .handler(move |call| {
             if call.class().0 == 1 {

@@ -20,6 +20,11 @@ pub enum StartError {
     /// The policy's name or a parameter is wrong.
     #[error("policy: {}", explain(.0))]
     Policy(#[from] SpecError),
+    /// A service of loops was to change threads.
+    #[error(
+        "loops that take their requests themselves go on in the thread where they began: leave the resume mode out, answer requests one by one, or promise          that loops keep nothing in their threads (`Builder::plain_fibers`)"
+    )]
+    LoopsStay,
     /// The policy has all requests taken from one receive queue, and they were to be steered to workers.
     #[error(
         "policy {policy} takes all requests from one receive queue: leave the steering out, or choose \
@@ -290,6 +295,7 @@ impl StartError {
             Self::TooFewCores { .. } | Self::Pin(_) => ServerSetting::Pin,
             Self::Hosted(_) => ServerSetting::Host,
             Self::NoTsc
+            | Self::LoopsStay
             | Self::Stacks { .. }
             | Self::Bind(_)
             | Self::OutOfRange { .. }

@@ -47,6 +47,7 @@ pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartEr
 pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, TimerCost, WorkMeter, checkpoint, suspensions,
 };
+pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;
 pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};

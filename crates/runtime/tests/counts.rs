@@ -213,13 +213,9 @@ impl Overload {
             builder = builder.slots(slots);
         }
         if !(roams || self.anywhere) {
-            return builder;
+            return builder.resume(Resume::OwnWorker);
         }
-        // SAFETY: the handlers of this test keep nothing of their thread's over a checkpoint.
-        #[expect(unsafe_code, reason = "the test's handlers may change threads")]
-        unsafe {
-            builder.resume_anywhere()
-        }
+        builder.resume(Resume::Anywhere)
     }
 
     fn handler(&self) -> impl Fn(&mut Call<'_>) + Send + Sync + 'static {

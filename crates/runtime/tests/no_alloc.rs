@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use common::{Client, FOREVER, is_steered, laid_out, live_policies, play, replay, with_room};
 use headway_net::header::Status;
+use headway_policy::Resume;
 use headway_runtime::{Call, Layout, Server, Spin};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -58,11 +59,7 @@ fn server() -> headway_runtime::Builder {
         .class("long", Duration::from_nanos(5_000))
         .workers(2)
         .journal(4);
-    // SAFETY: the handlers keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the handlers may change threads")]
-    unsafe {
-        builder.resume_anywhere()
-    }
+    builder.resume(Resume::Anywhere)
 }
 
 // One test, since the counter is everybody's.

@@ -211,7 +211,11 @@ fn start(
 )]
 fn anywhere(builder: headway_runtime::Builder) -> headway_runtime::Builder {
     // SAFETY: the world's handlers keep nothing of their thread's over a probe.
-    unsafe { builder.resume_anywhere() }
+    unsafe {
+        builder
+            .plain_fibers()
+            .resume(headway_policy::Resume::Anywhere)
+    }
 }
 
 #[expect(

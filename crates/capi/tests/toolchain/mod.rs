@@ -154,7 +154,7 @@ pub(crate) fn shim() -> PathBuf {
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"));
     let mut command = Command::new("cc");
     command
-        .args(["-std=gnu11", "-O2", "-fPIC", "-shared"])
+        .args(["-std=gnu11", "-O2", "-fPIC", "-fexceptions", "-shared"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now"])
         .args(sources)
         .arg("-o")

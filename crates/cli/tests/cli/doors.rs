@@ -38,7 +38,7 @@ fn promises() -> HandlerPromises {
     // SAFETY: a handler that is never called keeps nothing of its thread's.
     unsafe {
         HandlerPromises::none()
-            .resume_anywhere()
+            .keeping_nothing_in_threads()
             .interrupt_by_signal()
     }
 }
@@ -49,8 +49,7 @@ fn by_signal(builder: UdpBuilder) -> UdpBuilder {
 }
 
 fn anywhere(builder: UdpBuilder) -> UdpBuilder {
-    // SAFETY: as above.
-    unsafe { builder.resume_anywhere() }
+    builder.resume(headway::runtime::Resume::Anywhere)
 }
 
 /// Settings that a policy or a layout does not heed.

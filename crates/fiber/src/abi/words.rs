@@ -1,4 +1,4 @@
-//! The two thread-local objects of the contract, and the place of each word in them.
+//! The thread-local objects of the contract with probes, a private one, and the place of each word in them.
 #![expect(
     unsafe_code,
     reason = "thread-local objects with names that other languages link to"
@@ -55,6 +55,11 @@ pub(crate) const LEFT_OFFSET: usize = 60;
 /// probes, the countdowns of the last interval beyond the first.
 pub(crate) const SKIPPED_OFFSET: usize = 62;
 
+/// In [`__headway_worker`]: pointer to the [worker](crate::worker_state::WorkerState) that runs this, null for none.
+pub(crate) const WORKER_OFFSET: usize = 0;
+/// In [`__headway_worker`]: `u64`, when the worker was last known to get on, ns.
+pub(crate) const ALIVE_OFFSET: usize = 8;
+
 /// The most probes in a row that do not read the clock, a power of two less one. If the next probes lie a microsecond apart, the thread yields
 /// late by that many microseconds, once.
 pub const MOST_SKIPPED: u16 = 63;
@@ -98,3 +103,8 @@ pub static __headway_preempt: CacheLine = CacheLine(UnsafeCell::new([0; 8]));
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".tbss.__headway_self")]
 pub static __headway_self: CacheLine = CacheLine(UnsafeCell::new([0; 8]));
+
+/// The line with what is the worker's beyond a probe's words: private to this crate.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".tbss.__headway_worker")]
+pub(crate) static __headway_worker: CacheLine = CacheLine(UnsafeCell::new([0; 8]));

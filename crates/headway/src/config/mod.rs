@@ -38,7 +38,6 @@ use std::time::Duration;
 pub use costs::layout_costs;
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_policy::Resume;
 use headway_runtime::{
     Builder, DeclaredClass, LayoutCosts, LayoutFacts, Mechanism, NoService, Server, Udp,
     WorkersFacts, default_workers, mean_service_ns,
@@ -70,7 +69,7 @@ pub trait FromConfig: Sized {
     /// is found from the working directory.
     ///
     /// # Errors
-    /// [`ConfigError`], which names the file, the line and the key; also for `resume = "anywhere"` and `preempt = "signal"`, which not every handler
+    /// [`ConfigError`], which names the file, the line and the key; also for `preempt = "signal"`, which not every handler
     /// tolerates.
     fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::from_config_promising(path, HandlerPromises::none())
@@ -83,7 +82,7 @@ pub trait FromConfig: Sized {
     /// use headway::prelude::*;
     ///
     /// // SAFETY: the handler keeps nothing of its thread's.
-    /// let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    /// let promises = unsafe { HandlerPromises::none().keeping_nothing_in_threads() };
     /// let server = Builder::from_config_promising("headway.toml", promises)?
     ///     .handler(|call| call.reply(b"pong"))
     ///     .start()?;
@@ -174,14 +173,7 @@ fn interrupted_as_set<S, D>(
 ) -> Result<Builder<S, D>, ConfigError> {
     const REMEDY: &str = "Builder::from_config cannot promise: leave it out, or promise it by Builder::from_config_promising";
     let set = &file.config;
-    let resume = file.parsed("resume", &set.resume, |&resume| {
-        promises
-            .allow_resume(resume)
-            .then_some(resume)
-            .ok_or(format!(
-                "\"anywhere\" lets handlers change threads, which {REMEDY}"
-            ))
-    })?;
+    let resume = set.resume.as_ref().map(|resume| *resume.get_ref());
     let mechanism = file.parsed("preempt", &set.preempt, |&mechanism| {
         promises.allow_mechanism(mechanism).then_some(mechanism).ok_or(format!(
             "\"signal\" interrupts handlers between any two instructions, which they must bear, and that {REMEDY}"
@@ -193,7 +185,6 @@ fn interrupted_as_set<S, D>(
     if let Some(feedback) = &set.feedback {
         builder = builder.by_feedback(*feedback.get_ref());
     }
-    let resume = resume.unwrap_or(Resume::OwnWorker);
     Ok(promises.apply(builder, resume, mechanism))
 }
 

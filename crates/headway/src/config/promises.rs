@@ -9,13 +9,13 @@ use headway_runtime::{Builder, Mechanism};
 
 /// The promises that the author of a server's handlers makes about them.
 ///
-/// A settings file may ask for `resume = "anywhere"` and `preempt = "signal"`, which not every handler tolerates. The file's author may not know
-/// the handlers, so [`from_config`](super::FromConfig::from_config) refuses both.
-/// [`from_config_promising`](super::FromConfig::from_config_promising) accepts the promised ones.
+/// A settings file may ask for `preempt = "signal"`, which not every handler tolerates. The file's author may not know
+/// the handlers, so [`from_config`](super::FromConfig::from_config) refuses it.
+/// [`from_config_promising`](super::FromConfig::from_config_promising) accepts what was promised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]
 pub struct HandlerPromises {
-    resume_anywhere: bool,
+    keeps_nothing_in_threads: bool,
     interrupt_by_signal: bool,
 }
 
@@ -23,17 +23,17 @@ impl HandlerPromises {
     /// Nothing is promised.
     pub const fn none() -> Self {
         Self {
-            resume_anywhere: false,
+            keeps_nothing_in_threads: false,
             interrupt_by_signal: false,
         }
     }
 
-    /// Allows interrupted requests to resume at any worker.
+    /// Lets requests run on plain fibers, which are switched faster.
     ///
     /// # Safety
-    /// The handlers fulfil the contract of [`Builder::resume_anywhere`].
-    pub const unsafe fn resume_anywhere(mut self) -> Self {
-        self.resume_anywhere = true;
+    /// The handlers fulfil the contract of [`Builder::plain_fibers`].
+    pub const unsafe fn keeping_nothing_in_threads(mut self) -> Self {
+        self.keeps_nothing_in_threads = true;
         self
     }
 
@@ -46,38 +46,33 @@ impl HandlerPromises {
         self
     }
 
-    /// Whether the promises allow this resume mode.
-    #[must_use]
-    pub const fn allow_resume(self, resume: Resume) -> bool {
-        self.resume_anywhere || matches!(resume, Resume::OwnWorker)
-    }
-
     /// Whether the promises allow this mechanism.
     #[must_use]
     pub const fn allow_mechanism(self, mechanism: Mechanism) -> bool {
         self.interrupt_by_signal || !matches!(mechanism, Mechanism::Signal)
     }
 
-    /// The builder with the requested resume mode and, where one was chosen, mechanism, under these promises.
+    /// The builder with the requested resume mode and mechanism, where they were chosen, under these promises.
     ///
     /// # Panics
-    /// When a promise is missing: call [`allow_resume`](Self::allow_resume) and [`allow_mechanism`](Self::allow_mechanism) first.
+    /// When a promise is missing: call [`allow_mechanism`](Self::allow_mechanism) first.
     pub fn apply<S, D>(
         self,
-        builder: Builder<S, D>,
-        resume: Resume,
+        mut builder: Builder<S, D>,
+        resume: Option<Resume>,
         mechanism: Option<Mechanism>,
     ) -> Builder<S, D> {
         assert!(
-            self.allow_resume(resume)
-                && mechanism.is_none_or(|mechanism| self.allow_mechanism(mechanism)),
+            mechanism.is_none_or(|mechanism| self.allow_mechanism(mechanism)),
             "nobody promised that handlers bear this"
         );
-        let builder = match resume {
+        if let Some(resume) = resume {
+            builder = builder.resume(resume);
+        }
+        if self.keeps_nothing_in_threads {
             // SAFETY: promised by who made `self`.
-            Resume::Anywhere => unsafe { builder.resume_anywhere() },
-            Resume::OwnWorker => builder,
-        };
+            builder = unsafe { builder.plain_fibers() };
+        }
         match mechanism {
             // SAFETY: promised by who made `self`.
             Some(Mechanism::Signal) => unsafe { builder.interrupt_by_signal() },

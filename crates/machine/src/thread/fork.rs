@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Once, OnceLock};
 
 thread_local! {
@@ -18,11 +18,12 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Plain,
-    /// A worker: it calls code of others, which may fork.
+    /// A worker, or a thread that lends one its state: it calls code of others, which may fork.
     Worker,
-    /// The only thread of a process that such code forked.
-    Child,
 }
+
+/// Whether this process was forked by a worker. Not a thread's: the code that forked may have run with another's state.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// Says that the calling thread is a worker: in a process that its handlers fork, it goes on until the handler returns, and no longer.
 pub fn is_worker() {
@@ -30,10 +31,10 @@ pub fn is_worker() {
     ROLE.set(Role::Worker);
 }
 
-/// Whether the calling thread is the only one of a process that a worker's handler forked.
+/// Whether a worker's handler forked this process, of which its thread is the only one that the parent had.
 #[inline]
 pub fn is_child() -> bool {
-    ROLE.get() == Role::Child
+    IS_CHILD.load(Ordering::Relaxed)
 }
 
 /// Ends the process if [`is_child`]: the handler that forked it has returned. Nothing that the parent registered for its end runs.
@@ -138,7 +139,7 @@ fn watch() {
 /// Runs in the child, before `fork` returns there.
 extern "C" fn in_child() {
     if ROLE.get() == Role::Worker {
-        ROLE.set(Role::Child);
+        IS_CHILD.store(true, Ordering::Relaxed);
     }
     let mut block = Some(&NOTED);
     while let Some(places) = block {

@@ -3,6 +3,7 @@
 mod attr;
 mod cpu_clock;
 pub mod fork;
+mod state;
 
 use std::ffi::CString;
 use std::{fmt, io};
@@ -12,6 +13,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 pub use cpu_clock::CpuClock;
+pub use state::ThreadState;
 
 /// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
 /// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.

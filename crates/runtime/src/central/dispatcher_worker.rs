@@ -48,6 +48,7 @@ impl<'a> DispatcherWorker<'a> {
         let waiting = dispatcher.waiting[job.index()].take();
         let Waiting { slot, suspended } = waiting.expect("a policy works on what waits");
         self.fibers.next_epoch();
+        let (slot, _) = self.fibers.take_up(slot, suspended, true);
         let taken = TakenRequest { slot, suspended };
         let now = self.fibers.now();
         let ran = run_slice(

@@ -197,6 +197,8 @@ impl<L: Local> FiberWorker<'_, L> {
         let suspended = request.is_suspended();
         let slot = request.into_slot();
         let epoch = self.fibers.next_epoch();
+        // The dispatcher may ask any request to yield, and without one workers look for arrivals while theirs run.
+        let (slot, _) = self.fibers.take_up(slot, suspended, true);
         if let Some(worker_slot) = &self.worker_slot {
             worker_slot.assignment.publish(Assignment {
                 epoch,

@@ -1,5 +1,6 @@
 //! What the fibers of all threads share, made for a server.
 
+use std::io;
 use std::sync::Arc;
 
 use headway_fiber::Stacks;
@@ -7,13 +8,20 @@ use headway_net::pool::Pool;
 
 use super::parts::EngineParts;
 use crate::error::StartError;
-use crate::request::fibers::{FiberContext, MOST_IDLE};
+use crate::request::fibers::FiberContext;
+use crate::request::idle_fibers::MOST_IDLE;
 use crate::request::overflow;
+use crate::request::rescue::Rescue;
+use crate::request::sayers::Sayers;
 use crate::request::suspended::SuspendedRequests;
 use crate::stats::overruns::Overruns;
+use crate::threads::control::ServerControl;
 
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
 const READY_STACKS: usize = 256;
+
+/// Threads that are there from the start to lend requests their state: making one takes some 30 µs.
+const READY_DONORS: usize = 16;
 
 /// For the requests in the buffers of this pool; `heeds_length` says whether the engine goes by their saying that they are long.
 ///
@@ -23,6 +31,7 @@ pub(crate) fn fiber_context(
     parts: &EngineParts,
     pool: &Arc<Pool>,
     overruns: &Arc<Overruns>,
+    control: &Arc<ServerControl>,
     heeds_length: bool,
 ) -> Result<FiberContext, StartError> {
     let clock = parts.config.clock;
@@ -31,15 +40,30 @@ pub(crate) fn fiber_context(
     }
     overflow::report(&parts.config.class_names);
     let bytes = parts.config.stack_bytes;
-    let stacks = Stacks::new(bytes, READY_STACKS).and_then(|stacks| {
-        // Each request may be on a stack of its own, and all may end.
-        stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
-        Ok(stacks)
-    });
-    let stacks = stacks.map_err(|source| StartError::Stacks { bytes, source })?;
+    let stacks_of = |make: fn(usize, usize) -> io::Result<Stacks>, ready| {
+        let stacks = make(bytes, ready).and_then(|stacks| {
+            // Each request may be on a stack of its own, and all may end.
+            stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
+            Ok(Arc::new(stacks))
+        });
+        stacks.map_err(|source| StartError::Stacks { bytes, source })
+    };
+    // Here it is decided what a request has that may be interrupted: a thread's state, unless nobody needs one.
+    let is_plain = parts.config.plain_fibers || parts.service.has_own_stacks();
+    let donors = if is_plain {
+        None
+    } else {
+        Some(stacks_of(Stacks::of_donors, READY_DONORS)?)
+    };
     Ok(FiberContext {
         service: Arc::clone(&parts.service),
-        stacks: Arc::new(stacks),
+        stacks: stacks_of(Stacks::new, if is_plain { READY_STACKS } else { 0 })?,
+        donors,
+        rescue: Arc::new(Rescue::new(Arc::clone(control), parts.shape.queues())),
+        sayers: Arc::new(Sayers::new(
+            parts.shape.queues(),
+            heeds_length || parts.config.feedback,
+        )),
         suspended: Arc::new(SuspendedRequests::new(pool.len())),
         pool: Arc::clone(pool),
         resume: parts.shape.resume,

@@ -111,7 +111,10 @@ impl EngineBase {
         let buffers = Buffers::new(config.slots, demands.spare, demands.rooms)?;
         let fiber_context = demands
             .interrupts
-            .then(|| fiber_context(&parts, &buffers.pool, &overruns, demands.heeds_length))
+            .then(|| {
+                let heeds_length = demands.heeds_length;
+                fiber_context(&parts, &buffers.pool, &overruns, &control, heeds_length)
+            })
             .transpose()?;
         let (queues, senders) = (demands.queues, demands.runners + demands.refusers);
         let DatapathEnds { rxs, mut txs } = parts
@@ -228,8 +231,24 @@ impl EngineBase {
         }
     }
 
+    /// Starts the thread that sees to it that no worker waits for ever for what is suspended, where suspended requests have threads.
+    fn spawn_rescue(&mut self) {
+        let Some(FiberContext {
+            donors: Some(_),
+            rescue,
+            suspended,
+            ..
+        }) = &self.fiber_context
+        else {
+            return;
+        };
+        let (rescue, suspended) = (Arc::clone(rescue), Arc::clone(suspended));
+        self.spawn("hw-rescue".to_owned(), None, move || rescue.run(&suspended));
+    }
+
     /// The engine once its threads are ready; else it is stopped again.
-    pub(crate) fn ready(self, traits: EngineTraits) -> Result<LiveEngine, StartError> {
+    pub(crate) fn ready(mut self, traits: EngineTraits) -> Result<LiveEngine, StartError> {
+        self.spawn_rescue();
         let clock = self.clock();
         let queues = self.rxs;
         let engine = LiveEngine {
@@ -238,6 +257,7 @@ impl EngineBase {
             tallies: self.tallies,
             kernel_drops: Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum()),
             layout: traits.layout,
+            rescue: self.fiber_context.map(|context| context.rescue),
             set_rules: traits.set_rules,
             set_duty: traits.set_duty,
             queue_depths: traits.queue_depths,

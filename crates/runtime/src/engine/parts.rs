@@ -13,6 +13,7 @@ use headway_policy::spec::SpecError;
 use crate::engine::layout::{Layout, ResolvedLayout};
 use crate::error::StartError;
 use crate::request::classifier::ServerClassifier;
+use crate::request::rescue::Rescue;
 use crate::request::service::Service;
 use crate::stats::tally::{Tally, WaitQueueStats};
 use crate::threads::control::{ServerControl, ServerPhase};
@@ -42,6 +43,8 @@ pub(crate) struct ServerConfig {
     pub(crate) class_names: Vec<String>,
     /// Of a fiber's stack.
     pub(crate) stack_bytes: usize,
+    /// Whether handlers keep nothing in their threads.
+    pub(crate) plain_fibers: bool,
     /// By what a dispatcher interrupts.
     pub(crate) mechanism: Mechanism,
     /// How often a worker that takes turns as the dispatcher polls for arrivals while its request runs, ns, above 0; chosen by the datapath
@@ -88,6 +91,8 @@ pub(crate) struct LiveEngine {
     pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
     pub(crate) layout: Option<Layout>,
+    /// Who sends suspended requests home, where requests are interrupted.
+    pub(crate) rescue: Option<Arc<Rescue>>,
     /// How its policy's rules are changed.
     pub(crate) set_rules: SetRules,
     /// How its dispatchers are given orders; none unless it is behind a rack's switch.

@@ -40,8 +40,10 @@ pub struct ServerSettings {
     pub slots: Option<usize>,
     /// Seed of the policy's own randomness.
     pub seed: u64,
-    /// Where interrupted requests go on.
-    pub resume: Resume,
+    /// Where interrupted requests go on, if chosen; see [`ServerSettings::resume`].
+    pub resume: Option<Resume>,
+    /// Whether handlers keep nothing in their threads, so that requests need no thread's state of their own.
+    pub plain_fibers: bool,
     /// Who carries the dispatcher or the monitor out.
     pub layout: Layout,
     /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses.
@@ -87,7 +89,8 @@ impl Default for ServerSettings {
             queue_limit: None,
             slots: None,
             seed: 0,
-            resume: Resume::OwnWorker,
+            resume: None,
+            plain_fibers: false,
             layout: Layout::default(),
             layout_costs: LayoutCosts::default(),
             pin: Pin::default(),
@@ -105,6 +108,18 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    /// Where interrupted requests go on, chosen or not: anywhere, as in the papers. But signals, and handlers whose code is suspended between any two
+    /// instructions then, keep to their worker.
+    #[must_use]
+    pub fn resume(&self) -> Resume {
+        let stays = self.mechanism() == Mechanism::Signal;
+        self.resume.unwrap_or(if stays {
+            Resume::OwnWorker
+        } else {
+            Resume::Anywhere
+        })
+    }
+
     /// By what a dispatcher interrupts, chosen or not.
     #[must_use]
     pub fn mechanism(&self) -> Mechanism {
@@ -120,7 +135,7 @@ impl ServerSettings {
         self.mechanism().check()?;
         let mut shape = unbuffered(self.workers, &self.classes, self.queue_limit)?;
         shape.seed = self.seed;
-        shape.resume = self.resume;
+        shape.resume = self.resume();
         let admission = admit(spec, &shape)?;
         shape.job_capacity = self.slots(&shape, &admission)?;
         if let Some(slots) = self.slots {

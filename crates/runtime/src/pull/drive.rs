@@ -37,6 +37,10 @@ impl<P: PullService> Service for Pull<P> {
         self.start_first_loop()
     }
 
+    fn has_own_stacks(&self) -> bool {
+        true
+    }
+
     fn leave_worker(&self) {
         end_loops();
     }

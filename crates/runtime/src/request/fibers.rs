@@ -7,108 +7,42 @@
     reason = "an interrupted handler keeps its borrow of the buffer while the token travels"
 )]
 
+use std::mem;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::thread;
 
-use headway_fiber::{Attached, Fiber, Held, Mechanism, Stack, StackCache, Stacks, Turn};
+use headway_fiber::{Attached, Held, Mechanism, SendFiber, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
-use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
+use headway_policy::{ClassId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
 use crate::request::assignment::next_epoch;
 use crate::request::executor::Executor;
-use crate::request::executor::handle;
-use crate::request::service::{CallMode, Response, Service};
+use crate::request::idle_fibers::IdleFibers;
+use crate::request::lateness::{EndedLate, Lateness};
+use crate::request::rescue::{Rescue, WorkerTurns};
+use crate::request::sayers::Sayers;
+use crate::request::service::Service;
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
-use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, request_in};
-use crate::stats::overruns::{ENDLESS_NS, Overruns, PROMPT_NS};
-use crate::stats::own_time::OwnTime;
+use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, TakenUp, request_in};
+use crate::request::turn::{NextTurn, RanSlice, RunningRequest, SliceEnd};
+use crate::stats::overruns::Overruns;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
-
-/// How a slice of service ended.
-pub(crate) enum SliceEnd {
-    /// The handler returned.
-    Finished {
-        response: Response,
-        /// How long the handler ran in all, ns.
-        cpu_ns: u64,
-        /// For how long its slice had been over, ns.
-        late_ns: u64,
-    },
-    /// Interrupted.
-    Yielded {
-        /// The request as policies see it.
-        job: Job,
-        /// Whether it had a slice, which is over.
-        sliced: bool,
-    },
-    /// The request did not begin: no stack was left.
-    NoStack,
-}
-
-/// A slice of service that is over.
-pub(crate) struct RanSlice {
-    pub(crate) slot: SlotId,
-    pub(crate) end: SliceEnd,
-    /// From when to when the request ran.
-    pub(crate) span: Range<ClockReading>,
-    /// Why it did not end when it was to, if a section kept it.
-    pub(crate) held: Option<HeldTurn>,
-}
-
-impl RanSlice {
-    /// There was no stack for a request that was to begin now.
-    #[cold]
-    fn no_stack(slot: SlotId, now: ClockReading) -> Self {
-        Self {
-            slot,
-            end: SliceEnd::NoStack,
-            span: now..now,
-            held: None,
-        }
-    }
-}
-
-/// A request that a worker runs: its token, and its place.
-struct RunningRequest<'p> {
-    id: JobId,
-    slot: SlotId,
-    place: &'p mut Option<Suspended>,
-}
-
-impl RunningRequest<'_> {
-    /// Its slice was renewed. What kept it from ending kept nobody waiting.
-    #[inline(always)]
-    fn go_on(&mut self) -> Turn<FiberWork> {
-        let fiber = &mut request_in(self.place.as_mut()).fiber;
-        fiber.take_held();
-        fiber.resume()
-    }
-
-    /// Whether this turn ended only so that the request could say that it is long.
-    #[inline(always)]
-    fn says_long(&mut self, turn: &Turn<FiberWork>) -> bool {
-        matches!(turn, Turn::Yielded) && request_in(self.place.as_mut()).fiber.take_saying()
-    }
-
-    /// It has been heard.
-    fn resume(&mut self) -> Turn<FiberWork> {
-        request_in(self.place.as_mut()).fiber.resume()
-    }
-
-    /// The request as policies see it.
-    fn job(&mut self) -> Job {
-        request_in(self.place.as_mut()).job(self.id)
-    }
-}
 
 /// What the fibers of all threads share.
 pub(crate) struct FiberContext {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) stacks: Arc<Stacks>,
+    /// Stacks with a thread's state, for requests that may be interrupted; `None` where they need none.
+    pub(crate) donors: Option<Arc<Stacks>>,
+    /// The classes whose requests may say that they are long.
+    pub(crate) sayers: Arc<Sayers>,
+    /// Who sends suspended requests home.
+    pub(crate) rescue: Arc<Rescue>,
     pub(crate) suspended: Arc<SuspendedRequests>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: Resume,
@@ -128,6 +62,9 @@ impl Clone for FiberContext {
         Self {
             service: Arc::clone(&self.service),
             stacks: Arc::clone(&self.stacks),
+            donors: self.donors.clone(),
+            sayers: Arc::clone(&self.sayers),
+            rescue: Arc::clone(&self.rescue),
             suspended: Arc::clone(&self.suspended),
             pool: Arc::clone(&self.pool),
             resume: self.resume,
@@ -144,10 +81,11 @@ impl Clone for FiberContext {
 pub(crate) struct Fibers<'a> {
     context: FiberContext,
     me: WorkerId,
-    /// Fibers between two requests, the one used last at the end.
-    idle: Vec<Fiber<FiberWork>>,
-    stacks: StackCache,
+    idle: IdleFibers,
     clock: Clock,
+    /// The assignment's number among the worker's, which the epoch consists of beside the worker's own.
+    number: u64,
+    me_bits: u64,
     epoch: u64,
     /// The slice converted last.
     slice: SliceLength,
@@ -155,54 +93,43 @@ pub(crate) struct Fibers<'a> {
     renews_in_place: bool,
     next_writes: [*const (); 2],
     attached: &'a Attached,
-    /// The time that this thread has had a core.
-    own_time: OwnTime,
-    /// Classes of which a request was late: the next one's own time is measured.
-    suspects: Vec<ClassId>,
+    lateness: Lateness,
+    /// What the request is on that was taken up last.
+    next: NextTurn,
+    turns: Arc<WorkerTurns>,
 }
 
-/// A request that ended after it was to yield.
-pub(crate) struct EndedLate {
-    pub(crate) class: ClassId,
-    /// For how long it was to have yielded, ns.
-    pub(crate) late_ns: u64,
-    /// Whether another thread asked it to, and counted that; else its slice was over.
-    pub(crate) was_asked: bool,
-    /// How long this run took, ns.
-    pub(crate) ran_ns: u64,
-    /// For how much of this run its thread had a core, ns; `None` where that was not measured.
-    pub(crate) own_ns: Option<u64>,
-}
-
-impl EndedLate {
-    /// For how long its thread ran on, ns: without the time that others took from it. `None` where that was not measured.
-    fn overran_ns(&self) -> Option<u64> {
-        let taken_ns = self.ran_ns.saturating_sub(self.own_ns?);
-        Some(self.late_ns.saturating_sub(taken_ns))
+impl Drop for Fibers<'_> {
+    fn drop(&mut self) {
+        self.turns.leave();
     }
 }
 
 impl<'a> Fibers<'a> {
     /// Those of this thread.
     pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
-        let idle = Vec::with_capacity(MOST_IDLE);
-        let suspects = Vec::with_capacity(context.overruns.classes());
+        let idle = IdleFibers::new(&context);
+        let lateness = Lateness::new(context.overruns.classes());
+        let turns = context.rescue.join();
         attached.set_clock(context.clock.reader());
         // Without a timer, probes read the clock.
         let _ = attached.raise_by_timer(context.clock);
         Self {
-            stacks: StackCache::new(Arc::clone(&context.stacks)),
             clock: context.clock,
             context,
             me,
             idle,
+            number: 0,
+            // A request may go on at another worker with a late wish in its line: that must not look like one of that worker's.
+            me_bits: (me.index() as u64 + 1) << WORKER_SHIFT,
             epoch: 0,
             slice: SliceLength::default(),
             renews_in_place: false,
             next_writes: [ptr::null(); 2],
             attached,
-            own_time: OwnTime::of_current(),
-            suspects,
+            lateness,
+            next: NextTurn::Nowhere,
+            turns,
         }
     }
 
@@ -222,12 +149,50 @@ impl<'a> Fibers<'a> {
         }
     }
 
-    /// Numbers the next assignment: requests to interrupt an earlier one are void from now on.
+    /// The number of the next assignment.
     #[inline]
     pub(crate) fn next_epoch(&mut self) -> u64 {
-        self.epoch = next_epoch(self.epoch);
-        self.attached.begin(self.epoch);
+        self.number = next_epoch(self.number);
+        self.epoch = self.number | self.me_bits;
         self.epoch
+    }
+
+    /// Takes up a request for that assignment: requests to interrupt an earlier one are void from now on. Who learns of the epoch only afterwards interrupts no other. A
+    /// request that nobody will ask to yield, and that has no slice, may not be interrupted: it costs no thread's state. Returns its token, and whether it has
+    /// said that it is long.
+    #[inline(always)]
+    pub(crate) fn take_up(
+        &mut self,
+        slot: SlotId,
+        suspended: bool,
+        may_be_interrupted: bool,
+    ) -> (SlotId, bool) {
+        if !suspended {
+            let class = self.context.pool.get(&slot).class;
+            let may_be_interrupted = may_be_interrupted || self.context.sayers.contains(class);
+            let Some(fiber) = self.idle.take(&self.context, may_be_interrupted) else {
+                self.attached.begin(self.epoch);
+                self.next = NextTurn::Nowhere;
+                return (slot, false);
+            };
+            self.attached.begin_on(&fiber, self.epoch);
+            self.next = NextTurn::Fresh(fiber);
+            return (slot, false);
+        }
+        let (id, slot) = job_of(slot);
+        // SAFETY: we have the token until the end of this, and the places longer.
+        let (request, next) = match unsafe { self.context.suspended.take_up(id) } {
+            TakenUp::Ready(request) => (request, NextTurn::Suspended),
+            TakenUp::AtHome(request) => (request, NextTurn::AtHome),
+            TakenUp::WasAtHome(request, turn) => (request, NextTurn::WasAtHome(turn)),
+        };
+        assert!(
+            self.context.resume == Resume::Anywhere || request.worker == self.me,
+            "a request resumes where its service allows"
+        );
+        self.attached.begin_on(&request.fiber, self.epoch);
+        self.next = next;
+        (slot, request.said_long)
     }
 
     /// What this thread will write to when the next request is interrupted. The addresses lie in a line that others write too, so they are
@@ -260,23 +225,26 @@ impl<'a> Fibers<'a> {
         self.attached.set_next_read(address);
     }
 
-    /// Whether this request, which was interrupted, has said that it is long.
-    #[inline]
-    pub(crate) fn said_long(&self, id: JobId, _token: &SlotId) -> bool {
-        // SAFETY: the caller has the request's token for as long as this.
-        let place = unsafe { self.context.suspended.place(id) };
-        place
-            .as_ref()
-            .is_some_and(|request| request.fiber.said_long())
-    }
-
-    /// Begins the request, or resumes it where it is `suspended`, until it ends or yields. It runs from `now` on, for `slice_ns` where it has a
+    /// Begins the request that was [taken up](Self::take_up), or goes on with it, until it ends or yields. It runs from `now` on, for `slice_ns` where it has a
     /// slice, and as much longer as its limits say.
     #[inline(always)]
     pub(crate) fn run<L: SliceLimits>(
         &mut self,
         slot: SlotId,
-        suspended: bool,
+        now: ClockReading,
+        slice_ns: Option<u64>,
+        limits: &mut L,
+    ) -> RanSlice {
+        self.turns.step();
+        let ran = self.run_taken_up(slot, now, slice_ns, limits);
+        self.turns.step();
+        ran
+    }
+
+    #[inline(always)]
+    fn run_taken_up<L: SliceLimits>(
+        &mut self,
+        slot: SlotId,
         now: ClockReading,
         slice_ns: Option<u64>,
         limits: &mut L,
@@ -285,15 +253,19 @@ impl<'a> Fibers<'a> {
         let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let place = unsafe { self.context.suspended.place(id) };
-        let mut running = RunningRequest { id, slot, place };
+        let mut running = RunningRequest {
+            id,
+            slot,
+            place,
+            stays_home: false,
+        };
         if let Some(slice_ns) = slice_ns {
-            let first = |fibers: &mut Self, running: &mut RunningRequest<'_>| {
-                fibers.first_turn(running, suspended)
-            };
+            let first =
+                |fibers: &mut Self, running: &mut RunningRequest<'_>| fibers.first_turn(running);
             return self.run_slices(running, now, now, slice_ns, limits, first);
         }
         self.attached.no_slice();
-        let Some(turn) = self.first_turn(&mut running, suspended) else {
+        let Some(turn) = self.first_turn(&mut running) else {
             return RanSlice::no_stack(running.slot, now);
         };
         if running.says_long(&turn) {
@@ -312,6 +284,12 @@ impl<'a> Fibers<'a> {
         limits: &mut L,
     ) -> RanSlice {
         let now = self.now().max(since);
+        if !running.may_be_interrupted(&self.idle) {
+            self.context.sayers.said(running.class());
+            let turn = running.resume();
+            let over = self.now().max(now);
+            return self.ended(running, turn, since..over, None);
+        }
         if let Some(slice_ns) = limits.said_long(now.ns, &running.job()) {
             let resume = |_: &mut Self, running: &mut RunningRequest<'_>| Some(running.resume());
             return self.run_slices(running, since, now, slice_ns, limits, resume);
@@ -351,7 +329,7 @@ impl<'a> Fibers<'a> {
         let first = first(self, &mut running);
         let over = first.map(|mut turn| {
             loop {
-                if matches!(turn, Turn::Finished(_)) {
+                if matches!(turn, Turn::Finished(_)) || running.stays_home {
                     break (turn, self.now().max(now));
                 }
                 // SAFETY: the fiber does not run, so nobody else uses it.
@@ -385,16 +363,19 @@ impl<'a> Fibers<'a> {
 
     /// Begins the request or resumes it, until it ends or yields. `None`: there is no stack for it.
     #[inline(always)]
-    fn first_turn(
-        &mut self,
-        running: &mut RunningRequest<'_>,
-        suspended: bool,
-    ) -> Option<Turn<FiberWork>> {
-        if suspended {
-            return Some(self.resume(running.place.as_mut()));
+    fn first_turn(&mut self, running: &mut RunningRequest<'_>) -> Option<Turn<FiberWork>> {
+        match mem::replace(&mut self.next, NextTurn::Nowhere) {
+            NextTurn::Fresh(fiber) => Some(self.begin(fiber, &mut running.slot, running.place)),
+            NextTurn::Suspended => Some(running.resume()),
+            NextTurn::Nowhere => None,
+            NextTurn::WasAtHome(turn) => Some(turn),
+            NextTurn::AtHome => {
+                // Its thread needs a core.
+                thread::yield_now();
+                running.stays_home = true;
+                Some(Turn::Yielded)
+            }
         }
-        let fiber = self.idle.pop().or_else(|| self.spawn())?;
-        Some(self.begin(fiber, &mut running.slot, running.place))
     }
 
     /// The request finished or yielded, after its slice if it had one, which was over at `due_ns`.
@@ -407,15 +388,31 @@ impl<'a> Fibers<'a> {
         due_ns: Option<u64>,
     ) -> RanSlice {
         let request = request_in(running.place.as_mut());
+        if running.stays_home {
+            return self.waits_for_home(running, span);
+        }
         request.attained_ns += span.end.ns - span.start.ns;
+        request.said_long = request.fiber.said_long();
         let held = request.fiber.take_held();
         let held = held.map(|held| self.held_turn(held, span.end));
         let end = match turn {
-            Turn::Yielded => SliceEnd::Yielded {
-                job: request.job(running.id),
-                sliced: due_ns.is_some(),
-            },
+            Turn::Yielded => {
+                let job = request.job(running.id);
+                if request.fiber.owns_thread_state() {
+                    self.context.suspended.may_go_home(running.id);
+                    self.context.rescue.watch();
+                }
+                SliceEnd::Yielded {
+                    job,
+                    sliced: due_ns.is_some(),
+                }
+            }
             Turn::Finished(work) => {
+                if request.said_long {
+                    self.context.sayers.said(request.class);
+                } else if self.context.sayers.contains(request.class) {
+                    self.context.sayers.said_nothing(request.class);
+                }
                 let late_ns = due_ns.map_or(0, |due_ns| span.end.ns.saturating_sub(due_ns));
                 self.finish(&work, running.place, late_ns)
             }
@@ -428,10 +425,22 @@ impl<'a> Fibers<'a> {
         }
     }
 
+    /// The request is at home still: as if it had yielded at once.
+    #[cold]
+    fn waits_for_home(&self, running: RunningRequest<'_>, span: Range<ClockReading>) -> RanSlice {
+        let job = request_in(running.place.as_mut()).job(running.id);
+        RanSlice {
+            slot: running.slot,
+            end: SliceEnd::AtHome { job },
+            span,
+            held: None,
+        }
+    }
+
     #[inline(always)]
     fn begin(
         &self,
-        fiber: Fiber<FiberWork>,
+        fiber: SendFiber<FiberWork>,
         slot: &mut SlotId,
         place: &mut Option<Suspended>,
     ) -> Turn<FiberWork> {
@@ -443,26 +452,14 @@ impl<'a> Fibers<'a> {
             response: None,
         };
         let request = place.insert(Suspended {
-            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`resume` sees to it), and by its loop, which ends before the
-            // thread's variables are dropped; else who built the server has promised that its handlers may go on anywhere
-            // (`Builder::resume_anywhere`).
-            fiber: unsafe { fiber.migratable() },
+            fiber,
             worker: self.me,
             class,
             arrived_ns,
             attained_ns: 0,
+            said_long: false,
         });
         request.fiber.run(work, u64::from(class))
-    }
-
-    #[inline(always)]
-    fn resume(&self, place: Option<&mut Suspended>) -> Turn<FiberWork> {
-        let request = request_in(place);
-        assert!(
-            self.context.resume == Resume::Anywhere || request.worker == self.me,
-            "a request resumes where its service allows"
-        );
-        request.fiber.resume()
     }
 
     #[inline(always)]
@@ -476,7 +473,7 @@ impl<'a> Fibers<'a> {
         let Suspended {
             fiber, attained_ns, ..
         } = request.expect("a request that runs has its place");
-        self.keep(fiber.into_inner());
+        self.idle.keep(fiber);
         SliceEnd::Finished {
             response: work
                 .response
@@ -503,34 +500,10 @@ impl<'a> Fibers<'a> {
         class.preemptions_asked.add(u64::from(sliced));
     }
 
-    /// Counts a request that ended late, if its own thread was what made it late. Nothing is known of that for the first late request of its
-    /// class, which puts the class under suspicion.
+    /// Counts a request that ended late.
     #[inline]
     pub(crate) fn count_late(&mut self, tally: &Tally, ended: &EndedLate) {
-        if !ended.was_asked {
-            tally.class(ended.class.0).preemptions_asked.add(1);
-        }
-        if ended.late_ns > PROMPT_NS {
-            self.judge(tally, ended);
-        }
-    }
-
-    #[cold]
-    fn judge(&mut self, tally: &Tally, ended: &EndedLate) {
-        let EndedLate {
-            class, was_asked, ..
-        } = *ended;
-        let is_guilty = match ended.overran_ns() {
-            // Whoever asked watches the thread, and counted that.
-            Some(overran_ns) if was_asked && overran_ns > ENDLESS_NS => true,
-            Some(overran_ns) => self.context.overruns.ended(tally, class.0, overran_ns),
-            None => true,
-        };
-        let is_known =
-            self.suspects.contains(&class) || self.suspects.len() == self.suspects.capacity();
-        if is_guilty && !is_known {
-            self.suspects.push(class);
-        }
+        self.lateness.count(&self.context.overruns, tally, ended);
     }
 
     /// The thread's own time, ns, before it runs a request of a class under suspicion; the class is no longer under it. `None` for all others,
@@ -541,57 +514,20 @@ impl<'a> Fibers<'a> {
         executor: &Executor,
         slot: &SlotId,
     ) -> Option<u64> {
-        if self.suspects.is_empty() {
+        if !self.lateness.suspects() {
             return None;
         }
-        self.acquit(ClassId(executor.describe(slot).0))
-    }
-
-    #[cold]
-    fn acquit(&mut self, class: ClassId) -> Option<u64> {
-        let place = self.suspects.iter().position(|suspect| *suspect == class)?;
-        self.suspects.swap_remove(place);
-        self.own_time.read_ns()
+        self.lateness.acquit(ClassId(executor.describe(slot).0))
     }
 
     /// The thread's own time since it was `before_ns`.
-    #[cold]
     pub(crate) fn own_time_since(&self, before_ns: u64) -> Option<u64> {
-        let now_ns = self.own_time.read_ns()?;
-        Some(now_ns.saturating_sub(before_ns))
-    }
-
-    /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.
-    #[inline]
-    fn keep(&mut self, fiber: Fiber<FiberWork>) {
-        if self.idle.len() < MOST_IDLE {
-            self.idle.push(fiber);
-        } else {
-            self.stacks.give(fiber.into_stack());
-        }
-    }
-
-    #[cold]
-    fn spawn(&mut self) -> Option<Fiber<FiberWork>> {
-        let stack: Stack = self.stacks.take().ok()?;
-        let service = Arc::clone(&self.context.service);
-        let context = &self.context;
-        let stays = context.resume == Resume::OwnWorker && context.mechanism != Mechanism::Signal;
-        let mode = CallMode {
-            heard: context.feedback,
-            says_long: context.heeds_length,
-            may_be_held: stays && !context.feedback,
-        };
-        Some(Fiber::new(stack, move |work: &mut FiberWork| {
-            // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
-            let buffer = unsafe { work.buffer.as_mut() };
-            work.response = Some(handle(&*service, buffer, work.worker, mode));
-        }))
+        self.lateness.own_time_since(before_ns)
     }
 }
 
+/// Where an epoch's worker begins.
+const WORKER_SHIFT: u32 = 48;
+
 /// A cache line.
 const LINE_BYTES: usize = 64;
-
-/// More free fibers than this a thread does not keep to itself.
-pub(crate) const MOST_IDLE: usize = 64;

@@ -6,8 +6,10 @@ use headway_net::pool::SlotId;
 use headway_policy::Job;
 
 use crate::request::executor::{Executor, Ran};
-use crate::request::fibers::{EndedLate, Fibers, RanSlice, SliceEnd};
+use crate::request::fibers::Fibers;
+use crate::request::lateness::EndedLate;
 use crate::request::slice::{ClockReading, SliceLimits};
+use crate::request::turn::{RanSlice, SliceEnd};
 
 /// The worker to which a request belongs before and after a slice.
 pub(crate) trait SliceOwner: SliceLimits {
@@ -74,13 +76,13 @@ pub(crate) fn run_slice<O: SliceOwner>(
         end,
         span,
         held,
-    } = fibers.run(slot, suspended, now, slice_ns, owner);
+    } = fibers.run(slot, now, slice_ns, owner);
     let own_ns = own_before_ns.and_then(|before_ns| fibers.own_time_since(before_ns));
     let span_ns = span.start.ns..span.end.ns;
     let now_ns = span_ns.end;
     let asked_ns = owner.unanswered_since_ns(fibers);
     owner.stopped(now_ns);
-    let yielded = matches!(end, SliceEnd::Yielded { .. });
+    let yielded = matches!(end, SliceEnd::Yielded { .. } | SliceEnd::AtHome { .. });
     let class = match end {
         SliceEnd::Finished {
             response,
@@ -113,6 +115,13 @@ pub(crate) fn run_slice<O: SliceOwner>(
             let own = sliced && owner.counts_interruptions();
             Fibers::count_yield(&executor.tally, job.class, own);
             job.class
+        }
+        SliceEnd::AtHome { job } => {
+            owner.yielded(now_ns, &job, slot, 0);
+            return SliceOutcome {
+                span,
+                yielded: true,
+            };
         }
         SliceEnd::NoStack => {
             let slot = executor.refuse(slot, now_ns);

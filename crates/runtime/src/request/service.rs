@@ -42,6 +42,17 @@ pub trait Service: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Makes the calling thread ready to lend a request its state: called once in each of those threads, before the first request, where requests may be
+    /// interrupted and so have a [thread's state of their own](crate::Builder::resume). What [`setup_worker`](Self::setup_worker) left in thread-local variables is
+    /// not there. It may be interrupted as a handler may.
+    fn setup_fiber(&self) {}
+
+    /// Whether handlers run on stacks of the service's own, in the thread of their worker.
+    #[doc(hidden)]
+    fn has_own_stacks(&self) -> bool {
+        false
+    }
+
     /// The calling thread, made ready by [`setup_worker`](Self::setup_worker), handles no more requests. Not called where the thread panicked or did not end.
     fn leave_worker(&self) {}
 }

@@ -6,8 +6,10 @@
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::thread;
 
-use headway_fiber::SendFiber;
+use headway_fiber::{SendFiber, Turn};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
@@ -31,6 +33,8 @@ pub(crate) struct Suspended {
     pub(super) class: u16,
     pub(super) arrived_ns: u64,
     pub(super) attained_ns: u64,
+    /// Whether it had said that it is long when it last stopped.
+    pub(super) said_long: bool,
 }
 
 impl Suspended {
@@ -39,18 +43,49 @@ impl Suspended {
     pub(super) fn job(&self, id: JobId) -> Job {
         Job {
             attained_ns: self.attained_ns,
-            said_long: self.fiber.said_long(),
+            said_long: self.said_long,
             ..Job::new(id, ClassId(self.class), self.arrived_ns)
         }
     }
 }
 
-/// The requests that have begun on a fiber, one place for each slot. A request keeps its place while it runs and while it is suspended.
-pub(crate) struct SuspendedRequests {
-    places: Box<[UnsafeCell<Option<Suspended>>]>,
+/// Who may touch a request in its place.
+mod held_by {
+    /// The holder of its token.
+    pub(super) const TOKEN: u8 = 0;
+    /// Whoever takes it first: it is suspended, with a thread's state of its own.
+    pub(super) const NOBODY: u8 = 1;
+    /// Who sends it home.
+    pub(super) const RESCUER: u8 = 2;
+    /// Its own thread, at home.
+    pub(super) const HOME: u8 = 3;
 }
 
-// SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one; tokens cross threads by
+/// The place of a request.
+struct Place {
+    /// A value of [`held_by`].
+    held_by: AtomicU8,
+    request: UnsafeCell<Option<Suspended>>,
+}
+
+/// How a request is that its worker takes up.
+pub(super) enum TakenUp<'a> {
+    /// It is the worker's.
+    Ready(&'a mut Suspended),
+    /// Its own thread goes on with it.
+    AtHome(&'a mut Suspended),
+    /// It was at home, where this turn ended.
+    WasAtHome(&'a mut Suspended, Turn<FiberWork>),
+}
+
+/// The requests that have begun on a fiber, one place for each slot. A request keeps its place while it runs and while it is suspended.
+pub(crate) struct SuspendedRequests {
+    places: Box<[Place]>,
+    /// Where the next rescue begins to look.
+    next: AtomicUsize,
+}
+
+// SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one, or by who took it from nobody; tokens cross threads by
 // rings that synchronise (see `Pool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
 unsafe impl Sync for SuspendedRequests {}
 // SAFETY: as above; nothing here belongs to the thread that made it.
@@ -59,7 +94,96 @@ unsafe impl Send for SuspendedRequests {}
 impl SuspendedRequests {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
-            places: (0..slots).map(|_| UnsafeCell::new(None)).collect(),
+            places: (0..slots)
+                .map(|_| Place {
+                    held_by: AtomicU8::new(held_by::TOKEN),
+                    request: UnsafeCell::new(None),
+                })
+                .collect(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The request was suspended, and has a thread's state of its own: from now on it may go home.
+    ///
+    /// Called by the holder of its token.
+    #[inline]
+    pub(super) fn may_go_home(&self, id: JobId) {
+        self.places[id.index()]
+            .held_by
+            .store(held_by::NOBODY, Ordering::Release);
+    }
+
+    /// Takes up a suspended request, which may have gone home meanwhile.
+    ///
+    /// # Safety
+    /// As for [`place`](Self::place).
+    #[inline]
+    pub(super) unsafe fn take_up<'a>(&self, id: JobId) -> TakenUp<'a> {
+        let place = &self.places[id.index()];
+        // SAFETY: the caller has the token, and looks at the request only when nobody else has it.
+        let request = || request_in(unsafe { &mut *place.request.get() }.as_mut());
+        // Without a thread's state it never left the token's holder.
+        if place.held_by.load(Ordering::Relaxed) == held_by::TOKEN {
+            return TakenUp::Ready(request());
+        }
+        let taken = place.held_by.compare_exchange(
+            held_by::NOBODY,
+            held_by::TOKEN,
+            Ordering::Acquire,
+            Ordering::Acquire,
+        );
+        match taken {
+            Ok(_) => TakenUp::Ready(request()),
+            Err(held_by::HOME) => {
+                let request = request();
+                match request.fiber.turn_at_home() {
+                    Some(turn) => {
+                        place.held_by.store(held_by::TOKEN, Ordering::Relaxed);
+                        TakenUp::WasAtHome(request, turn)
+                    }
+                    None => TakenUp::AtHome(request),
+                }
+            }
+            // It is being sent there, which takes a microsecond.
+            Err(_) => {
+                while place.held_by.load(Ordering::Acquire) == held_by::RESCUER {
+                    thread::yield_now();
+                }
+                TakenUp::AtHome(request())
+            }
+        }
+    }
+
+    /// Sends up to `most` suspended requests home, where their own threads go on with them, and tells the class of each.
+    pub(crate) fn send_home(&self, most: usize, mut tell: impl FnMut(usize)) {
+        let (places, mut sent) = (self.places.len(), 0);
+        let first = self.next.load(Ordering::Relaxed);
+        for step in 0..places {
+            let index = (first + step) % places;
+            let place = &self.places[index];
+            if place.held_by.load(Ordering::Relaxed) != held_by::NOBODY {
+                continue;
+            }
+            let taken = place.held_by.compare_exchange(
+                held_by::NOBODY,
+                held_by::RESCUER,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            if taken.is_err() {
+                continue;
+            }
+            // SAFETY: it was nobody's, so it is this thread's until it is home.
+            let request = request_in(unsafe { &mut *place.request.get() }.as_mut());
+            tell(usize::from(request.class));
+            request.fiber.run_at_home();
+            place.held_by.store(held_by::HOME, Ordering::Release);
+            sent += 1;
+            if sent == most {
+                self.next.store((index + 1) % places, Ordering::Relaxed);
+                return;
+            }
         }
     }
 
@@ -70,7 +194,7 @@ impl SuspendedRequests {
     #[inline]
     pub(super) unsafe fn place<'a>(&self, id: JobId) -> &'a mut Option<Suspended> {
         // SAFETY: the caller's promise.
-        unsafe { &mut *self.places[id.index()].get() }
+        unsafe { &mut *self.places[id.index()].request.get() }
     }
 }
 
@@ -80,7 +204,7 @@ impl Drop for SuspendedRequests {
     fn drop(&mut self) {
         for place in &mut self.places {
             // A suspended fiber leaves its stack behind.
-            drop(place.get_mut().take());
+            drop(place.request.get_mut().take());
         }
     }
 }

@@ -296,17 +296,27 @@ impl<S, D> Builder<S, D> {
         self
     }
 
-    /// Lets interrupted requests go on at any worker, as in the papers, instead of where they were begun.
+    /// Where interrupted requests go on: at any worker, as in the papers, unless chosen. Each has what a thread has, its thread-local variables and the locks that
+    /// it holds among them, and takes it along. What the kernel keeps for a thread changes: its number, signal mask, priority, affinity. `synergy`, `tardis` and
+    /// others whose workers go on with what others began refuse [`Resume::OwnWorker`] at [`start`](Self::start). With signals requests stay, unless chosen otherwise.
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.settings.resume = Some(resume);
+        self
+    }
+
+    /// Runs requests that may be interrupted on stacks alone, without a thread's state of their own: a switch takes 3 ns in place of 45, a request no
+    /// thread of the process.
     ///
     /// # Safety
-    /// No handler may rely, across a place where it can be interrupted, on being on the same thread: it holds nothing then that is the
-    /// thread's own (a reference into a thread-local, a lock guard that must be released by the thread that took it, the address of `errno`).
+    /// No handler keeps anything of its thread across a place where it can be interrupted, nor does any code that it calls there: no reference into a thread-local
+    /// variable, no value of one that it relies on later, no lock (another request of the thread would take it, or wait for it for ever), no address of
+    /// `errno`, no `call_once` under way. [What a handler must mind](https://docs.rs/headway-fiber) lists more.
     #[expect(
         unsafe_code,
-        reason = "only the author of a handler can know that it may change threads"
+        reason = "only the author of a handler can know what it keeps of its thread"
     )]
-    pub unsafe fn resume_anywhere(mut self) -> Self {
-        self.settings.resume = Resume::Anywhere;
+    pub unsafe fn plain_fibers(mut self) -> Self {
+        self.settings.plain_fibers = true;
         self
     }
 

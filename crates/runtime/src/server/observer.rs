@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headway_policy::{BitSet, Shape};
 
 use crate::engine::parts::{LiveEngine, ReadDepths};
+use crate::request::rescue::Rescue;
 use crate::stats::journal::Journal;
 use crate::stats::tally::{ClassStats, Stats, Tally};
 use crate::threads::control::ServerControl;
@@ -16,6 +17,7 @@ pub struct Observer {
     tallies: Vec<Arc<Tally>>,
     kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     queue_depths: ReadDepths,
+    rescue: Option<Arc<Rescue>>,
     workers: usize,
     dispatchers: usize,
     classes: Vec<String>,
@@ -31,6 +33,7 @@ impl Observer {
             tallies: engine.tallies.clone(),
             kernel_drops: Arc::clone(&engine.kernel_drops),
             queue_depths: Arc::clone(&engine.queue_depths),
+            rescue: engine.rescue.clone(),
             workers: shape.workers,
             shorts: shape.hinted_shorts(),
             dispatchers: engine.dispatchers,
@@ -60,6 +63,11 @@ impl Observer {
             .iter()
             .for_each(|tally| stats.add(tally, &self.shorts));
         stats.tell_apart(&self.tallies, self.workers, self.dispatchers);
+        if let Some(rescue) = &self.rescue {
+            for (class, rescued) in stats.classes.iter_mut().zip(rescue.sent_home()) {
+                class.rescued = rescued;
+            }
+        }
         let depths = (self.queue_depths)();
         for (worker, queued) in stats.workers.iter_mut().zip(depths.workers) {
             worker.queued = Some(queued);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
+use headway_policy::Resume;
 use headway_policy::server::systems::{self, ServerSpec, Visit};
 
 use super::builder::{Builder, BuilderParts};
@@ -29,6 +30,7 @@ impl<S, D> Builder<S, D> {
             journal: settings.journal,
             slots: admitted.shape.job_capacity,
             stack_bytes: settings.stack_bytes,
+            plain_fibers: settings.plain_fibers,
             mechanism: settings.mechanism(),
             look_ns: settings.look_ns,
             feedback: settings.feedback,
@@ -48,11 +50,27 @@ impl<S, D> Builder<S, D> {
         S: Service,
         D: Source + 'static,
     {
-        self.with(|parts| BuilderParts {
-            service: Arc::new(parts.service) as Arc<dyn Service>,
-            datapath: Box::new(parts.datapath) as Box<dyn Source>,
-        })
-        .launch()
+        let builder = self.resolve_resume()?;
+        builder
+            .with(|parts| BuilderParts {
+                service: Arc::new(parts.service) as Arc<dyn Service>,
+                datapath: Box::new(parts.datapath) as Box<dyn Source>,
+            })
+            .launch()
+    }
+}
+
+impl<S: Service, D> Builder<S, D> {
+    /// Loops stay in their threads: they run on stacks of the service's own, without a thread's state.
+    fn resolve_resume(mut self) -> Result<Self, StartError> {
+        let settings = &mut self.settings;
+        if self.service.has_own_stacks() && !settings.plain_fibers {
+            let resume = settings.resume.get_or_insert(Resume::OwnWorker);
+            if *resume == Resume::Anywhere {
+                return Err(StartError::LoopsStay);
+            }
+        }
+        Ok(self)
     }
 }
 

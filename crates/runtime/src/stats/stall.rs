@@ -4,10 +4,9 @@
 //! too far apart were separated by somebody else's work, or by a system call that took that long. Handlers are left out:
 //! they know best how long they should take, and can [say](alive) that they get on.
 
-use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-use headway_fiber::NoPreempt;
+use headway_fiber::{NoPreempt, alive_ns, set_alive_ns};
 
 /// Between two readings of the clock there are less than 4 µs of the server's own work; an interrupt takes about as long as this.
 const STALL_NS: u64 = 5_000;
@@ -22,11 +21,6 @@ pub struct Stall {
     pub to_ns: u64,
 }
 
-thread_local! {
-    /// When this thread was last known to run, ns: as it turned to a request, or as that said so.
-    static ALIVE_NS: Cell<u64> = const { Cell::new(0) };
-}
-
 /// A handler that gets on says so, with the time by [`Clock::global`](headway_machine::Clock::global) in ns. Returns when its thread was
 /// last known to: as a worker turned to this request, or as the request last said so. So a handler that reads the clock all the time sees
 /// each time that its thread was kept from running, also just before it began or went on; one that came just after it ended
@@ -34,19 +28,21 @@ thread_local! {
 #[inline(never)] // The thread may be another at the next call.
 pub fn alive(now_ns: u64) -> u64 {
     let _in_this_thread = NoPreempt::enter();
-    ALIVE_NS.replace(now_ns)
+    let before_ns = alive_ns();
+    set_alive_ns(now_ns);
+    before_ns
 }
 
 /// This thread turns to a request.
 #[inline]
 pub(crate) fn turned_to_request(now_ns: u64) {
-    ALIVE_NS.set(now_ns);
+    set_alive_ns(now_ns);
 }
 
 /// The last call of [`alive`] by the request that this thread turned to at `start_ns`, if there was one.
 #[inline]
 pub(crate) fn last_alive(start_ns: u64) -> Option<u64> {
-    let alive_ns = ALIVE_NS.get();
+    let alive_ns = alive_ns();
     (alive_ns > start_ns).then_some(alive_ns)
 }
 

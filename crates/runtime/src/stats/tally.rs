@@ -350,6 +350,8 @@ pub struct ClassStats {
     /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
     /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
     pub overruns: u64,
+    /// Interrupted requests that their own threads went on with, since a worker slept in the kernel meanwhile: it may have waited for a lock of theirs.
+    pub rescued: u64,
     /// Requests that were asked to yield and could not at once.
     pub held: HeldSections,
     /// What its handlers said by the feedback calls.

@@ -309,8 +309,14 @@ where
         let epoch = fibers.next_epoch();
         let now = fibers.now();
         let (class, arrived_ns) = executor.describe(&slot);
+        // What the monitor says of a request that begins decides what it runs on; but a monitor with a thread of its own may ask any request to yield.
+        let is_decided = suspended || matches!(timekeeper, Timekeeper::Thread(_));
+        let (mut slot, mut said_long) = (slot, false);
+        if is_decided {
+            (slot, said_long) = fibers.take_up(slot, suspended, true);
+        }
         let job = Job {
-            said_long: suspended && fibers.said_long(id, &slot),
+            said_long,
             ..Job::new(id, ClassId(class), arrived_ns)
         };
         let deadlines = SliceDeadlines {
@@ -319,6 +325,9 @@ where
             orders_ns: core.map_or(u64::MAX, |_| now.ns + LOOK_FOR_ORDERS_NS),
         };
         let first_ns = deadlines.after(now.ns);
+        if !is_decided {
+            (slot, _) = fibers.take_up(slot, suspended, first_ns.is_some());
+        }
         let mut owner = SteeredOwner {
             me,
             epoch,

@@ -65,6 +65,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use headway_policy::Plan;
 
@@ -239,6 +240,25 @@ impl ServerControl {
     pub(crate) fn wait_past(&self, phase: ServerPhase) {
         let waiting = self.waiting.lock();
         drop(self.waiting.wait_while(waiting, |()| self.phase() <= phase));
+    }
+
+    /// As [`wait_past`](Self::wait_past), for so long at most, or until somebody [notifies](Self::notify_waiting) who waits and it is `enough`. It may return early.
+    pub(crate) fn wait_past_for(
+        &self,
+        phase: ServerPhase,
+        most: Duration,
+        enough: impl Fn() -> bool,
+    ) {
+        let waiting = self.waiting.lock();
+        if self.phase() <= phase && !enough() {
+            drop(self.waiting.wait_for(waiting, most));
+        }
+    }
+
+    /// Has whoever waits look again.
+    pub(crate) fn notify_waiting(&self) {
+        drop(self.waiting.lock());
+        self.waiting.notify_all();
     }
 
     /// Stops the server when the calling thread unwinds past this. For threads with destructors that wait for other threads.

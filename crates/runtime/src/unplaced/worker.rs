@@ -258,6 +258,7 @@ where
         let look_ns = core.map_or(u64::MAX, |_| LOOK_FOR_ORDERS_NS);
         let first_ns = slice_ns.unwrap_or(u64::MAX).min(look_ns);
         let first_ns = (first_ns < u64::MAX).then_some(first_ns);
+        let (slot, _) = fibers.take_up(slot, suspended, first_ns.is_some());
         let mut owner = UnplacedOwner {
             local,
             view,

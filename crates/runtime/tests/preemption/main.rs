@@ -14,14 +14,17 @@ mod overtaking;
 mod pull;
 mod synergy;
 mod tardis;
+mod thread_state;
 mod timer;
 mod tuning;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{FOREVER, assert_all_answered, laid_out, play, replay, wait_until, with_room};
+use headway_policy::Resume;
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 use overtaking::shorts_overtake;
 
@@ -91,13 +94,9 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
 /// Lets interrupted requests resume on any worker, if they roam.
 fn roam<S, D>(builder: Builder<S, D>, roams: bool) -> Builder<S, D> {
     if !roams {
-        return builder;
+        return builder.resume(Resume::OwnWorker);
     }
-    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-    unsafe {
-        builder.resume_anywhere()
-    }
+    builder.resume(Resume::Anywhere)
 }
 
 /// Runs a replay to its end and checks that each request came back once, having had its service.
@@ -170,10 +169,10 @@ struct Wander {
 
 impl Service for Wander {
     fn handle(&self, call: &mut Call<'_>) {
-        let (begun, first) = (Instant::now(), std::thread::current().id());
+        let (begun, first) = (Instant::now(), kernel_thread());
         let waits = || call.class().0 == 1 && !self.moved.load(Ordering::Relaxed);
         while waits() && begun.elapsed() < self.at_most {
-            if std::thread::current().id() != first {
+            if kernel_thread() != first {
                 self.moved.store(true, Ordering::Relaxed);
             }
             checkpoint();
@@ -182,6 +181,11 @@ impl Service for Wander {
 }
 
 /// Whether an interrupted request is ever seen on a second thread.
+/// What the kernel takes the caller for: a request has an identity of its own.
+fn kernel_thread() -> PathBuf {
+    std::fs::read_link("/proc/thread-self").expect("/proc is there")
+}
+
 fn moves(policy: &str, layout: Layout, roams: bool, at_most: Duration) -> bool {
     let wander = Arc::new(Wander {
         moved: AtomicBool::new(false),
@@ -555,7 +559,7 @@ fn what_cannot_be_done_is_refused() {
         ("tardis", "resume anywhere"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
-        let refused = builder(policy, 2, Layout::Auto)
+        let refused = roam(builder(policy, 2, Layout::Auto), false)
             .service(Spin::default())
             .datapath(datapath)
             .start();

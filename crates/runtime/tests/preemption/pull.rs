@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_net::header::Status;
+use headway_policy::Resume;
 use headway_runtime::{
     Builder, Layout, Pin, Pull, Request, Requests, Server, StartError, Stats, checkpoint,
     suspensions,
@@ -34,7 +35,7 @@ fn roaming(builder: Builder) -> Builder {
     // SAFETY: the loops of these tests keep nothing of their thread's over a checkpoint.
     #[expect(unsafe_code, reason = "the tests' loops may change threads")]
     unsafe {
-        builder.resume_anywhere()
+        builder.plain_fibers().resume(Resume::Anywhere)
     }
 }
 

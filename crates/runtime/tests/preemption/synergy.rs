@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use headway_net::replay::{Replay, ReplayArrival};
+use headway_policy::Resume;
 use headway_runtime::{
     Builder, Call, DeclaredClass, Idle, Layout, Observer, Pin, Server, Service, Spin, Stats,
     checkpoint, suspensions,
@@ -32,11 +33,7 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
         .workers(workers)
         .layout(layout)
         .pin(Pin::Off);
-    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-    unsafe {
-        builder.resume_anywhere()
-    }
+    builder.resume(Resume::Anywhere)
 }
 
 /// Runs a replay to its end, dealt to some of the workers' queues, and checks that each request came back once.

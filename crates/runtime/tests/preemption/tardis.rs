@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_net::header::Status;
+use headway_policy::Resume;
 use headway_runtime::{
     Builder, Call, Idle, Pin, ResizeError, Server, Service, Spin, Stats, checkpoint,
 };
@@ -28,11 +29,7 @@ fn builder(policy: &str, workers: usize) -> Builder {
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
         .pin(Pin::Off);
-    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-    unsafe {
-        builder.resume_anywhere()
-    }
+    builder.resume(Resume::Anywhere)
 }
 
 /// Runs a replay to its end and checks that each request came back once.

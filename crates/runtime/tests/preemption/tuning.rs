@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
+use headway_policy::Resume;
 use headway_policy::server::change::ParamChange;
 use headway_policy::spec::SpecError;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
@@ -24,11 +25,7 @@ fn builder(policy: &str, layout: Layout) -> Builder {
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(2)
         .pin(Pin::Off);
-    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-    unsafe {
-        builder.resume_anywhere()
-    }
+    builder.resume(Resume::Anywhere)
 }
 
 fn set(tuner: &Tuner, key: &str, value: &str) -> Result<Vec<ParamChange>, SpecError> {

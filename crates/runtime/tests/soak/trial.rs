@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use headway_policy::Resume;
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Stats};
 
 use super::Rng;
@@ -106,13 +107,9 @@ impl Trial {
             builder
         };
         if !self.anywhere {
-            return builder;
+            return builder.resume(Resume::OwnWorker);
         }
-        // SAFETY: the handlers of this test keep nothing of their thread's over a checkpoint.
-        #[expect(unsafe_code, reason = "the test's handlers may change threads")]
-        unsafe {
-            builder.resume_anywhere()
-        }
+        builder.resume(Resume::Anywhere)
     }
 
     /// Serves the requests, and checks that none was lost or answered twice.

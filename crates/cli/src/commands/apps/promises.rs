@@ -9,7 +9,7 @@ impl BuiltInApp {
     pub(crate) fn promises(self) -> HandlerPromises {
         // SAFETY: no handler keeps anything of its thread where it may be interrupted. `spin` and `echo` read clocks and the request's own buffer, and
         // `sleep` meets no probe. `kv` uses its store in no-preempt sections, and a SCAN drops its iterator before its section ends.
-        let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+        let promises = unsafe { HandlerPromises::none().keeping_nothing_in_threads() };
         match self {
             // A sleep would continue while the interrupting request runs.
             Self::Sleep => promises,

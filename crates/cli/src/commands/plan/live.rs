@@ -107,7 +107,9 @@ fn played(
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let promises = BuiltInApp::Spin.promises();
-    let server = promises.apply(builder, planned.resume, None).start()?;
+    let server = promises
+        .apply(builder, Some(planned.resume), None)
+        .start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);
     let mut load = Load::new(

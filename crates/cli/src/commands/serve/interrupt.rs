@@ -94,7 +94,7 @@ impl Interruption {
     /// These settings among all those of a server.
     pub(super) fn settings(&self) -> ServerSettings {
         ServerSettings {
-            resume: self.resume.value,
+            resume: Some(self.resume.value),
             mechanism: self.preempt.as_ref().map(|given| given.value),
             feedback: self.feedback.value,
             look_ns: self
@@ -156,6 +156,6 @@ impl Interruption {
             None => builder,
         };
         app.promises()
-            .apply(builder, self.resume.value, self.settings().mechanism)
+            .apply(builder, Some(self.resume.value), self.settings().mechanism)
     }
 }

@@ -1,0 +1,184 @@
+//! The words of a worker, lent to the fiber that it runs.
+//!
+//! Probes and sections use the words of the thread whose base is in `fs`. While a worker runs a fiber that owns a [thread's state](crate::donor), that is the
+//! fiber's. So the worker's words go there with each turn, and what the turn changed comes back.
+#![expect(unsafe_code, reason = "thread-local words of two threads")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::abi::words::{
+    ALIVE_OFFSET, ASKED_OFFSET, COUNTDOWN_OFFSET, DEADLINE_OFFSET, EPOCH_OFFSET, FIBER_OFFSET,
+    GRANTED_MESSAGE_OFFSET, LOOKED_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NEVER, NEXT_READ_OFFSET,
+    NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, WORKER_OFFSET,
+};
+use crate::control::FiberControl;
+use crate::local::{preempt_offset, self_offset, worker_offset};
+use crate::worker_state::WorkerState;
+
+/// Words of the own line that a worker lends. The sections and the fiber are not among them.
+const OWN: [usize; 6] = [
+    DEADLINE_OFFSET,
+    COUNTDOWN_OFFSET,
+    EPOCH_OFFSET,
+    RESTING_OFFSET,
+    NEXT_READ_OFFSET,
+    LOOKED_OFFSET, // with the two counts beside it
+];
+
+/// Words of the shared line that only its own thread writes.
+const SHARED: [usize; 6] = [
+    GRANTED_MESSAGE_OFFSET,
+    NEXT_WRITES_OFFSET,
+    NEXT_WRITES_OFFSET + 8,
+    RENEWAL_OFFSET,
+    RENEWAL_OFFSET + 8,
+    MET_OFFSET,
+];
+
+const WORKERS: [usize; 2] = [WORKER_OFFSET, ALIVE_OFFSET];
+
+/// The words of one thread.
+#[derive(Clone, Copy)]
+pub(crate) struct ThreadWords {
+    own: usize,
+    shared: usize,
+    workers: usize,
+}
+
+impl ThreadWords {
+    /// Of the thread with this base.
+    #[inline(always)]
+    pub(crate) fn at(base: usize) -> ThreadWords {
+        ThreadWords {
+            own: base.wrapping_add(self_offset()),
+            shared: base.wrapping_add(preempt_offset()),
+            workers: base.wrapping_add(worker_offset()),
+        }
+    }
+
+    /// Writes the fiber that is all that the thread ever runs.
+    ///
+    /// # Safety
+    /// The thread is parked.
+    pub(crate) unsafe fn set_fiber(self, fiber: *const FiberControl) {
+        // SAFETY: the caller's promise.
+        unsafe { set(self.own + FIBER_OFFSET, fiber as u64) };
+    }
+
+    /// The calling thread, whose words these are, is about to run code with the words `to`: it lends them all that goes by worker or assignment, and a request
+    /// that came for the assignment already.
+    ///
+    /// # Safety
+    /// The other's thread is parked, and its fiber runs nowhere.
+    #[inline(always)]
+    pub(crate) unsafe fn lend(self, to: ThreadWords) {
+        // SAFETY: the caller's promise; the words are there for as long as their threads.
+        unsafe {
+            copy(self.own, to.own, OWN);
+            copy(self.shared, to.shared, SHARED);
+            copy(self.workers, to.workers, WORKERS);
+            // Sections that were left open are closed, as in each assignment.
+            set(to.own + NO_PREEMPT_OFFSET, 0);
+            let epoch = get(self.own + EPOCH_OFFSET);
+            let resting = get(self.own + RESTING_OFFSET);
+            let (mine, its) = (self.asked(), to.asked());
+            if let Some(worker) = (get(self.workers + WORKER_OFFSET) as *const WorkerState).as_ref()
+            {
+                worker.set_line(its);
+            }
+            let mut idle = mine.load(Ordering::Acquire);
+            if idle == epoch && epoch != 0 {
+                // The request came before the line was known.
+                set(
+                    to.shared + MESSAGE_OFFSET,
+                    get(self.shared + MESSAGE_OFFSET),
+                );
+                its.store(epoch, Ordering::Relaxed);
+                mine.store(resting, Ordering::Relaxed);
+                return;
+            }
+            if idle != 0 {
+                idle = resting;
+            }
+            // A late request for an earlier assignment, maybe another worker's.
+            let mut asked = its.load(Ordering::Relaxed);
+            while asked != idle && asked != epoch {
+                match its.compare_exchange(asked, idle, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => break,
+                    Err(now) => asked = now,
+                }
+            }
+        }
+    }
+
+    /// The code with the words `from` has left: what it changed, and a request that it did not meet, comes back.
+    ///
+    /// # Safety
+    /// As for [`lend`](Self::lend).
+    #[inline(always)]
+    pub(crate) unsafe fn take_back(self, from: ThreadWords) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            copy(
+                from.own,
+                self.own,
+                [DEADLINE_OFFSET, COUNTDOWN_OFFSET, LOOKED_OFFSET],
+            );
+            copy(
+                from.shared,
+                self.shared,
+                [GRANTED_MESSAGE_OFFSET, MET_OFFSET],
+            );
+            copy(from.workers, self.workers, [ALIVE_OFFSET]);
+            let asked = from.asked().load(Ordering::Acquire);
+            if asked == get(self.own + EPOCH_OFFSET) {
+                copy(from.shared, self.shared, [MESSAGE_OFFSET]);
+            }
+            self.asked().store(asked, Ordering::Relaxed);
+        }
+    }
+
+    /// No worker runs the code with these words: nobody asks it to yield, and it has no slice.
+    ///
+    /// # Safety
+    /// As for [`lend`](Self::lend).
+    pub(crate) unsafe fn belong_to_nobody(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            set(self.own + DEADLINE_OFFSET, NEVER);
+            set(self.own + NO_PREEMPT_OFFSET, 0);
+            set(self.own + EPOCH_OFFSET, 0);
+            set(self.own + RESTING_OFFSET, 0);
+            set(self.shared + RENEWAL_OFFSET, 0);
+            set(self.workers + WORKER_OFFSET, 0);
+        }
+        self.asked().store(0, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn asked(&self) -> &AtomicU64 {
+        // SAFETY: a word that lives as long as the thread; nobody accesses it but atomically.
+        unsafe { &*((self.shared + ASKED_OFFSET) as *const AtomicU64) }
+    }
+}
+
+#[inline(always)]
+unsafe fn copy<const N: usize>(from: usize, to: usize, offsets: [usize; N]) {
+    for offset in offsets {
+        // SAFETY: the caller's promise.
+        unsafe { set(to + offset, get(from + offset)) };
+    }
+}
+
+/// Volatile, since assembly reads and writes the same words.
+#[inline(always)]
+unsafe fn get(word: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { (word as *const u64).read_volatile() }
+}
+
+#[inline(always)]
+unsafe fn set(word: usize, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { (word as *mut u64).write_volatile(value) };
+}

@@ -1,0 +1,159 @@
+//! Requests that are interrupted have what a thread has: handlers written for threads work, also those that hold a lock meanwhile.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+use headway_policy::Resume;
+use headway_runtime::{Call, Layout, Stats, checkpoint};
+
+use super::common::{FOREVER, is_steered, play, replay};
+use super::{alone, builder, in_both_layouts};
+
+const REQUESTS: u64 = 200;
+/// Policies that interrupt, with and without a dispatcher, and whose workers go on with what others began.
+const POLICIES: [&str; 5] = [
+    "tiny-quanta,q=5us",
+    "concord,q=5us",
+    "srpt",
+    "synergy,q=5us,longs=hints",
+    "tardis,q=5us",
+];
+
+/// Serves so many requests by the handler, and checks that all are answered.
+fn serve(
+    policy: &'static str,
+    layout: Layout,
+    workers: usize,
+    handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static,
+) -> Stats {
+    let queues = if is_steered(policy) { workers } else { 1 };
+    let (datapath, control) = replay(queues, REQUESTS as u32, 20_000, [0, 0]);
+    let server = builder(policy, workers, layout)
+        .resume(match policy {
+            "srpt" => Resume::OwnWorker,
+            _ => Resume::Anywhere,
+        })
+        .service(handler)
+        .datapath(datapath)
+        .start()
+        .unwrap_or_else(|error| panic!("{policy}, {layout:?}: {error}"));
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(
+        (stats.answered, stats.panics),
+        (stats.received, 0),
+        "{policy}, {layout:?}, {workers} workers: {stats:?}"
+    );
+    stats
+}
+
+fn under_every_policy(run: impl Fn(&'static str, Layout, usize) -> Stats) {
+    let _alone = alone();
+    let mut interrupted = 0;
+    for (policy, layout) in in_both_layouts(POLICIES) {
+        for workers in [1, 2] {
+            interrupted += run(policy, layout, workers).preemptions;
+        }
+    }
+    assert!(interrupted > 0, "nobody was interrupted");
+}
+
+fn work() {
+    for _ in 0..300 {
+        for _ in 0..20 {
+            std::hint::spin_loop();
+        }
+        checkpoint();
+    }
+}
+
+#[test]
+fn a_lock_may_be_held_where_a_request_is_interrupted() {
+    under_every_policy(|policy, layout, workers| {
+        let sum = Arc::new(Mutex::new(0));
+        let shared = Arc::clone(&sum);
+        let stats = serve(policy, layout, workers, move |_: &mut Call<'_>| {
+            let mut sum = shared.lock().unwrap();
+            let before = *sum;
+            work();
+            *sum = before + 1;
+        });
+        assert_eq!(*sum.lock().unwrap(), stats.answered, "{policy}");
+        stats
+    });
+}
+
+#[test]
+fn a_value_that_is_made_once_is_made_once() {
+    under_every_policy(|policy, layout, workers| {
+        let made = Arc::new((OnceLock::new(), AtomicU64::new(0)));
+        let shared = Arc::clone(&made);
+        let stats = serve(policy, layout, workers, move |_: &mut Call<'_>| {
+            let (value, times) = &*shared;
+            let value = value.get_or_init(|| {
+                work();
+                times.fetch_add(1, Ordering::Relaxed) + 7
+            });
+            assert_eq!(*value, 7);
+            work();
+        });
+        assert_eq!(made.1.load(Ordering::Relaxed), 1, "{policy}");
+        stats
+    });
+}
+
+#[test]
+fn thread_local_variables_are_the_requests_own() {
+    thread_local! {
+        static OWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    under_every_policy(|policy, layout, workers| {
+        serve(policy, layout, workers, |_: &mut Call<'_>| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            NUMBER.set(number);
+            // Borrowed over the interruptions.
+            OWN.with_borrow_mut(|own| {
+                own.clear();
+                for _ in 0..10 {
+                    own.push(number);
+                    work();
+                }
+                assert!(own.iter().all(|entry| *entry == number));
+            });
+            assert_eq!(NUMBER.get(), number);
+        })
+    });
+}
+
+#[test]
+fn a_lock_that_its_own_thread_may_take_again_is_not_taken_by_another_request() {
+    static INSIDE: AtomicBool = AtomicBool::new(false);
+    under_every_policy(|policy, layout, workers| {
+        serve(policy, layout, workers, |_: &mut Call<'_>| {
+            let _line = std::io::stderr().lock();
+            let again = std::io::stderr().lock();
+            assert!(!INSIDE.swap(true, Ordering::Relaxed), "a line of its own");
+            work();
+            INSIDE.store(false, Ordering::Relaxed);
+            drop(again);
+        })
+    });
+}
+
+/// A static that is first used by requests, all at once, and takes long to make.
+#[test]
+fn a_lazy_static_is_waited_for() {
+    static TABLE: LazyLock<u64> = LazyLock::new(|| {
+        for _ in 0..50 {
+            work();
+        }
+        7
+    });
+    let _alone = alone();
+    serve("concord,q=5us", Layout::Inline, 2, |_: &mut Call<'_>| {
+        assert_eq!(*TABLE, 7);
+    });
+}
