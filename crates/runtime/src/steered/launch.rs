@@ -16,7 +16,7 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::engine::launch::{EngineBase, EngineDemands, EngineTraits, set_rules};
 use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
-use crate::queue::run_queue::request_queue;
+use crate::queue::run_queue::{RequestQueue, request_queue};
 use crate::threads::control::ServerControl;
 use crate::threads::door::Door;
 use crate::threads::park::Idle;
@@ -45,26 +45,9 @@ where
     let (count, layout) = (parts.shape.workers, parts.config.layout);
     let has_thread = layout.is_dedicated();
     let control = Arc::new(ServerControl::new(count, None, parts.config.stalls));
-    let demands = EngineDemands {
-        queues: count,
-        runners: count,
-        refusers: 0,
-        spare: count,
-        interrupts: M::PREEMPTS || L::SLICES,
-        heeds_length: M::HEEDS,
-        watched: has_thread.then_some(count).into_iter().collect(),
-    };
-    let (mut base, ends) = EngineBase::new(parts, control, &demands)?;
-    let (slots, steals) = (base.config.slots, L::STEALS || base.hosted.is_some());
-    let (queues, thieves): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| request_queue(slots, steals)).unzip();
-    let glance_ns = base.glance_ns();
-    let peers =
-        Peers::new(&base.rxs, thieves, system.shared_queues, slots).looking_every(glance_ns);
-    let peers = Arc::new(peers);
-    let sleepers = Arc::clone(&peers);
-    base.control
-        .set_wake_all(Box::new(move || sleepers.wake_all()));
+    let (mut base, ends) = EngineBase::new(parts, control, &demands::<L, M>(count, has_thread))?;
+    let steals = L::STEALS || base.hosted.is_some();
+    let (peers, queues) = peers(&base, system.shared_queues, steals);
     let (locals, local_mailboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
     let (timekeepers, monitors) = if has_thread {
         start_monitor(&mut base, system.monitor, &peers)
@@ -115,6 +98,37 @@ where
         set_duty: None,
         queue_depths: Arc::new(move || peers.depths()),
     })
+}
+
+/// What the engine asks of its buffers, receive queues and threads.
+fn demands<L: Local, M: Monitor>(workers: usize, has_thread: bool) -> EngineDemands {
+    EngineDemands {
+        queues: workers,
+        runners: workers,
+        refusers: 0,
+        spare: workers,
+        interrupts: M::PREEMPTS || L::SLICES,
+        heeds_length: M::HEEDS,
+        watched: has_thread.then_some(workers).into_iter().collect(),
+    }
+}
+
+/// What the workers see of each other, and the run queue of each.
+fn peers(
+    base: &EngineBase,
+    shared_queues: SharedQueues,
+    steals: bool,
+) -> (Arc<Peers>, Vec<RequestQueue>) {
+    let slots = base.config.slots;
+    let (queues, thieves): (Vec<_>, Vec<_>) = (0..base.shape.workers)
+        .map(|_| request_queue(slots, steals))
+        .unzip();
+    let peers = Peers::new(&base.rxs, thieves, shared_queues, slots);
+    let peers = Arc::new(peers.looking_every(base.glance_ns()));
+    let sleepers = Arc::clone(&peers);
+    base.control
+        .set_wake_all(Box::new(move || sleepers.wake_all()));
+    (peers, queues)
 }
 
 /// Starts a worker; where there is a fiber context its requests may be interrupted.
