@@ -280,11 +280,7 @@ impl<S: Switch> RackSwitch<S> {
             class: entry.class,
             index,
             mark: if is_refused { Mark::Plain } else { mark },
-            execution_ns: if was_served {
-                u64::from(header.time_ns)
-            } else {
-                0
-            },
+            execution_ns: u64::from(if was_served { header.time_ns } else { 0 }),
             queue,
         };
         let passes = (is_written_off || self.policy.reply(now_ns, &reply)) && !entry.answered;
@@ -299,16 +295,7 @@ impl<S: Switch> RackSwitch<S> {
                 let latency_ns = now_ns.saturating_sub(entry.arrived_ns);
                 slo.answered(entry.class, latency_ns, header.time_ns);
             }
-            let said_queue = header.flag.has_queue() && !self.servers.asks_queues;
-            let header = Header {
-                class: entry.wire_class,
-                flag: header
-                    .flag
-                    .with_clone_role(CloneRole::None)
-                    .with_queue(said_queue),
-                index: entry.client_index,
-                time_ns: header.time_ns,
-            };
+            let header = client_header(entry, header, self.servers.asks_queues);
             out.send(entry.client, header.encode(), body);
         } else {
             self.counts.filtered += 1;
@@ -582,6 +569,21 @@ fn forward(
         time_ns: entry.time_ns,
     };
     out.send(to, header.encode(), body);
+}
+
+/// A response's header as its client gets it: under the client's own index, without what only the switch asked for.
+#[inline]
+fn client_header(entry: &NatEntry, header: Header, asks_queues: bool) -> Header {
+    let says_queue = header.flag.has_queue() && !asks_queues;
+    Header {
+        class: entry.wire_class,
+        flag: header
+            .flag
+            .with_clone_role(CloneRole::None)
+            .with_queue(says_queue),
+        index: entry.client_index,
+        time_ns: header.time_ns,
+    }
 }
 
 #[inline]

@@ -9,7 +9,7 @@ use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_report::{Capacity, CapacityReport, Table, format};
-use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
+use headway_sim::{CapacitySearch, Experiment, Found, available_threads, in_parallel};
 use headway_workload::Workload;
 use std::io::Write;
 use std::process::ExitCode;
@@ -73,31 +73,13 @@ impl Args {
         bar.finish_and_clear();
         let (mut results, mut rows) = (Vec::new(), Vec::new());
         for (experiment, found) in experiments.iter().zip(found) {
-            let mut found = found?;
-            if let Some(few) = &found.unshown {
-                eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
-                (found.load, found.rate_rps, found.outcome) = (0.0, 0.0, None);
-            }
+            let found = found?;
             rows.push(SystemRow {
                 workers: experiment.total_workers(),
                 is_shown: found.unshown.is_none(),
                 cut_off: found.cut_off,
             });
-            let run = found.outcome.map(|outcome| Box::new(outcome.run));
-            let cores = experiment.server_cores();
-            results.push(Capacity {
-                cores: experiment.servers * cores.all(),
-                serving_cores: experiment.servers * cores.serving(),
-                policy: experiment.policy.name().into(),
-                spec: experiment.policy.to_string(),
-                params: run
-                    .as_ref()
-                    .map(|run| run.meta.params.clone())
-                    .unwrap_or_default(),
-                load: found.load,
-                rps: found.rate_rps,
-                run,
-            });
+            results.push(capacity(experiment, found));
         }
         let runs = results.iter().filter_map(|result| result.run.as_deref());
         tell_few_samples(&slo, runs);
@@ -168,6 +150,29 @@ struct SystemRow {
     is_shown: bool,
     /// Whether its search was interrupted.
     cut_off: bool,
+}
+
+/// The report of one system. An SLO that too few requests were measured for counts as not met.
+fn capacity(experiment: &Experiment, mut found: Found) -> Capacity {
+    if let Some(few) = &found.unshown {
+        eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
+        (found.load, found.rate_rps, found.outcome) = (0.0, 0.0, None);
+    }
+    let run = found.outcome.map(|outcome| Box::new(outcome.run));
+    let cores = experiment.server_cores();
+    Capacity {
+        cores: experiment.servers * cores.all(),
+        serving_cores: experiment.servers * cores.serving(),
+        policy: experiment.policy.name().into(),
+        spec: experiment.policy.to_string(),
+        params: run
+            .as_ref()
+            .map(|run| run.meta.params.clone())
+            .unwrap_or_default(),
+        load: found.load,
+        rps: found.rate_rps,
+        run,
+    }
 }
 
 fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
