@@ -30,11 +30,17 @@ pub struct SwitchLimits {
     pub held: usize,
     /// The time after which the switch forgets an unanswered request, ns.
     pub answer_ns: u64,
+    /// What the indices of requests on the servers' side follow from: random, so that no answer to a request of an earlier switch is taken for one of this
+    /// switch's, and that nobody can guess one.
+    pub index_seed: u64,
 }
 
 impl SwitchLimits {
     /// Limits for exactly `types` types: 65 536 requests under way, none held, and 5 s for an answer. The header's execution time ends
-    /// below that, at 4.29 s.
+    /// below that, at 4.29 s. The seed of the indices is the system's.
+    ///
+    /// # Panics
+    /// When the system gives no random numbers.
     #[must_use]
     pub fn new(types: usize) -> Self {
         Self {
@@ -43,6 +49,7 @@ impl SwitchLimits {
             nat_bits: 16,
             held: 0,
             answer_ns: 5_000_000_000,
+            index_seed: getrandom::u64().expect("the system gives random numbers"),
         }
     }
 }
@@ -82,7 +89,7 @@ impl<S: Switch> RackSwitch<S> {
             servers: SwitchServers::new(servers, policy.compares_queues()),
             policy,
             own,
-            nat: NatTable::new(limits.nat_bits),
+            nat: NatTable::new(limits.nat_bits, limits.index_seed),
             held: HeldPackets::new(limits.held),
             types: TypeTable::new(limits.types, limits.undeclared),
             counts: PacketCounts::default(),

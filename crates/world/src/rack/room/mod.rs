@@ -134,6 +134,7 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             held: ROOM,
             nat_bits: 8,
             answer_ns: scenario.answer_ns,
+            index_seed: draw(u64::MAX),
             ..SwitchLimits::new(2)
         };
         let rules = LivenessRules {
