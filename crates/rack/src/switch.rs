@@ -30,8 +30,7 @@ pub struct SwitchLimits {
     pub held: usize,
     /// The time after which the switch forgets an unanswered request, ns.
     pub answer_ns: u64,
-    /// What the indices of requests on the servers' side follow from: random, so that no answer to a request of an earlier switch is taken for one of this
-    /// switch's, and that nobody can guess one.
+    /// What the indices on the servers' side follow from: random, so that nobody guesses one, and no answer to an earlier switch fits.
     pub index_seed: u64,
 }
 
@@ -582,12 +581,10 @@ fn forward(
 #[inline]
 fn client_header(entry: &NatEntry, header: Header, asks_queues: bool) -> Header {
     let says_queue = header.flag.has_queue() && !asks_queues;
+    let flag = header.flag.with_clone_role(CloneRole::None);
     Header {
         class: entry.wire_class,
-        flag: header
-            .flag
-            .with_clone_role(CloneRole::None)
-            .with_queue(says_queue),
+        flag: flag.with_queue(says_queue),
         index: entry.client_index,
         time_ns: header.time_ns,
     }
