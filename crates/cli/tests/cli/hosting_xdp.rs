@@ -87,7 +87,7 @@ fn send_datagrams(count: u32) {
 
 fn scraped() -> String {
     let mut stream = TcpStream::connect(METRICS).expect("the daemon listens");
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("written");
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("written");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     text

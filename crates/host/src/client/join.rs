@@ -102,7 +102,7 @@ pub(crate) fn ask(
         }),
         DaemonMessage::Refused(why) => Err(ClientError::Refused {
             path: path.into(),
-            why,
+            why: headway_words::escaped(&why),
         }),
         DaemonMessage::Farewell {} => Err(protocol("it is about to end")),
     }
