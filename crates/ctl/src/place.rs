@@ -93,6 +93,42 @@ pub fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// The socket that `name` gives in one of this user's [`directories`]; `None` if there is none.
+///
+/// # Errors
+/// A sentence: what is there may be another user's, who would be asked in place of the process that was meant.
+pub fn find(uid: u32, name: impl Fn(&Path) -> PathBuf) -> Result<Option<PathBuf>, String> {
+    for directory in directories(uid) {
+        let path = name(&directory);
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        check_own(&directory, uid)?;
+        if found.uid() != uid {
+            let (place, owner) = (path.display(), found.uid());
+            return Err(format!("{place} belongs to user {owner}, not to {uid}"));
+        }
+        return Ok(Some(path));
+    }
+    Ok(None)
+}
+
+/// Checks that the process at the other end of a connection is this user's or root's.
+///
+/// # Errors
+/// A sentence.
+pub fn check_peer(stream: &UnixStream, uid: u32) -> Result<(), String> {
+    let peer = getsockopt(stream, sockopt::PeerCredentials);
+    let peer = peer.map_err(|error| format!("cannot see whose it is: {error}"))?;
+    if uid == 0 || peer.uid() == uid || peer.uid() == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "user {} listens there, who is neither you nor root",
+        peer.uid()
+    ))
+}
+
 /// The state of a socket's path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SocketState {

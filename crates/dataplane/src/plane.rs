@@ -11,7 +11,7 @@ use headway_rings::lane::{
 use headway_rings::mapping::SharedMapping;
 use headway_xsk::{HostAddress, XskError, XskPort};
 
-use crate::steer::FrameSteering;
+use crate::steer::{ETHERNET_BYTES, FrameSteering};
 
 /// The most frames taken from a queue of the device, or from a lane, in one turn.
 const BATCH: usize = 64;
@@ -29,10 +29,14 @@ pub struct PlaneCounts {
     pub sent: u64,
     /// Lost: the device had no room.
     pub unsent: u64,
-    /// Lost: sent with another application's address.
+    /// Lost: sent with an address that is not the application's, or of a type that could hold one.
     pub spoofed: u64,
     /// Lost: of an impossible length.
     pub invalid: u64,
+    /// Lost: sent by an application, and longer than the device takes.
+    pub too_long: u64,
+    /// Lost: for an application that wrote an impossible index.
+    pub broken: u64,
 }
 
 /// A turn's findings, on which the daemon acts.
@@ -217,6 +221,7 @@ impl DataPlane {
         lanes.findings.broken.clear();
         lanes.findings.frames = 0;
         port.receive(BATCH, |frame| lanes.deliver(steering, frame));
+        let longest = port.mtu() + ETHERNET_BYTES;
         let mut buffer = [0; MOST_PACKET_BYTES];
         let mut is_sending = false;
         for number in 0..lanes.applications.len() {
@@ -231,6 +236,8 @@ impl DataPlane {
                     let frame = &buffer[..length];
                     if !steering.may_send(number, frame) {
                         lanes.counts.spoofed += 1;
+                    } else if length > longest {
+                        lanes.counts.too_long += 1;
                     } else if steering.application_of(frame).is_some() {
                         lanes.deliver(steering, frame);
                     } else {
@@ -275,6 +282,7 @@ impl AllLanes {
             return;
         };
         if application.is_broken {
+            self.counts.broken += 1;
             return;
         }
         match application.ends[place.kthread].sender.send(frame) {
@@ -283,7 +291,10 @@ impl AllLanes {
                 self.counts.delivered += 1;
             }
             Ok(false) => self.counts.full += 1,
-            Err(error) => self.give_up(place.application, error),
+            Err(error) => {
+                self.counts.broken += 1;
+                self.give_up(place.application, error);
+            }
         }
         let to_wake = &mut self.findings.to_wake;
         if !place.is_active && !to_wake.contains(&place.application) {

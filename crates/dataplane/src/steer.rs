@@ -34,9 +34,11 @@ pub struct FrameSteering {
 }
 
 /// The parts of a frame that the steering reads.
-const ETHERNET_BYTES: usize = 14;
+pub(crate) const ETHERNET_BYTES: usize = 14;
 const TYPE_IP4: [u8; 2] = [0x08, 0x00];
 const TYPE_ARP: [u8; 2] = [0x08, 0x06];
+/// The head of an ARP packet for IPv4 on Ethernet: its two kinds of address, and their lengths.
+const ARP_FOR_IP4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 impl FrameSteering {
     /// A steering without applications.
@@ -87,13 +89,13 @@ impl FrameSteering {
         application.map_or(0, |application| application.flows.active())
     }
 
-    /// Whether this application may send the frame: its source is the application's Ethernet address.
+    /// Whether this application may send the frame: it is IPv4 or ARP, and says nothing of its sender but the application's own addresses. An application has no IPv6
+    /// address, so it sends neither IPv6 nor neighbour discovery; and frames of other types, VLAN tags among them, could hold either.
     #[inline]
     #[must_use]
     pub fn may_send(&self, number: usize, frame: &[u8]) -> bool {
-        let application = self.applications.get(number).copied().flatten();
-        let mac = application.map(|application| application.address.mac.0);
-        frame.len() >= ETHERNET_BYTES && mac.is_some_and(|mac| frame[6..12] == mac)
+        let application = self.applications.get(number).and_then(Option::as_ref);
+        application.is_some_and(|application| is_from(application.address, frame))
     }
 
     /// The application that a frame is for: by its Ethernet address, or, for a broadcast ARP request, by the requested IPv4 address.
@@ -121,6 +123,30 @@ impl FrameSteering {
             kthread: kthread.index(),
             is_active,
         })
+    }
+}
+
+/// Whether every address that a frame gives for its sender is this one.
+#[inline]
+fn is_from(address: HostAddress, frame: &[u8]) -> bool {
+    let (mac, ip) = (address.mac.0, address.ip.octets());
+    if frame.get(6..12) != Some(&mac) {
+        return false;
+    }
+    let packet = frame.get(ETHERNET_BYTES..).unwrap_or_default();
+    match frame.get(12..ETHERNET_BYTES) {
+        Some(kind) if kind == TYPE_IP4 => {
+            packet.first().is_some_and(|first| first >> 4 == 4) && packet.get(12..16) == Some(&ip)
+        }
+        // A probe for an address that nobody should have names no sender (RFC 5227).
+        Some(kind) if kind == TYPE_ARP => {
+            packet.get(..6) == Some(&ARP_FOR_IP4)
+                && packet.get(8..14) == Some(&mac)
+                && packet
+                    .get(14..18)
+                    .is_some_and(|from| from == ip || from == [0; 4])
+        }
+        _ => false,
     }
 }
 
@@ -173,6 +199,64 @@ mod tests {
         frame[34..36].copy_from_slice(&port.to_be_bytes());
         frame[36..38].copy_from_slice(&[0, 80]);
         frame
+    }
+
+    /// A UDP packet from a host to host 1.
+    fn datagram_from(from: u8) -> Vec<u8> {
+        let mut frame = datagram(1, 1);
+        frame[6..12].copy_from_slice(&host(from).mac.0);
+        frame[26..30].copy_from_slice(&host(from).ip.octets());
+        frame
+    }
+
+    /// An ARP packet in which host 2 says that an address is at an Ethernet address.
+    fn arp(mac: [u8; 6], ip: [u8; 4]) -> Vec<u8> {
+        let head = [
+            &[0xff; 6][..],
+            &host(2).mac.0,
+            &TYPE_ARP,
+            &ARP_FOR_IP4,
+            &[0, 2],
+        ]
+        .concat();
+        [&head[..], &mac, &ip, &[0; 10]].concat()
+    }
+
+    #[test]
+    fn no_frame_names_another_as_its_sender() {
+        let mut steering = FrameSteering::new();
+        let number = steering.attach(host(2), 1).unwrap();
+        let may_send = |frame: &[u8]| steering.may_send(number, frame);
+        let changed = |at: usize, byte: u8| {
+            let mut frame = datagram_from(2);
+            frame[at] = byte;
+            frame
+        };
+        assert!(may_send(&datagram_from(2)));
+        assert!(!may_send(&changed(29, 3)), "a neighbour's IPv4 address");
+        assert!(!may_send(&changed(11, 3)), "a neighbour's Ethernet address");
+        assert!(!may_send(&changed(12, 0x86)), "another type");
+        assert!(!may_send(&changed(14, 0x65)), "another version of IP");
+        let (own, other) = (host(2), host(3));
+        assert!(may_send(&arp(own.mac.0, own.ip.octets())));
+        assert!(may_send(&arp(own.mac.0, [0; 4])), "a probe");
+        assert!(!may_send(&arp(own.mac.0, other.ip.octets())), "poison");
+        assert!(!may_send(&arp(other.mac.0, own.ip.octets())));
+        assert!(!may_send(&arp(other.mac.0, other.ip.octets())));
+        let mut odd = arp(own.mac.0, own.ip.octets());
+        odd[19] = 16;
+        assert!(!may_send(&odd), "addresses of other lengths lie elsewhere");
+        // Neighbour discovery, and either packet behind a VLAN tag.
+        let ip6 = [&datagram_from(2)[..12], &[0x86, 0xdd, 0x60], &[0; 60]].concat();
+        assert!(!may_send(&ip6));
+        for kind in [[0x81, 0], [0x88, 0xa8]] {
+            let frame = arp(own.mac.0, own.ip.octets());
+            let tagged = [&frame[..12], &kind, &[0, 1], &frame[12..]].concat();
+            assert!(!may_send(&tagged));
+        }
+        for length in 0..34 {
+            assert!(!may_send(&datagram_from(2)[..length.min(29)]), "{length}");
+        }
     }
 
     proptest! {
@@ -247,9 +331,8 @@ mod tests {
         assert_eq!(of(&steering, &arp), Some(a));
         arp[12..14].copy_from_slice(&[8, 0]);
         assert_eq!(of(&steering, &arp), None);
-        // An application may send only with its own address.
-        let mut own = datagram(1, 1);
-        own[6..12].copy_from_slice(&host(2).mac.0);
+        // An application may send only with its own addresses.
+        let own = datagram_from(2);
         assert!(steering.may_send(b, &own) && !steering.may_send(a, &own));
         assert_eq!(steering.detach(b), Some(host(2)));
         assert_eq!(of(&steering, &datagram(2, 1)), None);

@@ -4,7 +4,7 @@ use crate::memory::{MemoryError, check_sealed, sealed};
 use headway_policy::host::MOST_KTHREADS;
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// The lanes of an application, mapped.
@@ -22,7 +22,7 @@ impl SharedLanes {
     pub fn create(kthreads: usize) -> Result<(OwnedFd, Self), MemoryError> {
         let bytes = bytes_for(kthreads)?;
         let fd = sealed(c"headway-lanes", bytes)?;
-        let lanes = Self::map(&fd, bytes, kthreads)?;
+        let lanes = Self::map(fd.as_fd(), bytes, kthreads)?;
         Ok((fd, lanes))
     }
 
@@ -30,14 +30,14 @@ impl SharedLanes {
     ///
     /// # Errors
     /// [`MemoryError`].
-    pub fn adopt(fd: &OwnedFd, kthreads: usize) -> Result<Self, MemoryError> {
+    pub fn adopt(fd: impl AsFd, kthreads: usize) -> Result<Self, MemoryError> {
         let bytes = bytes_for(kthreads)?;
-        check_sealed(fd, bytes, kthreads)?;
-        Self::map(fd, bytes, kthreads)
+        check_sealed(fd.as_fd(), bytes, kthreads)?;
+        Self::map(fd.as_fd(), bytes, kthreads)
     }
 
-    fn map(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Result<Self, MemoryError> {
-        let mapping = SharedMapping::of(fd.as_fd(), bytes, 0);
+    fn map(fd: BorrowedFd<'_>, bytes: usize, kthreads: usize) -> Result<Self, MemoryError> {
+        let mapping = SharedMapping::of(fd, bytes, 0);
         let mapping = mapping.map_err(|source| MemoryError::System {
             what: "map the memory of packets",
             source,

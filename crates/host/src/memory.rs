@@ -8,7 +8,7 @@ use headway_kthread::{KthreadLine, OrderLine};
 use headway_policy::host::MOST_KTHREADS;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -103,7 +103,7 @@ impl SharedLines {
     pub fn create(kthreads: usize) -> Result<(OwnedFd, Self), MemoryError> {
         let bytes = bytes_for(kthreads)?;
         let fd = sealed(NAME, bytes)?;
-        let lines = Self::map(&fd, bytes, kthreads)?;
+        let lines = Self::map(fd.as_fd(), bytes, kthreads)?;
         Ok((fd, lines))
     }
 
@@ -111,13 +111,13 @@ impl SharedLines {
     ///
     /// # Errors
     /// [`MemoryError`].
-    pub fn adopt(fd: &OwnedFd, kthreads: usize) -> Result<Self, MemoryError> {
+    pub fn adopt(fd: impl AsFd, kthreads: usize) -> Result<Self, MemoryError> {
         let bytes = bytes_for(kthreads)?;
-        check_sealed(fd, bytes, kthreads)?;
-        Self::map(fd, bytes, kthreads)
+        check_sealed(fd.as_fd(), bytes, kthreads)?;
+        Self::map(fd.as_fd(), bytes, kthreads)
     }
 
-    fn map(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Result<Self, MemoryError> {
+    fn map(fd: BorrowedFd<'_>, bytes: usize, kthreads: usize) -> Result<Self, MemoryError> {
         // SAFETY: a new mapping at an address of the kernel's choice harms no other.
         let address = unsafe {
             libc::mmap(
@@ -207,7 +207,11 @@ pub(crate) fn sealed(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> 
 }
 
 /// Checks that a descriptor is a memfd whose size is this one and fixed by seals.
-pub(crate) fn check_sealed(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Result<(), MemoryError> {
+pub(crate) fn check_sealed(
+    fd: BorrowedFd<'_>,
+    bytes: usize,
+    kthreads: usize,
+) -> Result<(), MemoryError> {
     // SAFETY: an open descriptor; the call takes no further argument.
     let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
     if seals < 0 || seals & SEALS != SEALS {
@@ -304,7 +308,7 @@ mod tests {
         assert!(SharedLines::adopt(&read_only, 1).is_err());
         let ordinary = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(matches!(
-            SharedLines::adopt(&OwnedFd::from(ordinary), 1),
+            SharedLines::adopt(OwnedFd::from(ordinary), 1),
             Err(MemoryError::Unsealed)
         ));
     }

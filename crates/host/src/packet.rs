@@ -1,25 +1,29 @@
 //! Packets with descriptors, over a socket that keeps packet boundaries.
 
-use nix::cmsg_space;
-use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    accept4, connect, recvmsg, sendmsg, socket,
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, accept4, connect,
+    sendmsg, socket,
 };
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// The longest packet.
 pub(crate) const PACKET_BYTES_MAX: usize = 4096;
 /// The most descriptors of one packet.
 const FDS_MAX: usize = 4;
+/// The most that the kernel lets anybody send in one (`SCM_MAX_FD`).
+const SCM_MAX_FD: usize = 253;
+/// Room for them behind a header, in words.
+const CONTROL_WORDS: usize = (SCM_MAX_FD * size_of::<RawFd>()).div_ceil(8) + 4;
 
-/// A received packet.
+/// A received packet. All descriptors that came with it are its own, even if it has a fault.
 #[derive(Debug, Default)]
 pub(crate) struct HostPacket {
     pub(crate) bytes: Vec<u8>,
     pub(crate) fds: Vec<OwnedFd>,
+    /// What is wrong with it.
+    pub(crate) fault: Option<&'static str>,
 }
 
 /// A socket that is connected to this path.
@@ -54,41 +58,118 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], fds: &[&OwnedFd]) -> io::Res
 /// The next packet; `None` at the end of the connection. `waits`: whether to wait for one.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when no packet waits; [`io::ErrorKind::InvalidData`] when it is too long.
+/// [`io::ErrorKind::WouldBlock`] when no packet waits.
 pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<HostPacket>> {
     let mut bytes = vec![0; PACKET_BYTES_MAX];
-    let mut space = cmsg_space!([RawFd; FDS_MAX]);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let mut flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    flags.set(MsgFlags::MSG_DONTWAIT, !waits);
-    let received = loop {
-        let raw = socket.as_fd().as_raw_fd();
-        match recvmsg::<()>(raw, &mut parts, Some(&mut space), flags) {
-            Err(Errno::EINTR) => {}
+    let mut flags = libc::MSG_CMSG_CLOEXEC;
+    if !waits {
+        flags |= libc::MSG_DONTWAIT;
+    }
+    let (length, flags, fds) = loop {
+        match receive_into(socket.as_fd(), &mut bytes, flags) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => break other?,
         }
     };
-    let mut fds = Vec::new();
-    for control in received.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(raw) = control {
-            fds.extend(raw.into_iter().map(own));
-        }
-    }
-    let cut = received.flags.intersects(MsgFlags::MSG_TRUNC);
-    let length = received.bytes;
-    if cut {
-        let what = format!("a packet has at most {PACKET_BYTES_MAX} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    }
-    if length == 0 {
+    let fault = if flags & libc::MSG_TRUNC != 0 {
+        Some("a packet has at most 4096 bytes")
+    } else if flags & libc::MSG_CTRUNC != 0 || fds.len() > FDS_MAX {
+        Some("a packet has at most 4 descriptors")
+    } else {
+        None
+    };
+    if length == 0 && fault.is_none() && fds.is_empty() {
         return Ok(None);
     }
     bytes.truncate(length);
-    Ok(Some(HostPacket { bytes, fds }))
+    Ok(Some(HostPacket { bytes, fds, fault }))
+}
+
+/// Receives a packet: its length, its flags, and all of its descriptors. A packet has [`SCM_MAX_FD`] of them at most, for which there is room. The
+/// kernel installs fewer where the process may have no more, and says so by a flag.
+#[expect(
+    unsafe_code,
+    reason = "a wrapper that fails after the kernel installed descriptors loses them"
+)]
+fn receive_into(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    flags: i32,
+) -> io::Result<(usize, i32, Vec<OwnedFd>)> {
+    // Words, since control messages are aligned to them.
+    let mut controls = [0_u64; CONTROL_WORDS];
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: all fields are integers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = controls.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&controls);
+    // SAFETY: everything that `message` points to outlives the call, and has the length that it says.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    let mut fds = Vec::new();
+    // SAFETY: the kernel has filled `message`, whose control messages lie in `controls`.
+    let mut control = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    // SAFETY: null, or a header in `controls`.
+    while let Some(header) = unsafe { control.as_ref() } {
+        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
+            // SAFETY: the header is in `controls`, and its data behind it.
+            let data = unsafe { libc::CMSG_DATA(control) }.cast::<RawFd>();
+            let count = (header.cmsg_len - size_of::<libc::cmsghdr>()) / size_of::<RawFd>();
+            // SAFETY: the header's length is that of so many descriptors, which the kernel just made.
+            let made = (0..count).map(|at| own(unsafe { data.add(at).read_unaligned() }));
+            fds.extend(made);
+        }
+        // SAFETY: the header is one of `message`.
+        control = unsafe { libc::CMSG_NXTHDR(&raw const message, control) };
+    }
+    Ok((length, message.msg_flags, fds))
 }
 
 #[expect(unsafe_code, reason = "a descriptor that the kernel just handed over")]
 fn own(raw: RawFd) -> OwnedFd {
     // SAFETY: the kernel made this descriptor for the caller of this module, and no other value owns it.
     unsafe { OwnedFd::from_raw_fd(raw) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{SockFlag, SockType, socketpair};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap()
+    }
+
+    #[test]
+    fn every_descriptor_that_comes_is_owned_however_many_there_are() {
+        let (sender, receiver) = pair();
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        for count in [1, FDS_MAX, FDS_MAX + 1, SCM_MAX_FD] {
+            send(&sender, b"{}", &vec![&writer; count]).unwrap();
+            let packet = receive(&receiver, true).unwrap().unwrap();
+            assert_eq!(packet.fds.len(), count);
+            assert_eq!(packet.fault.is_some(), count > FDS_MAX, "{count}");
+        }
+        // Once all are dropped, the pipe has no writer left.
+        drop(writer);
+        assert_eq!(nix::unistd::read(&reader, &mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_too_long_has_a_fault_and_the_end_is_none() {
+        let (sender, receiver) = pair();
+        send(&sender, &[b' '; PACKET_BYTES_MAX + 1], &[]).unwrap();
+        let packet = receive(&receiver, true).unwrap().unwrap();
+        assert!(packet.fault.unwrap().contains("bytes"));
+        let waits = receive(&receiver, false).unwrap_err();
+        assert_eq!(waits.kind(), io::ErrorKind::WouldBlock);
+        drop(sender);
+        assert!(receive(&receiver, true).unwrap().is_none());
+    }
 }

@@ -59,33 +59,38 @@ struct Relative {
 struct ProcessHandle {
     pid: i32,
     fd: OwnedFd,
+    /// As whom the process acted when it registered.
+    uid: u32,
 }
 
 impl PeerProcess {
-    /// The process that made the other end of this socket.
+    /// The process that made the other end of this socket, as this user.
     ///
     /// # Errors
     /// As the system: it is gone.
-    pub fn of(socket: BorrowedFd<'_>, pid: i32) -> io::Result<Self> {
+    pub fn of(socket: BorrowedFd<'_>, pid: i32, uid: u32) -> io::Result<Self> {
         let fd = match peer_pidfd(socket) {
             Ok(fd) => fd,
             // Kernels before 6.5 do not know it.
             Err(_) => open_pidfd(pid)?,
         };
-        Ok(Self::new(pid, fd))
+        Ok(Self::new(ProcessHandle { pid, fd, uid }))
     }
 
-    /// A process by its number. The caller knows that the number still refers to it.
+    /// A process by its number, as the user that it is now. The caller knows that the number still refers to it.
     ///
     /// # Errors
     /// As the system: it is gone.
     pub fn open(pid: i32) -> io::Result<Self> {
-        Ok(Self::new(pid, open_pidfd(pid)?))
+        let fd = open_pidfd(pid)?;
+        let users = users_of(fd.as_fd(), pid)?;
+        let uid = users.effective;
+        Ok(Self::new(ProcessHandle { pid, fd, uid }))
     }
 
-    fn new(pid: i32, fd: OwnedFd) -> Self {
+    fn new(leader: ProcessHandle) -> Self {
         Self {
-            leader: ProcessHandle { pid, fd },
+            leader,
             family: BTreeMap::new(),
             threads: Vec::new(),
         }
@@ -94,6 +99,17 @@ impl PeerProcess {
     /// Its number.
     pub fn pid(&self) -> i32 {
         self.leader.pid
+    }
+
+    /// As whom it registered.
+    pub fn uid(&self) -> u32 {
+        self.leader.uid
+    }
+
+    /// Whether it is there, and acts as whom it registered. One that became another user, by a file with the set-user-ID bit, is nobody's to move or to signal.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.leader.is_unchanged()
     }
 
     /// A descriptor that becomes readable when the process ends.
@@ -149,8 +165,8 @@ impl PeerProcess {
                 continue;
             }
             let process = match self.family.remove(&pid) {
-                Some(known) if known.process.is_there() => Some(known.process),
-                _ => ProcessHandle::open(pid),
+                Some(known) if known.process.is_unchanged() => Some(known.process),
+                _ => ProcessHandle::open(pid, self.leader.uid),
             };
             let Some(process) = process else { continue };
             let threads = threads_of(pid);
@@ -171,7 +187,7 @@ impl HostPeer for PeerProcess {
     }
 
     fn interrupt(&self, tid: u32) -> bool {
-        self.leader.is_there() && tgkill(self.leader.pid, tid, libc::SIGUSR1)
+        self.leader.is_unchanged() && tgkill(self.leader.pid, tid, libc::SIGUSR1)
     }
 
     fn demote(&self, tid: u32, demoted: bool) {
@@ -234,29 +250,21 @@ impl HostPeer for PeerProcess {
 }
 
 impl ProcessHandle {
-    fn open(pid: i32) -> Option<Self> {
+    /// A process of this user.
+    fn open(pid: i32, uid: u32) -> Option<Self> {
         let fd = open_pidfd(pid).ok()?;
-        Some(Self { pid, fd })
+        Some(Self { pid, fd, uid })
     }
 
-    /// Whether its number still refers to it, which ends when it is reaped.
-    fn is_there(&self) -> bool {
-        // SAFETY: signal 0 only asks; no pointer is followed.
-        let asked = unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.fd.as_raw_fd(),
-                0,
-                ptr::null::<libc::siginfo_t>(),
-                0,
-            )
-        };
-        asked == 0
+    /// Whether its number still refers to it, which ends when it is reaped, and it acts as whom it registered.
+    fn is_unchanged(&self) -> bool {
+        let users = users_of(self.fd.as_fd(), self.pid);
+        users.is_ok_and(|users| users.effective == self.uid && users.saved == self.uid)
     }
 
     /// The kernel reuses a thread's number only after all others, so the number refers to the same thread as a microsecond ago.
     fn owns(&self, tid: u32) -> bool {
-        self.is_there() && tgkill(self.pid, tid, 0)
+        self.is_unchanged() && tgkill(self.pid, tid, 0)
     }
 
     fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
@@ -270,6 +278,82 @@ fn tgkill(pid: i32, tid: u32, signal: i32) -> bool {
     };
     // SAFETY: three integers. The kernel sends nothing unless the thread belongs to the process.
     tid > 0 && unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) } == 0
+}
+
+/// As whom a process acts, and whom it may become again.
+#[derive(Clone, Copy, Debug)]
+struct ProcessUsers {
+    effective: u32,
+    saved: u32,
+}
+
+/// The users of a process that was not reaped.
+fn users_of(fd: BorrowedFd<'_>, pid: i32) -> io::Result<ProcessUsers> {
+    /// `struct pidfd_info` in its first version (`<linux/pidfd.h>`).
+    #[repr(C)]
+    #[derive(Default)]
+    struct PidfdInfo {
+        mask: u64,
+        cgroup: u64,
+        pid: u32,
+        tgid: u32,
+        ppid: u32,
+        ruid: u32,
+        rgid: u32,
+        euid: u32,
+        egid: u32,
+        suid: u32,
+        rest: [u32; 4],
+    }
+    const PIDFD_INFO_CREDS: u64 = 1 << 1;
+    /// `_IOWR(0xff, 11, struct pidfd_info)`.
+    const PIDFD_GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
+    let mut info = PidfdInfo {
+        mask: PIDFD_INFO_CREDS,
+        ..PidfdInfo::default()
+    };
+    // SAFETY: `info` has the size that the number of the call says, and outlives it.
+    let got = unsafe { libc::ioctl(fd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
+    if got == 0 && info.mask & PIDFD_INFO_CREDS != 0 {
+        return Ok(ProcessUsers {
+            effective: info.euid,
+            saved: info.suid,
+        });
+    }
+    let error = io::Error::last_os_error();
+    // Kernels before 6.13 do not know it.
+    if got != 0 && error.raw_os_error() == Some(libc::ESRCH) {
+        return Err(error);
+    }
+    users_by_status(fd, pid)
+}
+
+/// The same by the process' file: read first, so that a number which refers to the process afterwards did so then.
+fn users_by_status(fd: BorrowedFd<'_>, pid: i32) -> io::Result<ProcessUsers> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    // SAFETY: signal 0 only asks; no pointer is followed.
+    let asked = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            fd.as_raw_fd(),
+            0,
+            ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    if asked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let users: Vec<u32> = users
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(|user| user.parse().ok())
+        .collect();
+    match users[..] {
+        [_, effective, saved, ..] => Ok(ProcessUsers { effective, saved }),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
 }
 
 fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
@@ -384,5 +468,56 @@ mod tests {
         let own = PeerProcess::open(std::process::id() as i32).unwrap();
         assert!(own.started().unwrap() > 0);
         assert!(own.check_permission().is_ok());
+    }
+
+    #[test]
+    fn both_ways_to_see_a_processes_users_agree() {
+        let pid = std::process::id() as i32;
+        let fd = open_pidfd(pid).unwrap();
+        let (by_call, by_status) = (users_of(fd.as_fd(), pid), users_by_status(fd.as_fd(), pid));
+        let (by_call, by_status) = (by_call.unwrap(), by_status.unwrap());
+        assert_eq!(by_call.effective, by_status.effective);
+        assert_eq!(by_call.saved, by_status.saved);
+    }
+
+    #[test]
+    fn a_process_that_became_root_is_neither_moved_nor_signalled() {
+        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::process::CommandExt;
+        const STRANGER: u32 = 65_534;
+        let folder = tempfile::tempdir().unwrap();
+        let set_uid = folder.path().join("sleep");
+        fs::copy("/bin/sleep", &set_uid).unwrap();
+        for (path, mode) in [(folder.path(), 0o755), (&set_uid, 0o4755)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "read line; exec \"$0\" 60"])
+            .arg(&set_uid);
+        command.uid(STRANGER).stdin(std::process::Stdio::piped());
+        let Ok(mut child) = command.spawn() else {
+            return println!(
+                "SKIPPED a_process_that_became_root_is_neither_moved_nor_signalled: it needs root"
+            );
+        };
+        let mut peer = PeerProcess::open(child.id() as i32).unwrap();
+        let (home, tid) = (peer.affinity().unwrap(), child.id());
+        assert_eq!(peer.uid(), STRANGER);
+        assert!(peer.owns(tid) && peer.pin(tid, &home));
+        drop(child.stdin.take());
+        let begun = std::time::Instant::now();
+        while peer.is_unchanged() {
+            assert!(begun.elapsed().as_secs() < 60, "it is still nobody");
+            std::thread::yield_now();
+        }
+        let first = (0..CpuSet::count()).find(|&core| home.is_set(core) == Ok(true));
+        let mut one = CpuSet::new();
+        one.set(first.unwrap()).unwrap();
+        assert!(!peer.owns(tid) && !peer.pin(tid, &one) && !peer.interrupt(tid));
+        peer.pin_all(&one);
+        assert_eq!(peer.affinity().unwrap(), home);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

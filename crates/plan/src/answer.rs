@@ -40,7 +40,7 @@ pub fn plan(
     let sensitivity = match &found.stressed {
         _ if hopeless => Vec::new(),
         Some(stressed) => stressed.report(question, &best.policy),
-        None => stressed(question, &[best], &mut progress)?
+        None => as_far_as_it_went(stressed(question, &[best], &mut progress))?
             .first()
             .map_or(Vec::new(), |stressed| {
                 stressed.report(question, &best.policy)
@@ -59,6 +59,8 @@ pub fn plan(
         seed: question.seed,
         verdict: if hopeless {
             PlanVerdict::Impossible
+        } else if !found.is_decided {
+            PlanVerdict::Undecided
         } else if best.deciding().all_met() {
             PlanVerdict::Met
         } else {
@@ -68,7 +70,7 @@ pub fn plan(
         ranking,
         comparison,
         live: found.best_live().map(|one| one.policy.to_string()),
-        cores: all_cores(question, &found, &impossible, &mut progress)?,
+        cores: as_far_as_it_went(all_cores(question, &found, &impossible, &mut progress))?,
         replay: best
             .recorded
             .as_ref()
@@ -78,7 +80,16 @@ pub fn plan(
         sensitivity,
         impossible,
         validation: None,
+        cut_off: question.is_cut_off(),
     })
+}
+
+/// What a plan that is cut off leaves out is empty.
+fn as_far_as_it_went<T>(found: Result<Vec<T>, PlanError>) -> Result<Vec<T>, PlanError> {
+    match found {
+        Err(PlanError::CutOff) => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 /// For the best candidate, the best live one, and the baseline. Empty where the service times alone

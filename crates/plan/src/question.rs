@@ -7,6 +7,8 @@ use headway_report::slo::{Slo, SloError};
 use headway_sim::{MachineCosts, Offered, SimError, available_threads};
 use headway_workload::fit::Doubt;
 use headway_workload::{Arrivals, Workload};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The question that a plan answers.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct Question {
     pub doubt: Option<Doubt>,
     /// Number of threads; the plan is independent of it.
     pub threads: usize,
+    /// Once it is true no further run begins: the plan gives the last round that was complete, and says that it was cut off.
+    pub cutoff: Option<Arc<AtomicBool>>,
 }
 
 /// Why there is no plan.
@@ -67,6 +71,9 @@ pub enum PlanError {
     /// None of the named policies is in the table or applies to the workload.
     #[error("none of the policies to try is a candidate for this workload")]
     NoCandidates,
+    /// The plan was [cut off](Question::cutoff) before its first round was complete.
+    #[error("the plan was cut off before its first round was complete")]
+    CutOff,
 }
 
 headway_words::debug_is_display!(PlanError);
@@ -103,6 +110,7 @@ impl Question {
             replay: None,
             doubt: None,
             threads: available_threads(),
+            cutoff: None,
         }
     }
 
@@ -119,6 +127,12 @@ impl Question {
             workload: replay,
             ..self.clone()
         })
+    }
+
+    /// Whether the plan is to end early.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let cutoff = self.cutoff.as_ref();
+        cutoff.is_some_and(|cutoff| cutoff.load(Ordering::Relaxed))
     }
 
     /// Whether queues are bounded, so that requests may be shed.

@@ -23,6 +23,8 @@ pub(crate) struct Search {
     pub(crate) rounds: Vec<PlanRound>,
     /// The best under more load and longer service times, where that was tried to choose it.
     pub(crate) stressed: Option<Stressed>,
+    /// Whether the last round is complete, on whose runs the verdict rests.
+    pub(crate) is_decided: bool,
 }
 
 /// The length of a round's runs, as a fraction of the last round's, and their number.
@@ -39,49 +41,24 @@ pub(crate) fn search(
     question: &Question,
     progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Search, PlanError> {
-    let mut field = question.entrants()?;
+    let field = question.entrants()?;
     if field.is_empty() {
         return Err(PlanError::NoCandidates);
     }
     let recording = question.on_the_recording();
-    let mut rounds = Vec::new();
-    let mut alike: Vec<(ServerSpec, ServerSpec)> = Vec::new();
-    let (screened, heats) = heats(question, recording.as_ref());
-    for heat in heats {
-        if field.len() <= FINALISTS {
-            break;
-        }
-        let ranked = round(screened, field, &heat, "screening", &mut rounds, progress)?;
-        for one in &ranked {
-            let pairs = one
-                .alike
-                .iter()
-                .map(|other| (one.policy.clone(), other.clone()));
-            alike.extend(pairs);
-        }
-        field = kept(ranked, heat.keeps_one_in, question.policies.is_some());
-    }
-    let last = RoundSize {
-        requests: 1.0,
-        replications: question.replications,
-        seed: question.seed,
-        keeps_one_in: 1,
-    };
-    let mut ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
-    for one in &mut ranked {
-        let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
-        one.alike.extend(before.map(|(_, other)| other.clone()));
-    }
-    if let Some(recording) = &recording {
-        replay(recording, &mut ranked, progress)?;
-    }
-    let mut search = Search {
-        ranked,
-        rounds,
+    let mut found = Search {
+        ranked: Vec::new(),
+        rounds: Vec::new(),
         stressed: None,
+        is_decided: false,
     };
-    search.settle_ties(question, progress)?;
-    Ok(search)
+    let searched = found.narrow(question, recording.as_ref(), field, progress);
+    match searched {
+        // What the complete rounds have shown stays.
+        Err(PlanError::CutOff) if !found.ranked.is_empty() => {}
+        searched => searched?,
+    }
+    Ok(found)
 }
 
 /// The rounds before the last one, and the question that they are about. A recording decides in the end, so it decides who gets there: it is played once, as
@@ -128,11 +105,7 @@ fn round(
     progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Vec<Ranked>, PlanError> {
     let requests = ((question.requests as f64 * effort.requests) as u64).max(1);
-    rounds.push(PlanRound {
-        candidates: field.len(),
-        requests,
-        replications: effort.replications,
-    });
+    let candidates = field.len();
     let tasks = field
         .iter()
         .map(|entrant: &LaidOutCandidate| SeededTask {
@@ -143,6 +116,11 @@ fn round(
         })
         .collect();
     let tried = try_all(question, tasks, stage, progress)?;
+    rounds.push(PlanRound {
+        candidates,
+        requests,
+        replications: effort.replications,
+    });
     let mut ranked: Vec<Ranked> = field
         .into_iter()
         .zip(tried)
@@ -208,30 +186,74 @@ fn without_twins(ranked: Vec<Ranked>, asked_for: bool) -> Vec<Ranked> {
 
 /// The candidates of the next round: the best `one_in` that many, at least as many as the last round holds, the best live one, the baseline, and of
 /// policies that were `asked_for` the best of each name.
-fn kept(ranked: Vec<Ranked>, one_in: usize, asked_for: bool) -> Vec<LaidOutCandidate> {
+fn kept(ranked: &[Ranked], one_in: usize, asked_for: bool) -> Vec<LaidOutCandidate> {
     let names: Vec<&str> = ranked.iter().map(|one| one.policy.name()).collect();
     let first_of_name = |index: usize| !names[..index].contains(&names[index]);
     let firsts: Vec<bool> = (0..names.len()).map(first_of_name).collect();
     let count = ranked.len().div_ceil(one_in).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
     ranked
-        .into_iter()
+        .iter()
         .enumerate()
-        .filter(|(index, one): &(usize, Ranked)| {
+        .filter(|(index, one): &(usize, &Ranked)| {
             let asked_for = asked_for && firsts[*index];
             *index < count
                 || asked_for
                 || Some(*index) == best_live
                 || one.policy.name() == BASELINE
         })
-        .map(|(_, one): (usize, Ranked)| LaidOutCandidate {
-            server: one.tried.task.server,
-            policy: one.policy,
+        .map(|(_, one): (usize, &Ranked)| LaidOutCandidate {
+            server: one.tried.task.server.clone(),
+            policy: one.policy.clone(),
         })
         .collect()
 }
 
 impl Search {
+    /// Runs round after round, of which the last that was complete is the ranking.
+    fn narrow(
+        &mut self,
+        question: &Question,
+        recording: Option<&Question>,
+        mut field: Vec<LaidOutCandidate>,
+        progress: &mut impl FnMut(PlanProgress),
+    ) -> Result<(), PlanError> {
+        let mut alike: Vec<(ServerSpec, ServerSpec)> = Vec::new();
+        let (screened, heats) = heats(question, recording);
+        for heat in heats {
+            if field.len() <= FINALISTS {
+                break;
+            }
+            let rounds = &mut self.rounds;
+            self.ranked = round(screened, field, &heat, "screening", rounds, progress)?;
+            for one in &self.ranked {
+                let pairs = one
+                    .alike
+                    .iter()
+                    .map(|other| (one.policy.clone(), other.clone()));
+                alike.extend(pairs);
+            }
+            field = kept(&self.ranked, heat.keeps_one_in, question.policies.is_some());
+        }
+        let last = RoundSize {
+            requests: 1.0,
+            replications: question.replications,
+            seed: question.seed,
+            keeps_one_in: 1,
+        };
+        let rounds = &mut self.rounds;
+        let mut ranked = round(question, field, &last, "comparing", rounds, progress)?;
+        for one in &mut ranked {
+            let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
+            one.alike.extend(before.map(|(_, other)| other.clone()));
+        }
+        if let Some(recording) = recording {
+            replay(recording, &mut ranked, progress)?;
+        }
+        (self.ranked, self.is_decided) = (ranked, true);
+        self.settle_ties(question, progress)
+    }
+
     pub(crate) fn best(&self) -> &Ranked {
         &self.ranked[0]
     }

@@ -65,6 +65,9 @@ pub(crate) fn try_all(
             progress(PlanProgress::Run);
         },
     );
+    if question.is_cut_off() {
+        return Err(PlanError::CutOff);
+    }
     let mut judged = judged.into_iter();
     tasks
         .into_iter()
@@ -90,6 +93,7 @@ impl Question {
         experiment.network_ns = self.network_ns;
         experiment.queue_limit = self.queue_limit;
         experiment.resume = task.server.resume;
+        experiment.cutoff = self.cutoff.clone();
         experiment
     }
 }

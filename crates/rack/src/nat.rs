@@ -135,8 +135,17 @@ impl NatEntry {
     }
 }
 
-/// Entries by index. An index is a slot and the number of times that the slot was taken. Late packets of an earlier request are
-/// therefore recognised until the slot was taken 2^(32 − bits) more times.
+/// Where the count of a slot begins, in the bits above its number: a hash of seed and slot, the finaliser of SplitMix64.
+fn first_count(seed: u64, slot: u32) -> u32 {
+    let mut mixed = seed ^ (u64::from(slot) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 32) as u32
+}
+
+/// Entries by index. An index is a slot and a count of the times that the slot was taken. Late packets of an earlier request are
+/// therefore recognised until the slot was taken 2^(32 − bits) more times. The count begins anywhere, so those of an earlier switch are too, and
+/// nobody who sees no index can name one.
 pub(crate) struct NatTable {
     slots: Box<[NatEntry]>,
     free: Vec<u32>,
@@ -146,10 +155,10 @@ pub(crate) struct NatTable {
 const _: () = assert!(size_of::<NatEntry>() == 64, "one cache line");
 
 impl NatTable {
-    /// `2^bits` entries.
-    pub(crate) fn new(bits: u32) -> Self {
-        let slot = |index| NatEntry {
-            index,
+    /// `2^bits` entries, whose counts begin as the seed says.
+    pub(crate) fn new(bits: u32, seed: u64) -> Self {
+        let slot = |slot| NatEntry {
+            index: slot | (first_count(seed, slot) & !((1 << bits) - 1)),
             ..NatEntry::nothing()
         };
         Self {
@@ -226,7 +235,7 @@ mod tests {
 
     #[test]
     fn indices_are_unique_among_those_under_way_and_late_ones_are_known() {
-        let mut table = NatTable::new(2);
+        let mut table = NatTable::new(2, 7);
         let mut last = HashSet::new();
         for round in 0..1000 {
             let now: HashSet<u32> = (0..4).map(|n| begin(&mut table, n).unwrap()).collect();
@@ -237,6 +246,24 @@ mod tests {
             last = now;
         }
         assert!(last.iter().all(|&ended| table.get(ended).is_none()));
+    }
+
+    #[test]
+    fn indices_of_an_earlier_switch_are_known_and_no_slot_tells_of_another() {
+        let first = |seed: u64| {
+            let mut table = NatTable::new(16, seed);
+            let indices: Vec<u32> = (0..1 << 16)
+                .map(|n| begin(&mut table, n).unwrap())
+                .collect();
+            (table, indices)
+        };
+        let (mut table, now) = first(1);
+        let (_, before) = first(2);
+        let known = before.iter().filter(|&&index| table.get(index).is_some());
+        // One in 65 536 by chance.
+        assert!(known.count() < 10);
+        let counts: HashSet<u32> = now.iter().map(|index| index >> 16).collect();
+        assert!(counts.len() > 30_000, "{}", counts.len());
     }
 
     #[test]

@@ -30,11 +30,16 @@ pub struct SwitchLimits {
     pub held: usize,
     /// The time after which the switch forgets an unanswered request, ns.
     pub answer_ns: u64,
+    /// What the indices on the servers' side follow from: random, so that nobody guesses one, and no answer to an earlier switch fits.
+    pub index_seed: u64,
 }
 
 impl SwitchLimits {
     /// Limits for exactly `types` types: 65 536 requests under way, none held, and 5 s for an answer. The header's execution time ends
-    /// below that, at 4.29 s.
+    /// below that, at 4.29 s. The seed of the indices is the system's.
+    ///
+    /// # Panics
+    /// When the system gives no random numbers.
     #[must_use]
     pub fn new(types: usize) -> Self {
         Self {
@@ -43,6 +48,7 @@ impl SwitchLimits {
             nat_bits: 16,
             held: 0,
             answer_ns: 5_000_000_000,
+            index_seed: getrandom::u64().expect("the system gives random numbers"),
         }
     }
 }
@@ -82,7 +88,7 @@ impl<S: Switch> RackSwitch<S> {
             servers: SwitchServers::new(servers, policy.compares_queues()),
             policy,
             own,
-            nat: NatTable::new(limits.nat_bits),
+            nat: NatTable::new(limits.nat_bits, limits.index_seed),
             held: HeldPackets::new(limits.held),
             types: TypeTable::new(limits.types, limits.undeclared),
             counts: PacketCounts::default(),
@@ -280,11 +286,7 @@ impl<S: Switch> RackSwitch<S> {
             class: entry.class,
             index,
             mark: if is_refused { Mark::Plain } else { mark },
-            execution_ns: if was_served {
-                u64::from(header.time_ns)
-            } else {
-                0
-            },
+            execution_ns: u64::from(if was_served { header.time_ns } else { 0 }),
             queue,
         };
         let passes = (is_written_off || self.policy.reply(now_ns, &reply)) && !entry.answered;
@@ -299,16 +301,7 @@ impl<S: Switch> RackSwitch<S> {
                 let latency_ns = now_ns.saturating_sub(entry.arrived_ns);
                 slo.answered(entry.class, latency_ns, header.time_ns);
             }
-            let said_queue = header.flag.has_queue() && !self.servers.asks_queues;
-            let header = Header {
-                class: entry.wire_class,
-                flag: header
-                    .flag
-                    .with_clone_role(CloneRole::None)
-                    .with_queue(said_queue),
-                index: entry.client_index,
-                time_ns: header.time_ns,
-            };
+            let header = client_header(entry, header, self.servers.asks_queues);
             out.send(entry.client, header.encode(), body);
         } else {
             self.counts.filtered += 1;
@@ -582,6 +575,19 @@ fn forward(
         time_ns: entry.time_ns,
     };
     out.send(to, header.encode(), body);
+}
+
+/// A response's header as its client gets it: under the client's own index, without what only the switch asked for.
+#[inline]
+fn client_header(entry: &NatEntry, header: Header, asks_queues: bool) -> Header {
+    let says_queue = header.flag.has_queue() && !asks_queues;
+    let flag = header.flag.with_clone_role(CloneRole::None);
+    Header {
+        class: entry.wire_class,
+        flag: flag.with_queue(says_queue),
+        index: entry.client_index,
+        time_ns: header.time_ns,
+    }
 }
 
 #[inline]

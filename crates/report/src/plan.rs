@@ -54,6 +54,9 @@ pub struct PlanReport {
     pub doubt: Option<String>,
     /// Caveats to the figures, for the reader.
     pub caveats: Vec<String>,
+    /// Whether the plan was interrupted: the ranking is that of the last complete round, and what is missing was not reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
 }
 
 /// A policy simulated and run live, with the same arrivals for the same time.
@@ -77,6 +80,8 @@ pub enum PlanVerdict {
     Met,
     /// No candidate met the SLO; whether another policy could is unknown.
     Missed,
+    /// The plan was interrupted before its last round, on which the verdict rests.
+    Undecided,
     /// No policy can meet the SLO: a bound proves it.
     Impossible,
 }

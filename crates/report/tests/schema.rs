@@ -381,6 +381,7 @@ fn a_plan_keeps_to_its_schema() {
         validation: full.then(measured),
         doubt: full.then(|| "the clock is too coarse".into()),
         caveats: vec!["ideal".into()],
+        cut_off: true,
     };
     for full in [true, false] {
         let written = serde_json::to_value(plan(full)).unwrap();

@@ -90,6 +90,25 @@ macro_rules! debug_is_display {
     };
 }
 
+/// Text of somebody else, fit for a terminal: control characters, and those that turn the direction of the text around them, are written as escapes.
+///
+/// ```
+/// assert_eq!(headway_words::escaped("no\u{1b}[2Jbody"), "no\\u{1b}[2Jbody");
+/// ```
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

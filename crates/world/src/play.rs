@@ -168,6 +168,26 @@ fn start(
         .pin(Pin::Off)
         .by_feedback(scenario.by_feedback)
         .stack_bytes(64 << 10);
+    let builder = with_options(builder, scenario);
+    let builder = match arbiter {
+        Some(arbiter) => builder.cores_from(Arc::clone(&arbiter.cores) as Arc<dyn CoreSource>),
+        None => builder,
+    };
+    let builder = anywhere(builder);
+    let builder = match scenario.behind_switch {
+        None => builder,
+        Some(BehindSwitch::OwnPolicy) => builder.behind_switch(),
+        Some(BehindSwitch::Directed) => builder.directed(),
+    };
+    let started = builder.service(handler).datapath(network).start();
+    started.expect("a server of this scenario starts")
+}
+
+/// Buffers, looks and interruptions as the scenario has them.
+fn with_options(
+    builder: headway_runtime::Builder,
+    scenario: &Scenario,
+) -> headway_runtime::Builder {
     let builder = if scenario.has_own_queues() {
         builder.queue_limit(scenario.queue_limit)
     } else {
@@ -186,23 +206,11 @@ fn start(
     } else {
         builder
     };
-    let builder = match arbiter {
-        Some(arbiter) => builder.cores_from(Arc::clone(&arbiter.cores) as Arc<dyn CoreSource>),
-        None => builder,
-    };
-    let builder = if scenario.by_signal {
+    if scenario.by_signal {
         by_signal(builder)
     } else {
         builder
-    };
-    let builder = anywhere(builder);
-    let builder = match scenario.behind_switch {
-        None => builder,
-        Some(BehindSwitch::OwnPolicy) => builder.behind_switch(),
-        Some(BehindSwitch::Directed) => builder.directed(),
-    };
-    let started = builder.service(handler).datapath(network).start();
-    started.expect("a server of this scenario starts")
+    }
 }
 
 #[expect(

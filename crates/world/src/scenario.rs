@@ -183,33 +183,12 @@ impl Scenario {
         let means_ns = [500 + random.below(2_000), 20_000 + random.below(180_000)];
         let shape = shape(workers, means_ns);
         let admission = admit(&policy, &shape).expect("a policy of the live server");
-        let layout = random.one_of(&[Layout::Dedicated, Layout::Inline]);
-        let layout = if admission.is_laid_out() {
-            layout
-        } else {
-            Layout::Auto
-        };
-        let by_clock =
-            admission.dispatcher_interrupts && admission.keeps_times && random.once_in(4);
-        let idle = match random.below(3) {
-            0 => Idle::Spin,
-            1 => Idle::Park,
-            _ => Idle::SpinThenPark {
-                spin_ns: 500 + random.below(20_000),
-            },
-        };
+        let (layout, by_clock) = layout(random, &admission);
+        let idle = idle(random);
         let mut datagrams = traffic(random, faults, workers, means_ns);
-        let end_ns = datagrams
-            .iter()
-            .map(|datagram| datagram.at_ns)
-            .max()
-            .unwrap_or(0);
+        let end_ns = datagrams.iter().map(|one| one.at_ns).max().unwrap_or(0);
         let hasty = faults.orders && random.once_in(4);
-        let stop_ns = if hasty {
-            random.below(end_ns + 1)
-        } else {
-            end_ns + 1_000_000
-        };
+        let stop_ns = stop_ns(random, hasty, end_ns);
         let mut orders = orders(
             random,
             faults,
@@ -237,33 +216,21 @@ impl Scenario {
             layout,
             idle,
             by_clock,
-            queue_limit: if faults.buffers && random.once_in(3) {
-                1 + random.below(8) as usize
-            } else {
-                1024
-            },
+            queue_limit: fault(random, faults.buffers, 3)
+                .map_or(1024, |random| 1 + random.below(8) as usize),
             slots: (faults.buffers && random.once_in(3))
                 .then(|| workers.max(8) + random.below(24) as usize),
             probe_gap_ns: 100 + random.below(4_000),
             probes: !(faults.handlers && random.once_in(8)),
-            panics: if faults.handlers && random.once_in(4) {
-                20
-            } else {
-                0
-            },
+            panics: fault(random, faults.handlers, 4).map_or(0, |_| 20),
             means_ns,
-            room: if faults.buffers && random.once_in(4) {
-                4 + random.below(12) as usize
-            } else {
-                100_000
-            },
+            room: fault(random, faults.buffers, 4)
+                .map_or(100_000, |random| 4 + random.below(12) as usize),
             orders,
             stop_ns,
-            deadline: if hasty && random.once_in(2) {
+            deadline: fault(random, hasty, 2).map_or(PATIENT, |random| {
                 Duration::from_nanos(random.below(200_000))
-            } else {
-                PATIENT
-            },
+            }),
             core_costs: CoreCosts::USUAL,
             core_faults: core_faults(random, faults),
             by_feedback: random.once_in(4) && admission.interrupts() && !is_directed,
@@ -371,6 +338,42 @@ impl Scenario {
     /// Whether the server has all the time that it needs to answer what it accepted.
     pub(crate) fn is_patient(&self) -> bool {
         self.deadline == PATIENT
+    }
+}
+
+/// Draws whether a fault of a kind that this world `has` is in it, `once_in` so many worlds; whoever gets `random` draws how bad it is.
+fn fault(random: &mut Random, has: bool, once_in: u64) -> Option<&mut Random> {
+    (has && random.once_in(once_in)).then_some(random)
+}
+
+/// Who owns the dispatcher, and whether it interrupts by the clock.
+fn layout(random: &mut Random, admission: &Admission) -> (Layout, bool) {
+    let drawn = random.one_of(&[Layout::Dedicated, Layout::Inline]);
+    let layout = if admission.is_laid_out() {
+        drawn
+    } else {
+        Layout::Auto
+    };
+    let may_read = admission.dispatcher_interrupts && admission.keeps_times;
+    (layout, may_read && random.once_in(4))
+}
+
+/// When the server is told to stop: after all requests, or amid them.
+fn stop_ns(random: &mut Random, hasty: bool, end_ns: u64) -> u64 {
+    if hasty {
+        random.below(end_ns + 1)
+    } else {
+        end_ns + 1_000_000
+    }
+}
+
+fn idle(random: &mut Random) -> Idle {
+    match random.below(3) {
+        0 => Idle::Spin,
+        1 => Idle::Park,
+        _ => Idle::SpinThenPark {
+            spin_ns: 500 + random.below(20_000),
+        },
     }
 }
 

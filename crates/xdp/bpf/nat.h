@@ -36,6 +36,16 @@ static __always_inline void expired(struct step *s, const struct nat_entry *entr
 /* The slots tried for one more request. */
 #define SLOT_TRIES 4
 
+/* Where the count of a slot begins, in the bits above its number: a hash of seed and slot, the finaliser of SplitMix64. So a late answer to a
+ * request of an earlier switch is recognised, and nobody who sees no index can name one. */
+static __always_inline __u32 first_count(__u32 slot)
+{
+	__u64 mixed = config.index_seed ^ ((__u64)slot + 1) * 0x9e3779b97f4a7c15ull;
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
+	return mixed >> 32;
+}
+
 /* The entry for one more request, by this CPU's ring of slots; 0 while the next few slots have requests that may still be answered. */
 static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_tick)
 {
@@ -54,7 +64,8 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 			entry->state = 0;
 		}
 		/* The slot's own count continues, so that a late packet of an earlier request is recognised. */
-		entry->index = slot | ((entry->index & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
+		__u32 before = entry->index ? entry->index : first_count(slot);
+		entry->index = slot | ((before & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
 		if (entry->index == QUESTION_INDEX)
 			entry->index = NAT_SLOTS;
 		return entry;

@@ -37,6 +37,7 @@ struct switch_config {
 	__u8 cloning;
 	__u8 pad[2];
 	__u64 window_ns;   /* of bursts */
+	__u64 index_seed;  /* what the indices of requests begin with */
 };
 
 /* One group in one copy of the tables. */
@@ -86,7 +87,7 @@ struct tables_head {
 
 /* A request at servers. */
 struct nat_entry {
-	__u32 index;       /* the switch's: the slot, and above it the times that it was taken */
+	__u32 index;       /* the switch's: the slot, and above it a count of the times that it was taken; 0: never */
 	__u32 begun_tick;
 	__u32 client_ip[4];
 	__u32 client_index; /* network order */

@@ -134,7 +134,7 @@ pub(crate) fn bytes_of<T: Raw, const N: usize>(value: &T) -> [u8; N] {
 
 mirror! {
     /// The configuration, constant from the load on.
-    SwitchConfig as "switch_config", 40, assert_config {
+    SwitchConfig as "switch_config", 48, assert_config {
         own_ip6: [u8; 16] as "own_ip6" at 0,
         own_ip4: [u8; 4] as "own_ip4" at 16,
         answer_ticks: u32 as "answer_ticks" at 20,
@@ -143,6 +143,7 @@ mirror! {
         mode: u8 as "mode" at 28,
         cloning: u8 as "cloning" at 29,
         window_ns: u64 as "window_ns" at 32,
+        index_seed: u64 as "index_seed" at 40,
     }
 }
 

@@ -370,5 +370,6 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         window_ns: window_ns.max(1),
         mode: mode as u8,
         cloning: cloning as u8,
+        index_seed: getrandom::u64().expect("the system gives random numbers"),
     })
 }

@@ -204,3 +204,52 @@ fn in_direct_mode_a_request_keeps_its_client() {
     assert_eq!((counts.requests, counts.unexpected), (8, 2));
     const { assert!(HEADER_BYTES == 10, "the program's wire header") };
 }
+
+/// Sends requests; returns the answers of their servers.
+fn begun(switch: &mut XdpSwitch, requests: usize) -> Vec<Frame> {
+    let frame = request(true, false);
+    let run = |_| {
+        let ran = switch.run(&frame.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, TX);
+        let index_at = frame.udp_at() + 8 + 2;
+        let index = ran.bytes[index_at..index_at + 4].try_into();
+        let index = u32::from_be_bytes(index.expect("four bytes"));
+        let header = Header {
+            class: 0,
+            flag: Flag::response(Status::Ok),
+            index,
+            time_ns: 5,
+        };
+        Frame {
+            from: SocketAddr::from(([10, 0, 1, ran.bytes[frame.udp_at() - 1]], 8000)),
+            payload: header.encode().to_vec(),
+            ..frame.clone()
+        }
+    };
+    (0..requests).map(run).collect()
+}
+
+#[test]
+fn an_answer_to_a_request_of_an_earlier_switch_is_dropped_and_counted() {
+    let Some(objects) = objects("answers after a restart") else {
+        return;
+    };
+    let start = || {
+        let mut switch = switch(&objects.rack, Mode::Nat, Duration::from_secs(60));
+        publish(&mut switch);
+        switch
+    };
+    let late = begun(&mut start(), 16);
+    let mut switch = start();
+    let own = begun(&mut switch, 16);
+    for answer in &late {
+        let ran = switch.run(&answer.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, DROP);
+    }
+    for answer in &own {
+        let ran = switch.run(&answer.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, TX);
+    }
+    let counts = switch.registers().expect("registers").counts;
+    assert_eq!((counts.unexpected, counts.answered), (16, 16));
+}

@@ -137,13 +137,7 @@ pub(crate) fn open(
         operation: "packet memory",
         source,
     };
-    let needed = device.mtu.saturating_add(HEADROOM + LINK_HEADER) as usize;
-    let frame_bytes = if needed <= SMALL_FRAME {
-        SMALL_FRAME
-    } else {
-        LARGE_FRAME
-    };
-    let (umem, mut tokens) = Umem::new(frames, frame_bytes).map_err(failed)?;
+    let (umem, mut tokens) = Umem::new(frames, frame_bytes(device)).map_err(failed)?;
     let umem = Arc::new(umem);
     let mut sockets = DeviceSockets {
         receivers: (0..receivers).map(|_| Vec::new()).collect(),
@@ -183,17 +177,39 @@ pub(crate) fn open(
     }
     for sender in 0..senders {
         let number = sender as u32 % queues;
-        let sizes = RingSizes {
-            tx: FRAMES_OF_SENDER,
-            ..RingSizes::default()
-        };
-        let named = Some(&sockets.receivers[0][0].socket);
-        let (socket, rings) = XskSocket::open(device, number, &umem, named, sizes)?;
-        sockets.senders.push(SendEnd {
-            socket,
-            rings,
-            queue: Arc::clone(&shared[number as usize]),
-        });
+        let queue = &shared[number as usize];
+        let first = &sockets.receivers[0][0].socket;
+        let sender = open_sender(device, number, first, queue)?;
+        sockets.senders.push(sender);
     }
     Ok(sockets)
+}
+
+/// Opens a sender's socket on a queue of the device. It shares the packet memory of the device's `first` socket.
+fn open_sender(
+    device: &NetDevice,
+    number: u32,
+    first: &XskSocket,
+    queue: &Arc<DeviceQueue>,
+) -> Result<SendEnd, XskError> {
+    let sizes = RingSizes {
+        tx: FRAMES_OF_SENDER,
+        ..RingSizes::default()
+    };
+    let (socket, rings) = XskSocket::open(device, number, &queue.umem, Some(first), sizes)?;
+    Ok(SendEnd {
+        socket,
+        rings,
+        queue: Arc::clone(queue),
+    })
+}
+
+/// Bytes of a frame that has room for the device's packets.
+fn frame_bytes(device: &NetDevice) -> usize {
+    let needed = device.mtu.saturating_add(HEADROOM + LINK_HEADER) as usize;
+    if needed <= SMALL_FRAME {
+        SMALL_FRAME
+    } else {
+        LARGE_FRAME
+    }
 }

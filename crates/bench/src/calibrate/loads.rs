@@ -5,6 +5,8 @@ use headway_report::Run;
 use headway_runtime::Layout;
 use headway_sim::{Experiment, Offered};
 use headway_workload::{Arrivals, Class, ServiceDistribution, Workload};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Requests of a saturated run: they must fit into the live queue.
 pub(super) const BURST: u64 = 15_000;
@@ -154,6 +156,7 @@ pub(super) struct LoadMeter {
     pub(super) layout: Layout,
     /// The largest fraction of its time that a typical run lost to other work.
     pub(super) lost_fraction: f64,
+    cutoff: Option<Arc<AtomicBool>>,
 }
 
 struct Repeat {
@@ -162,10 +165,11 @@ struct Repeat {
 }
 
 impl LoadMeter {
-    pub(super) fn new(layout: Layout) -> Self {
+    pub(super) fn new(layout: Layout, cutoff: Option<&Arc<AtomicBool>>) -> Self {
         Self {
             layout,
             lost_fraction: 0.0,
+            cutoff: cutoff.cloned(),
         }
     }
 
@@ -185,7 +189,8 @@ impl LoadMeter {
         count: usize,
         time_ns: impl Fn(&LoadFigures) -> f64,
     ) -> Result<u64, TrialError> {
-        let trial = load.trial(self.layout);
+        let mut trial = load.trial(self.layout);
+        trial.cutoff.clone_from(&self.cutoff);
         let mut repeats = Vec::with_capacity(count);
         for _ in 0..count {
             let observed = trial.observe()?;

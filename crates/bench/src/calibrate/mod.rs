@@ -29,6 +29,8 @@ use headway_runtime::{Layout, LayoutFacts};
 use headway_sim::{Costs, MachineCosts, ThreadLayout};
 use loads::LoadMeter;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Costs, and the measurements behind them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub struct Calibration {
     pub switch_ns: u64,
     /// The cost of a probe that finds no interruption pending, ns.
     pub probe_ns: f64,
+    /// Whether the calibration was interrupted: only the layouts that were complete by then have costs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
 }
 
 /// Largest fraction of time lost to other work with which measured costs are trusted.
@@ -107,15 +112,16 @@ impl Calibration {
 }
 
 /// Measures this machine's costs under these layouts, of which the first is the one of [`Calibration::costs`]. `step` is called with the progress, 0 to
-/// [`steps`] of as many layouts.
+/// [`steps`] of as many layouts. Once `cutoff` is true it ends with the layouts that are complete.
 ///
 /// # Errors
-/// [`TrialError`] when the server cannot be run.
+/// [`TrialError`] when the server cannot be run, or when the first layout was cut off.
 ///
 /// # Panics
 /// Without a layout.
 pub fn calibrate(
     layouts: &[ThreadLayout],
+    cutoff: Option<&Arc<AtomicBool>>,
     mut step: impl FnMut(usize),
 ) -> Result<Calibration, TrialError> {
     let mut done = 0;
@@ -126,14 +132,10 @@ pub fn calibrate(
     let (mut costs, mut lost_fraction) = (MachineCosts::default(), 0.0_f64);
     let mut first = DispatcherFigures::default();
     for (index, &layout) in layouts.iter().enumerate() {
-        let mut meter = LoadMeter::new(live_layout(layout));
-        let measured = if layout.has_dispatcher() {
-            DispatcherFigures::measure(&mut meter, &mut count)?
-        } else {
-            DispatcherFigures {
-                costs: undispatched::measure(layout, &mut meter, &mut count)?,
-                ..DispatcherFigures::default()
-            }
+        let mut meter = LoadMeter::new(live_layout(layout), cutoff);
+        let measured = match figures(layout, &mut meter, &mut count) {
+            Err(TrialError::CutOff) if index > 0 => break,
+            measured => measured?,
         };
         costs.set(layout, measured.costs);
         lost_fraction = lost_fraction.max(meter.lost_fraction);
@@ -158,6 +160,22 @@ pub fn calibrate(
         notification_ns: interruption.notification_ns,
         switch_ns: interruption.switch_ns,
         probe_ns: costs::probe_ns(live == Layout::Inline),
+        cut_off: cutoff.is_some_and(|cutoff| cutoff.load(Ordering::Relaxed)),
+    })
+}
+
+/// What a server in this layout shows.
+fn figures(
+    layout: ThreadLayout,
+    meter: &mut LoadMeter,
+    step: impl FnMut(),
+) -> Result<DispatcherFigures, TrialError> {
+    if layout.has_dispatcher() {
+        return DispatcherFigures::measure(meter, step);
+    }
+    Ok(DispatcherFigures {
+        costs: undispatched::measure(layout, meter, step)?,
+        ..DispatcherFigures::default()
     })
 }
 
@@ -216,6 +234,7 @@ mod tests {
             notification_ns: 0,
             switch_ns: 0,
             probe_ns: 0.0,
+            cut_off: false,
         }
     }
 

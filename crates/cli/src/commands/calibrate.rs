@@ -2,10 +2,12 @@
 
 use crate::args::Destination;
 use crate::commands::bench::LayoutFlag;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
 use headway::config::layout_costs;
+use headway_bench::TrialError;
 use headway_bench::calibrate::{Calibration, calibrate, layouts_here, steps};
 use headway_report::Table;
 use headway_runtime::LayoutCosts;
@@ -29,8 +31,18 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let layouts = layouts_here(self.layout.into());
         let bar = progress::bar(steps(layouts.len()) as u64, "calibrating");
-        let calibration = calibrate(&layouts, |step| bar.set_position(step as u64))?;
+        let interrupt = Interrupt::listen()?;
+        let calibration = calibrate(&layouts, Some(&interrupt.flag()), |step| {
+            bar.set_position(step as u64);
+        });
         bar.finish_and_clear();
+        let calibration = match calibration {
+            Err(TrialError::CutOff) => {
+                eprintln!("the calibration was cut off before its first layout was measured");
+                return Ok(Interrupt::status());
+            }
+            calibration => calibration?,
+        };
         let doubt = calibration.doubt().filter(|_| !self.accept_noise);
         if let Some(doubt) = &doubt {
             eprintln!("not valid: {doubt}; --accept-noise takes the costs as they are");
@@ -39,6 +51,13 @@ impl Args {
             // A file's later readers do not see the warning, so doubtful costs are not written to it.
             Some(_) if self.to.output.is_some() => {}
             _ => self.write(&calibration)?,
+        }
+        if calibration.cut_off {
+            eprintln!(
+                "CUT OFF: interrupted; only these layouts were measured: {}",
+                measured(&calibration).join(", ")
+            );
+            return Ok(Interrupt::status());
         }
         Ok(match doubt {
             Some(_) => ExitCode::FAILURE,
@@ -82,6 +101,15 @@ impl Args {
         }
         Ok(writer.flush()?)
     }
+}
+
+/// The names of the layouts that have costs.
+fn measured(calibration: &Calibration) -> Vec<&'static str> {
+    let layouts = ThreadLayout::ALL.into_iter();
+    layouts
+        .filter(|layout| calibration.layouts.measured(*layout).is_some())
+        .map(ThreadLayout::name)
+        .collect()
 }
 
 /// A cost, and what it is.

@@ -53,8 +53,12 @@ fn interrupted(args: &str, after: Duration) -> Option<(Value, Option<i32>)> {
 
 /// Interrupts a command later and later until it has something to say, and is not done yet.
 fn cut_off(args: &str, says_something: impl Fn(&Value) -> bool) -> Value {
-    let deadline = Instant::now() + PATIENCE;
-    let mut after = Duration::from_millis(100);
+    cut_off_from(Duration::from_millis(100), args, says_something)
+}
+
+/// The same for a command that has nothing to say for so long.
+fn cut_off_from(mut after: Duration, args: &str, says_something: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + 4 * PATIENCE;
     while Instant::now() < deadline {
         if let Some((report, status)) = interrupted(args, after)
             && says_something(&report)
@@ -101,4 +105,42 @@ fn live_rounds_that_were_complete_are_reported() {
     let report = cut_off(args, |report| report["cut_off"] == true);
     let rounds = report["runs"].as_array().unwrap().len();
     assert!((1..300).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn a_host_is_simulated_until_then() {
+    let args = "sim --policy shenango --workers 4 --load 0.5 --requests 6M";
+    let report = cut_off(args, |report| {
+        report["cut_off"] == true && report["classes"][0]["count"].as_u64() > Some(0)
+    });
+    assert!(report["requests"].as_u64() < Some(6_000_000), "{report}");
+    // Rates are those of the time until then: at half the load, half of the cores' time is useful, and nothing is left over.
+    let server = &report["apps"][0];
+    let useful = server["useful_cores"].as_f64().unwrap();
+    assert!((1.8..2.2).contains(&useful), "{server}");
+    assert_eq!(server["unfinished"], 0);
+    assert_eq!(server["overloaded"], false);
+}
+
+#[test]
+fn a_plan_gives_the_last_round_that_was_complete() {
+    let args = "plan --workload high-bimodal --cores 5 --requests 200k --replications 20";
+    let report = cut_off(args, |report| report["cut_off"] == true);
+    assert_eq!(report["verdict"], "undecided", "{report}");
+    let (rounds, ranking) = (&report["rounds"], &report["ranking"]);
+    let last = rounds.as_array().unwrap().last().unwrap();
+    assert!(last["requests"].as_u64() < Some(200_000), "{rounds}");
+    let replications = ranking[0]["replications"].as_u64();
+    assert_eq!(last["replications"].as_u64(), replications, "{rounds}");
+    assert_eq!(report["cores"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_calibration_gives_the_layouts_that_were_complete() {
+    let first_layout = Duration::from_secs(4);
+    let report = cut_off_from(first_layout, "calibrate --accept-noise", |report| {
+        report["cut_off"] == true
+    });
+    let layouts = report["layouts"].as_object().unwrap();
+    assert!(!layouts.is_empty(), "{report}");
 }

@@ -87,7 +87,7 @@ fn send_datagrams(count: u32) {
 
 fn scraped() -> String {
     let mut stream = TcpStream::connect(METRICS).expect("the daemon listens");
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("written");
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("written");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     text
@@ -138,12 +138,23 @@ fn frames_are_counted_in_the_status_and_for_prometheus() {
             assert_eq!(taken, Ok(Taken::Packet(142)));
         }
 
-        let mut frame = [0; 60];
-        frame[..6].copy_from_slice(&LINUX_MAC);
-        for source in [KV_MAC, KV_MAC, KV_MAC, *b"\x02other", *b"\x02other"] {
-            frame[6..12].copy_from_slice(&source);
-            assert_eq!(lanes[0].sender.send(&frame), Ok(true));
+        let from = |mac: [u8; 6], ip: [u8; 4]| {
+            let mut frame = [0; 1600];
+            frame[..6].copy_from_slice(&LINUX_MAC);
+            frame[6..12].copy_from_slice(&mac);
+            frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+            frame[26..30].copy_from_slice(&ip);
+            frame
+        };
+        let own = from(KV_MAC, [10, 77, 0, 9]);
+        let (another, neighbour) = (
+            from(*b"\x02other", [10, 77, 0, 9]),
+            from(KV_MAC, [10, 77, 0, 8]),
+        );
+        for frame in [own, own, own, another, neighbour] {
+            assert_eq!(lanes[0].sender.send(&frame[..60]), Ok(true));
         }
+        assert_eq!(lanes[0].sender.send(&own), Ok(true), "more than the MTU");
         until("the daemon takes the application's frames", || {
             client.packets_sent();
             lanes[0].sender.unread() == 0
@@ -151,7 +162,8 @@ fn frames_are_counted_in_the_status_and_for_prometheus() {
         let now = status();
         assert_eq!(counted(&now, "sent"), 3, "{now}");
         assert_eq!(counted(&now, "spoofed"), 2, "{now}");
-        for field in ["unknown", "device_full", "missed", "invalid"] {
+        assert_eq!(counted(&now, "too_long"), 1, "{now}");
+        for field in ["unknown", "device_full", "missed", "invalid", "for_broken"] {
             assert_eq!(counted(&now, field), 0, "{field}: {now}");
         }
         assert_eq!(now["broken"], serde_json::json!([]));
@@ -162,6 +174,7 @@ fn frames_are_counted_in_the_status_and_for_prometheus() {
             "headway_host_frames_total{direction=\"out\"} 3",
             "headway_host_lost_frames_total{reason=\"lane_full\"} 144",
             "headway_host_lost_frames_total{reason=\"spoofed\"} 2",
+            "headway_host_lost_frames_total{reason=\"too_long\"} 1",
             "headway_host_lost_frames_total{reason=\"unknown\"} 0",
             "headway_host_lost_frames_total{reason=\"device_full\"} 0",
             "headway_host_lost_frames_total{reason=\"missed\"} 0",

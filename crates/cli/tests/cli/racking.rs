@@ -210,7 +210,7 @@ fn prometheus_reads_the_counters_and_a_browser_the_page() {
     let _rack = rack(&[&server], &["--metrics", &at, "--no-ctl"]);
     let scraped = |path: &str| {
         let mut stream = TcpStream::connect(&at).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text

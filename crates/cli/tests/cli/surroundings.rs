@@ -15,6 +15,8 @@ use std::time::Duration;
 enum StderrState {
     Closed,
     Full,
+    /// A pipe that nobody reads any more.
+    Gone,
 }
 
 /// The command with such a standard error.
@@ -25,6 +27,13 @@ fn with_stderr(state: StderrState, args: &[&str]) -> Command {
             let mut shell = Command::new("sh");
             shell.args(["-c", "exec \"$@\" 2>&-", "sh", program]);
             shell
+        }
+        StderrState::Gone => {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = Command::new(program);
+            command.stderr(writer);
+            command
         }
         StderrState::Full => {
             let full = File::options().write(true).open("/dev/full").unwrap();
@@ -38,7 +47,7 @@ fn with_stderr(state: StderrState, args: &[&str]) -> Command {
     command
 }
 
-const STATES: [StderrState; 2] = [StderrState::Closed, StderrState::Full];
+const STATES: [StderrState; 3] = [StderrState::Closed, StderrState::Full, StderrState::Gone];
 
 /// The URL after `listening` in the first line of what the child prints.
 fn listening(child: &mut TestChild) -> String {
@@ -84,6 +93,47 @@ fn what_measures_ends_as_ever_where_standard_error_takes_nothing() {
             let result = serde_json::from_slice::<serde_json::Value>(&done.stdout);
             assert!(result.is_ok(), "{args} {state:?}: {result:?}");
         }
+    }
+}
+
+#[test]
+fn what_studies_ends_as_ever_where_standard_error_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let page = page.to_str().unwrap();
+    let demo = format!(
+        "demo --policy c-fcfs --policy fixed-priority --workers 1 --rounds 2 --seconds 2 --html {page} --format json"
+    );
+    let reproduce = "reproduce pallas-fig2a --fast --format json";
+    // A calibration takes half a minute.
+    let calibrate = "calibrate --accept-noise --format json";
+    let all = [
+        (demo.as_str(), &STATES[..]),
+        (calibrate, &[StderrState::Gone]),
+        (reproduce, &STATES),
+    ];
+    for (args, states) in all {
+        for &state in states {
+            let done = with_stderr(state, &words(args)).output().unwrap();
+            // 1 says that the figures do not count, or that a claim does not hold.
+            assert!(
+                matches!(done.status.code(), Some(0 | 1)),
+                "{args} {state:?}: {}",
+                done.status
+            );
+            let result = serde_json::from_slice::<serde_json::Value>(&done.stdout);
+            assert!(result.is_ok(), "{args} {state:?}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_runs_where_standard_error_takes_nothing() {
+    for state in STATES {
+        let args = "run --batch none --socket /nowhere/host.sock -- true";
+        let done = with_stderr(state, &words(args)).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{state:?}");
+        assert!(done.stdout.is_empty());
     }
 }
 

@@ -91,10 +91,14 @@ pub struct NetworkReport {
     pub lane_full: u64,
     /// Lost: the device had no room.
     pub device_full: u64,
-    /// Lost: an application sent with another's address.
+    /// Lost: an application sent with an address that is not its own, or what is neither IPv4 nor ARP.
     pub spoofed: u64,
     /// Lost: an application wrote an impossible length.
     pub invalid: u64,
+    /// Lost: an application sent more than the device takes in a packet.
+    pub too_long: u64,
+    /// Lost: they were for one of `broken`.
+    pub for_broken: u64,
     /// Lost: the daemon did not take them from the device in time.
     pub missed: u64,
     /// Applications that wrote an impossible index, and get no more packets.

@@ -90,7 +90,7 @@ pub(crate) fn ask(
     let socket = packet::connect_to(path).map_err(no_daemon)?;
     packet::send(&socket, &message.packet(), fds).map_err(no_daemon)?;
     let answer = packet::receive(&socket, true).map_err(no_daemon)?;
-    let Some(HostPacket { bytes, fds }) = answer else {
+    let Some(HostPacket { bytes, fds, .. }) = answer else {
         return Err(protocol("it hung up without an answer"));
     };
     match DaemonMessage::parse(&bytes).map_err(|why| protocol(&why))? {
@@ -102,7 +102,7 @@ pub(crate) fn ask(
         }),
         DaemonMessage::Refused(why) => Err(ClientError::Refused {
             path: path.into(),
-            why,
+            why: headway_words::escaped(&why),
         }),
         DaemonMessage::Farewell {} => Err(protocol("it is about to end")),
     }

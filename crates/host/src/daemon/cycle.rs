@@ -210,8 +210,13 @@ fn heed<A: Allocator>(
             newcomer,
             doorbell,
             network: new,
+            claim,
             answer,
         } => {
+            // One that no longer waits was told that it is not registered.
+            if !claim.take() {
+                return;
+            }
             let id = newcomer.id;
             let rings = if new.is_some() {
                 PACKET_RINGS_MAX

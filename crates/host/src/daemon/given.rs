@@ -2,6 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
+use super::closer::ForeignFd;
+use super::network::NewNetwork;
+use super::settings::AppRule;
+use crate::lanes::SharedLanes;
 use crate::message::NetworkPlace;
 use crate::peer::PeerProcess;
 use nix::sched::CpuSet;
@@ -28,6 +32,45 @@ pub(super) struct GivenNetwork {
 
 /// The memory that an application of an earlier daemon brings.
 pub(super) struct BroughtMemory {
-    pub(super) lines: OwnedFd,
-    pub(super) lanes: Option<OwnedFd>,
+    pub(super) lines: ForeignFd,
+    pub(super) lanes: Option<ForeignFd>,
+}
+
+/// The lanes of an application that asks for packets: new ones, or the ones that it brings.
+pub(super) fn network_of(
+    rule: &AppRule,
+    mtu: Option<usize>,
+    lanes: Option<ForeignFd>,
+    kthreads: usize,
+) -> Result<(NewNetwork, GivenNetwork), String> {
+    let name = &rule.name;
+    let mtu = mtu.ok_or_else(|| {
+        format!(
+            "'{name}' asks for packets, and the daemon has no device: start it with --device DEV"
+        )
+    })?;
+    let network = rule.network.ok_or_else(|| {
+        format!(
+            "'{name}' asks for packets, and has no address: give it `ip` in the daemon's settings"
+        )
+    })?;
+    let made = match lanes {
+        Some(memory) => {
+            SharedLanes::adopt(&memory, kthreads).map(|lanes| (memory.into_known(), lanes))
+        }
+        None => SharedLanes::create(kthreads),
+    };
+    let (memory, lanes) = made.map_err(|error| error.to_string())?;
+    let address = network.address();
+    let place = NetworkPlace {
+        mac: address.mac.0,
+        ip: network.ip,
+        prefix: network.prefix,
+        gateway: network.gateway,
+        mtu,
+    };
+    Ok((
+        NewNetwork { address, lanes },
+        GivenNetwork { place, memory },
+    ))
 }

@@ -9,7 +9,7 @@ use nix::sys::eventfd::EventFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 /// An order, with the channel for its answer.
@@ -18,6 +18,7 @@ pub(super) enum DaemonOrder {
         newcomer: Box<Newcomer<PeerProcess>>,
         doorbell: OwnedFd,
         network: Option<NewNetwork>,
+        claim: AdmissionClaim,
         answer: SyncSender<Result<(), AdmissionError>>,
     },
     Retire(u64),
@@ -30,6 +31,17 @@ pub(super) enum DaemonOrder {
     Policy(Spec),
     /// Retires every application.
     Stop(SyncSender<()>),
+}
+
+/// What says whether a newcomer still waits: either it is taken in, or it has given up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AdmissionClaim(Arc<AtomicBool>);
+
+impl AdmissionClaim {
+    /// Takes it, to admit the newcomer or to give up; returns whether nobody had.
+    pub(super) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
 }
 
 /// A sending end; there may be several.

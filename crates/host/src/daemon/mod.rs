@@ -3,6 +3,9 @@
 //! Two threads. The registrar registers applications and notices their end. The pass thread runs the arbiter's passes: it spins on a core of
 //! its own, or wakes at intervals and when an application rings.
 
+mod access;
+mod closer;
+mod connections;
 mod cycle;
 mod doors;
 mod event;

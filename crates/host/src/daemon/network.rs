@@ -145,6 +145,8 @@ impl HostNetwork {
             device_full: self.plane.counts().unsent,
             spoofed: self.plane.counts().spoofed,
             invalid: self.plane.counts().invalid,
+            too_long: self.plane.counts().too_long,
+            for_broken: self.plane.counts().broken,
             missed: self.plane.missed(),
             broken: broken.filter_map(|one| arbiter.name(one.app)).collect(),
         }

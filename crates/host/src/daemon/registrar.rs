@@ -1,53 +1,38 @@
 //! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
+use super::access;
+use super::connections::{Connected, Connections, ForeignPacket, refuse};
 use super::event::event;
-use super::given::{BroughtMemory, Given, GivenNetwork, Speaker};
-use super::inbox::{DaemonOrder, DaemonOutbox};
+use super::given::{BroughtMemory, Given, Speaker, network_of};
+use super::inbox::{AdmissionClaim, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::NewNetwork;
 use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
 use crate::arbiter::{Newcomer, NewcomerWork};
-use crate::lanes::SharedLanes;
 use crate::memory::SharedLines;
-use crate::message::{
-    ClientMessage, DaemonMessage, NetworkPlace, ProgramRegistration, Registration,
-};
-use crate::packet::{self, HostPacket};
+use crate::message::{ClientMessage, DaemonMessage, ProgramRegistration, Registration};
+use crate::packet;
 use crate::peer::PeerProcess;
 use crate::topology::mask;
 use headway_machine::{Clock, thread};
 use headway_policy::host::{AppKind, AppShape};
 use nix::sched::CpuSet;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
-use nix::sys::socket::{SockFlag, getsockopt, sockopt::PeerCredentials};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-/// The time after which a connection without a registration is closed, ns.
-const SILENT_NS: u64 = 5_000_000_000;
-/// The most connections at once, registered or not.
-const CONNECTIONS_MAX: usize = 256;
 /// The timeout for an answer of the pass thread.
 const ANSWER: Duration = Duration::from_secs(2);
 
 const LISTENER: u64 = 0;
 const WAKES: u64 = 1;
-/// Connections have even tokens; the end of a connection's process has the odd token after it.
-const FIRST: u64 = 2;
-
-struct Connection {
-    socket: OwnedFd,
-    since_ns: u64,
-    registered: bool,
-}
 
 struct Registered {
     name: String,
@@ -59,15 +44,12 @@ struct Registered {
 /// The state of the thread.
 pub(super) struct Registrar {
     listener: HostListener,
-    epoll: Epoll,
     wakes: Arc<EventFd>,
     outbox: DaemonOutbox,
     settings: Arc<RwLock<DaemonSettings>>,
     cores: usize,
-    connections: HashMap<u64, Connection>,
+    connections: Connections,
     registered: HashMap<u64, Registered>,
-    next: u64,
-    own_uid: u32,
     /// The longest packet of the device, where the daemon has one.
     mtu: Option<usize>,
     state: PathBuf,
@@ -97,28 +79,22 @@ impl Registrar {
         wakes: Arc<EventFd>,
         clock: Clock,
     ) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(
-            &listener.socket,
-            EpollEvent::new(EpollFlags::EPOLLIN, LISTENER),
-        )?;
-        epoll.add(&*wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKES))?;
-        let own_uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+        let connections = Connections::new(access::own_uid())?;
+        let heard = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
+        connections.epoll.add(&listener.socket, heard(LISTENER))?;
+        connections.epoll.add(&*wakes, heard(WAKES))?;
         let state = {
             let settings = settings.read().expect("nobody panics with it");
             state::path_for(&settings.socket)
         };
         Ok(Self {
             listener,
-            epoll,
             wakes,
             outbox,
             settings,
             cores,
-            connections: HashMap::new(),
+            connections,
             registered: HashMap::new(),
-            next: FIRST,
-            own_uid,
             mtu,
             programs: Vec::new(),
             resume_ns: 0,
@@ -135,6 +111,7 @@ impl Registrar {
             let mut events = [EpollEvent::empty(); 32];
             let most = if self.programs.is_empty() { 1000 } else { 20 };
             let ready = self
+                .connections
                 .epoll
                 .wait(&mut events, EpollTimeout::from(most as u16));
             let ready = &events[..ready.unwrap_or(0)];
@@ -146,7 +123,7 @@ impl Registrar {
 
     fn begin(&mut self, grace_ns: u64) {
         self.listener.serve();
-        self.programs = state::read(&self.state);
+        self.programs = state::read(&self.state, self.connections.own_uid);
         self.resume_ns = self.clock.now_ns() + grace_ns;
     }
 
@@ -166,9 +143,7 @@ impl Registrar {
             }
             self.remember();
         }
-        let is_kept =
-            |one: &Connection| one.registered || now_ns.saturating_sub(one.since_ns) < SILENT_NS;
-        self.connections.retain(|_, one| is_kept(one));
+        self.connections.remove_silent(now_ns);
         RegistrarStep::Waits
     }
 
@@ -177,7 +152,7 @@ impl Registrar {
         if self.outbox.send(DaemonOrder::Stop(done)) {
             let _ = ended.recv_timeout(ANSWER);
         }
-        for connection in self.connections.values() {
+        for connection in self.connections.all() {
             let _ = packet::send(
                 &connection.socket,
                 &DaemonMessage::Farewell {}.packet(),
@@ -190,31 +165,17 @@ impl Registrar {
     }
 
     fn accept(&mut self) {
-        while let Ok(socket) = packet::accept(&self.listener.socket, SockFlag::SOCK_NONBLOCK) {
-            if self.connections.len() >= CONNECTIONS_MAX {
-                refuse(
-                    &socket,
-                    "too many applications are connected: try again later",
-                );
-                continue;
-            }
-            let id = self.next;
-            self.next += 2;
-            let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP;
-            if self
-                .epoll
-                .add(&socket, EpollEvent::new(interest, id))
-                .is_ok()
-            {
-                let since_ns = self.clock.now_ns();
-                let connection = Connection {
-                    socket,
-                    since_ns,
-                    registered: false,
-                };
-                self.connections.insert(id, connection);
-            }
-        }
+        let own_uid = self.connections.own_uid;
+        let Ok(settings) = self.settings.read() else {
+            return;
+        };
+        let may_register = |who: Connected| {
+            let mut rules = settings.apps.iter();
+            rules.any(|rule| rule.check_user(who.uid, who.gid, own_uid).is_ok())
+        };
+        let now_ns = self.clock.now_ns();
+        self.connections
+            .accept(&self.listener, now_ns, may_register);
     }
 
     fn happened(&mut self, token: u64) {
@@ -222,10 +183,10 @@ impl Registrar {
         if token & 1 == 1 {
             return self.retire(id);
         }
-        let Some(connection) = self.connections.get(&id) else {
+        let Some(connection) = self.connections.get(id) else {
             return;
         };
-        match packet::receive(&connection.socket, false) {
+        match self.connections.receive(connection) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(Some(packet)) if !connection.registered => self.hear(id, packet),
             // A registered application sends nothing more, so any event means a hang-up or a breach of the protocol.
@@ -234,7 +195,7 @@ impl Registrar {
     }
 
     fn hang_up(&mut self, id: u64) {
-        self.connections.remove(&id);
+        self.connections.remove(id);
         // A program's connection ends when the program starts; its process continues.
         let is_program = |one: &Registered| one.program.is_some();
         if !self.registered.get(&id).is_some_and(is_program) {
@@ -243,9 +204,9 @@ impl Registrar {
     }
 
     fn retire(&mut self, id: u64) {
-        self.connections.remove(&id);
+        self.connections.remove(id);
         if let Some(gone) = self.registered.remove(&id) {
-            let _ = self.epoll.delete(&gone.end);
+            let _ = self.connections.epoll.delete(&gone.end);
             self.outbox.send(DaemonOrder::Retire(id));
             if gone.program.is_some() {
                 self.remember();
@@ -264,9 +225,9 @@ impl Registrar {
         }
     }
 
-    fn hear(&mut self, id: u64, packet: HostPacket) {
+    fn hear(&mut self, id: u64, packet: ForeignPacket) {
         let answer = self.register(id, packet);
-        let Some(connection) = self.connections.get_mut(&id) else {
+        let Some(connection) = self.connections.get(id) else {
             return;
         };
         match answer {
@@ -276,7 +237,6 @@ impl Registrar {
                 doorbell,
                 network,
             }) => {
-                connection.registered = true;
                 let place = network.as_ref().map(|network| network.place);
                 let message = DaemonMessage::Registered {
                     kthreads,
@@ -288,29 +248,38 @@ impl Registrar {
                 let fds: Vec<&OwnedFd> = fds.collect();
                 // An application that takes no answer is gone.
                 if packet::send(&connection.socket, &message, &fds).is_err() {
-                    self.retire(id);
+                    return self.retire(id);
                 }
+                self.connections.register(id);
             }
             Err(why) => {
                 refuse(&connection.socket, &why);
-                self.connections.remove(&id);
+                self.connections.remove(id);
             }
         }
     }
 
-    fn register(&mut self, id: u64, packet: HostPacket) -> Result<Given, String> {
+    fn register(&mut self, id: u64, packet: ForeignPacket) -> Result<Given, String> {
+        if let Some(fault) = packet.fault {
+            return Err(fault.into());
+        }
         let message = ClientMessage::parse(&packet.bytes)?;
-        let connection = self.connections.get(&id).ok_or("it hung up")?;
-        let who = getsockopt(&connection.socket, PeerCredentials)
-            .map_err(|error| format!("cannot see who it is: {error}"))?;
+        let who = self.connections.get(id).ok_or("it hung up")?.who;
         let rule = {
             let settings = self.settings.read().map_err(|_| "the daemon is broken")?;
             settings.rule(message.name())?.clone()
         };
-        rule.check_user(who.uid(), who.gid(), self.own_uid)?;
+        rule.check_user(who.uid, who.gid, self.connections.own_uid)?;
         self.check_name(message.name())?;
-        let peer = PeerProcess::of(self.connections[&id].socket.as_fd(), who.pid())
-            .map_err(|error| format!("cannot hold on to process {}: {error}", who.pid()))?;
+        let connection = self.connections.get(id).ok_or("it hung up")?;
+        let peer = PeerProcess::of(connection.socket.as_fd(), who.pid, who.uid)
+            .map_err(|error| format!("cannot hold on to process {}: {error}", who.pid))?;
+        if !peer.is_unchanged() {
+            return Err(format!(
+                "process {} is no longer user {}'s",
+                who.pid, who.uid
+            ));
+        }
         peer.check_permission().map_err(|error| {
             format!(
                 "cannot move the threads of process {}: {error}; run the daemon as root, or with CAP_SYS_NICE, or as the same user",
@@ -384,7 +353,7 @@ impl Registrar {
                         rule.name, shape.most
                     ));
                 }
-                (memory, lines, lanes)
+                (memory.into_known(), lines, lanes)
             }
             None => {
                 let made = SharedLines::create(shape.most).map_err(|error| error.to_string())?;
@@ -392,7 +361,7 @@ impl Registrar {
             }
         };
         let network = if registration.network {
-            Some(self.network_of(rule, lanes, lines.kthreads())?)
+            Some(network_of(rule, self.mtu, lanes, lines.kthreads())?)
         } else {
             None
         };
@@ -409,39 +378,6 @@ impl Registrar {
             doorbell,
             network: given,
         })
-    }
-
-    /// The lanes of an application that asks for packets: new ones, or the ones that it brings.
-    fn network_of(
-        &self,
-        rule: &AppRule,
-        lanes: Option<OwnedFd>,
-        kthreads: usize,
-    ) -> Result<(NewNetwork, GivenNetwork), String> {
-        let name = &rule.name;
-        let mtu = self.mtu.ok_or_else(|| {
-            format!("'{name}' asks for packets, and the daemon has no device: start it with --device DEV")
-        })?;
-        let network = rule.network.ok_or_else(|| {
-            format!("'{name}' asks for packets, and has no address: give it `ip` in the daemon's settings")
-        })?;
-        let made = match lanes {
-            Some(memory) => SharedLanes::adopt(&memory, kthreads).map(|lanes| (memory, lanes)),
-            None => SharedLanes::create(kthreads),
-        };
-        let (memory, lanes) = made.map_err(|error| error.to_string())?;
-        let address = network.address();
-        let place = NetworkPlace {
-            mac: address.mac.0,
-            ip: network.ip,
-            prefix: network.prefix,
-            gateway: network.gateway,
-            mtu,
-        };
-        Ok((
-            NewNetwork { address, lanes },
-            GivenNetwork { place, memory },
-        ))
     }
 
     fn take_program_in(
@@ -461,6 +397,7 @@ impl Registrar {
         let known = KnownProgram {
             name: rule.name.clone(),
             pid: speaker.peer.pid(),
+            uid: Some(speaker.peer.uid()),
             started: speaker.peer.started().unwrap_or_default(),
             home: home.collect(),
             most: shape.most,
@@ -491,14 +428,17 @@ impl Registrar {
         let (Ok(rule), Ok(peer)) = (rule, PeerProcess::open(known.pid)) else {
             return;
         };
-        if peer.started() != Some(known.started) || self.check_name(&known.name).is_err() {
+        let is_same_user = known.uid.is_none_or(|uid| uid == peer.uid());
+        if !is_same_user
+            || peer.started() != Some(known.started)
+            || self.check_name(&known.name).is_err()
+        {
             return;
         }
         let Ok(shape) = rule.shape(Some(known.most), None, self.cores) else {
             return;
         };
-        let id = self.next;
-        self.next += 2;
+        let id = self.connections.new_id();
         let home = mask(known.home.iter().copied());
         let speaker = Speaker { id, peer, home };
         let known = Some(known.clone());
@@ -547,18 +487,27 @@ impl Registrar {
             home,
         };
         let (answer, answered) = sync_channel(1);
+        let claim = AdmissionClaim::default();
         self.outbox.send(DaemonOrder::Admit {
             newcomer: Box::new(newcomer),
             doorbell: OwnedFd::from(bell),
             network,
+            claim: claim.clone(),
             answer,
         });
         match answered.recv_timeout(ANSWER) {
             Ok(admitted) => admitted.map_err(|error| error.to_string())?,
-            Err(_) => return Err("the daemon ends, or is stuck: try again".into()),
+            Err(_) => {
+                // What is admitted at this moment is retired by the next order.
+                if !claim.take() {
+                    self.outbox.send(DaemonOrder::Retire(id));
+                }
+                return Err("the daemon ends, or is stuck: try again".into());
+            }
         }
         let interest = EpollEvent::new(EpollFlags::EPOLLIN, id | 1);
-        self.epoll
+        self.connections
+            .epoll
             .add(&registered.end, interest)
             .map_err(|error| system(error.into()))?;
         self.registered.insert(id, registered);
@@ -566,13 +515,63 @@ impl Registrar {
     }
 }
 
-fn refuse(socket: &OwnedFd, why: &str) {
-    let message = DaemonMessage::Refused(why.to_owned()).packet();
-    let _ = packet::send(socket, &message, &[]);
-}
-
 /// Prints a line, and ignores a closed standard error.
 fn say(what: std::fmt::Arguments<'_>) {
     use std::io::Write as _;
     let _ = writeln!(io::stderr(), "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inbox;
+    use super::*;
+
+    /// A registrar whose pass thread never answers.
+    #[test]
+    fn a_registration_that_timed_out_is_never_admitted_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("host.sock");
+        let settings = DaemonSettings {
+            socket: socket.clone(),
+            policy: "shenango".parse().unwrap(),
+            apps: vec![AppRule {
+                name: "kv".into(),
+                guaranteed: 0,
+                most: None,
+                kind: AppKind::Latency,
+                users: Vec::new(),
+                groups: Vec::new(),
+                network: None,
+            }],
+            cores: None,
+            shares: None,
+            tick_ns: 1,
+            device: None,
+            sysfs: "/sys".into(),
+        };
+        let (outbox, inbox) = inbox::pair().unwrap();
+        let mut registrar = Registrar::new(
+            HostListener::bind(&socket, &settings.apps).unwrap(),
+            outbox,
+            Arc::new(RwLock::new(settings)),
+            2,
+            None,
+            Arc::new(event().unwrap()),
+            Clock::global(),
+        )
+        .unwrap();
+        let application = packet::connect_to(&socket).unwrap();
+        let asks = br#"{"register":{"name":"kv","kthreads":1}}"#;
+        packet::send(&application, asks, &[]).unwrap();
+        registrar.step([LISTENER].into_iter());
+        let id = registrar.connections.new_id() - 2;
+        registrar.step([id].into_iter());
+        let answer = packet::receive(&application, true).unwrap().unwrap();
+        let answer = DaemonMessage::parse(&answer.bytes).unwrap();
+        assert!(matches!(answer, DaemonMessage::Refused(_)), "{answer:?}");
+        let Some(DaemonOrder::Admit { claim, .. }) = inbox.next() else {
+            panic!("it was asked for");
+        };
+        assert!(!claim.take(), "the pass thread must not admit it now");
+    }
 }

@@ -1,5 +1,6 @@
 //! A daemon that runs in this process.
 
+use super::access;
 use super::cycle::Cycle;
 use super::event::event;
 use super::inbox::{self, DaemonOrder, DaemonOutbox};
@@ -142,10 +143,8 @@ impl HostDaemon {
         let own = Pid::from_raw(0);
         let may_pin = sched_getaffinity(own).and_then(|mask| sched_setaffinity(own, &mask));
         may_pin.map_err(|errno| DaemonError::Pin(errno.into()))?;
-        let others = settings.apps.iter();
-        let others = others.map(|rule| rule.users.len() + rule.groups.len());
-        let listener = HostListener::bind(&settings.socket, others.sum::<usize>() > 0)
-            .map_err(DaemonError::Socket)?;
+        let listener =
+            HostListener::bind(&settings.socket, &settings.apps).map_err(DaemonError::Socket)?;
         let took_over = listener.was_stale;
         let grace = if took_over { GRACE } else { Duration::ZERO };
         let system = |what| move |source| DaemonError::System { what, source };
@@ -217,6 +216,10 @@ impl HostDaemon {
         if settings.policy != new.policy {
             self.outbox.0.send(DaemonOrder::Policy(new.policy.clone()));
         }
+        access::open_to(&settings.socket, &new.apps).map_err(|source| DaemonError::System {
+            what: "open the socket to the users of the settings",
+            source,
+        })?;
         settings.policy = new.policy;
         settings.apps = new.apps;
         Ok(())

@@ -9,3 +9,4 @@ mod kills;
 mod processes;
 mod signals;
 mod stage;
+mod strangers;

@@ -143,37 +143,12 @@ impl fmt::Display for SpecError {
                      its kin can; a server comes near with tiny-quanta or shinjuku-sq"
                 )
             }
-            Self::UnknownParam { policy, key, valid } if valid.is_empty() => {
-                write!(f, "policy '{policy}' takes no parameters, not '{key}'")
-            }
-            Self::UnknownParam { policy, key, valid } => {
-                write!(
-                    f,
-                    "policy '{policy}' has no parameter '{key}'; it takes: {}",
-                    WordList(valid)
-                )
-            }
+            Self::UnknownParam { policy, key, valid } => unknown_param(f, policy, key, valid),
             Self::SetAtStart {
                 policy,
                 key,
                 changeable,
-            } if changeable.is_empty() => {
-                write!(
-                    f,
-                    "policy '{policy}' has no parameter that may change while it serves: start the server anew to change {key}"
-                )
-            }
-            Self::SetAtStart {
-                policy,
-                key,
-                changeable,
-            } => {
-                write!(
-                    f,
-                    "policy '{policy}' takes {key} at the start only: start the server anew, or change: {}",
-                    WordList(changeable)
-                )
-            }
+            } => set_at_start(f, policy, key, changeable),
             Self::BadValue {
                 policy,
                 key,
@@ -184,6 +159,41 @@ impl fmt::Display for SpecError {
             }
         }
     }
+}
+
+fn unknown_param(
+    f: &mut fmt::Formatter<'_>,
+    policy: &str,
+    key: &str,
+    valid: &[&'static str],
+) -> fmt::Result {
+    if valid.is_empty() {
+        return write!(f, "policy '{policy}' takes no parameters, not '{key}'");
+    }
+    let valid = WordList(valid);
+    write!(
+        f,
+        "policy '{policy}' has no parameter '{key}'; it takes: {valid}"
+    )
+}
+
+fn set_at_start(
+    f: &mut fmt::Formatter<'_>,
+    policy: &str,
+    key: &str,
+    changeable: &[&'static str],
+) -> fmt::Result {
+    if changeable.is_empty() {
+        return write!(
+            f,
+            "policy '{policy}' has no parameter that may change while it serves: start the server anew to change {key}"
+        );
+    }
+    let changeable = WordList(changeable);
+    write!(
+        f,
+        "policy '{policy}' takes {key} at the start only: start the server anew, or change: {changeable}"
+    )
 }
 
 /// The sentence: `fn main() -> Result<(), Box<dyn Error>>` prints errors by `Debug`.

@@ -21,6 +21,12 @@ pub enum KeyError {
         /// The system's error.
         source: io::Error,
     },
+    /// It is a pipe, a device or a folder.
+    #[error("the key {} is no plain file: write the key to a file of mode 600", path.display())]
+    NoFile {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Users other than its owner may read the file.
     #[error(
         "others may read the key {} (its mode is {mode:o}): run 'chmod 600 {}', and make a new key if others use this machine",
@@ -69,8 +75,13 @@ impl AgentKey {
             path: path.into(),
             source,
         };
+        // To open a pipe would wait for its writer.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(KeyError::NoFile { path: path.into() });
+        }
         let file = File::open(path).map_err(unreadable)?;
-        let mode = file.metadata().map_err(unreadable)?.mode() & 0o7777;
+        let found = file.metadata().map_err(unreadable)?;
+        let mode = found.mode() & 0o7777;
         if mode & 0o077 != 0 {
             return Err(KeyError::ReadByOthers {
                 path: path.into(),
@@ -119,6 +130,20 @@ mod tests {
     use super::*;
 
     /// RFC 4231, test case 1.
+    #[test]
+    fn a_pipe_is_refused_and_waits_for_nobody() {
+        let folder = std::env::temp_dir().join(format!("headway-key-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("key");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let refused = AgentKey::read(&path).err().unwrap();
+        assert!(refused.to_string().contains("no plain file"), "{refused}");
+        let refused = AgentKey::read(&folder).err().unwrap();
+        assert!(refused.to_string().contains("no plain file"), "{refused}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn the_code_is_hmac_sha_256() {
         let key = AgentKey::new(&[0x0b; 20]).unwrap();

@@ -61,7 +61,10 @@ impl ExperimentKind for HostMeasurement {
         };
         let tasks = places.iter().map(|&place| {
             let (figure, id) = (self.figure, self.id.clone());
-            Task::new(move || measure(figure, place, rate_rps, effort, &id))
+            Task::new(move || {
+                let at = FigurePlace { id: &id, x: place };
+                measure(figure, at, rate_rps, effort)
+            })
         });
         Ok(tasks.collect())
     }
@@ -91,70 +94,40 @@ impl HostMeasurement {
     }
 }
 
+/// Measures a figure at a place of its axis.
 fn measure(
     figure: HostFigure,
-    x: f64,
+    at: FigurePlace<'_>,
     rate_rps: Option<f64>,
     effort: FigureEffort,
-    id: &str,
 ) -> Result<Vec<Datum>, ReproduceError> {
-    let datum = |system: &str, what: &str, value: f64| Datum {
-        system: match id {
-            "" => system.into(),
-            id => format!("{id}/{system}"),
-        },
-        what: what.into(),
-        axis: String::new(),
-        x: Some(x),
-        value,
-        rests_on: None,
-    };
-    let tail_and_batch = |system: &str, point: &CurvePoint| {
-        let mut data = vec![datum(system, "p999_us", p999_us(point))];
-        let batch = point
-            .outcome
-            .apps
-            .get(1)
-            .map_or(0.0, |app| app.useful_cores);
-        data.push(datum(system, "batch_cores", batch));
-        let moved = point.outcome.host.reallocations_per_s;
-        data.push(datum(system, "reallocations_per_s", moved));
-        data
-    };
-    let spin = |which: usize| {
-        let curves = figures::spin_server(&figures::spin_workloads()[which], &[x], effort)?;
-        let points = curves
-            .iter()
-            .flat_map(|curve| tail_and_batch(curve.system, &curve.points[0]));
-        Ok(points.collect())
-    };
     match figure {
         HostFigure::Efficiency => {
-            let found = figures::efficiency(&[x], effort)?;
+            let found = figures::efficiency(&[at.x], effort)?;
             let best = found.bound[0].map_or(f64::NAN, |bound| bound.efficiency);
             let app = &found.shenango[0].outcome.apps[0];
             Ok(vec![
-                datum("1 ms bound", "efficiency", best),
-                datum("Shenango", "efficiency", app.efficiency),
-                datum("Shenango", "p999_us", p999_us(&found.shenango[0])),
+                at.datum("1 ms bound", "efficiency", best),
+                at.datum("Shenango", "efficiency", app.efficiency),
+                at.datum("Shenango", "p999_us", p999_us(&found.shenango[0])),
             ])
         }
-        HostFigure::SpinConstant => spin(0),
-        HostFigure::SpinExponential => spin(1),
-        HostFigure::SpinBimodal => spin(2),
+        HostFigure::SpinConstant => at.spin(0, effort),
+        HostFigure::SpinExponential => at.spin(1, effort),
+        HostFigure::SpinBimodal => at.spin(2, effort),
         HostFigure::LoadStep => {
-            let bursts = figures::load_step(&[x], effort.duration_ms, effort)?;
+            let bursts = figures::load_step(&[at.x], effort.duration_ms, effort)?;
             let worst = bursts
                 .iter()
-                .map(|burst| datum(burst.system, "worst_p999_us", burst.worst_p999_us()));
+                .map(|burst| at.datum(burst.system, "worst_p999_us", burst.worst_p999_us()));
             Ok(worst.collect())
         }
         HostFigure::Connections => {
-            let curves = figures::few_connections(&[24, 1200], &[x], effort)?;
+            let curves = figures::few_connections(&[24, 1200], &[at.x], effort)?;
             Ok(curves
                 .iter()
                 .map(|(flows, points): &(u64, Vec<CurvePoint>)| {
-                    datum(
+                    at.datum(
                         &format!("{flows} connections"),
                         "p999_us",
                         p999_us(&points[0]),
@@ -164,9 +137,54 @@ fn measure(
         }
         HostFigure::Interval => {
             let rate_rps = rate_rps.unwrap_or(f64::NAN);
-            let points = figures::allocation_interval(&[x as u64], rate_rps, effort)?;
-            Ok(tail_and_batch("Shenango", &points[0]))
+            let points = figures::allocation_interval(&[at.x as u64], rate_rps, effort)?;
+            Ok(at.tail_and_batch("Shenango", &points[0]).into())
         }
+    }
+}
+
+/// A place on a figure's axis, with the name of the measurement.
+#[derive(Clone, Copy)]
+struct FigurePlace<'a> {
+    id: &'a str,
+    x: f64,
+}
+
+impl FigurePlace<'_> {
+    fn datum(self, system: &str, what: &str, value: f64) -> Datum {
+        Datum {
+            system: match self.id {
+                "" => system.into(),
+                id => format!("{id}/{system}"),
+            },
+            what: what.into(),
+            axis: String::new(),
+            x: Some(self.x),
+            value,
+            rests_on: None,
+        }
+    }
+
+    fn tail_and_batch(self, system: &str, point: &CurvePoint) -> [Datum; 3] {
+        let (host, batch) = (&point.outcome.host, point.outcome.apps.get(1));
+        [
+            self.datum(system, "p999_us", p999_us(point)),
+            self.datum(
+                system,
+                "batch_cores",
+                batch.map_or(0.0, |app| app.useful_cores),
+            ),
+            self.datum(system, "reallocations_per_s", host.reallocations_per_s),
+        ]
+    }
+
+    fn spin(self, which: usize, effort: FigureEffort) -> Result<Vec<Datum>, ReproduceError> {
+        let workload = &figures::spin_workloads()[which];
+        let curves = figures::spin_server(workload, &[self.x], effort)?;
+        let points = curves
+            .iter()
+            .flat_map(|curve| self.tail_and_batch(curve.system, &curve.points[0]));
+        Ok(points.collect())
     }
 }
 

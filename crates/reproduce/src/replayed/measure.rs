@@ -78,7 +78,7 @@ impl<'a> ReplayedSession<'a> {
         let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &systems);
         let layouts = self.layouts()?;
         let all = steps(layouts.len());
-        let calibrated = calibrate(&layouts, |step| progress(step, all, "calibrating"))?;
+        let calibrated = calibrate(&layouts, None, |step| progress(step, all, "calibrating"))?;
         let mut runs = Vec::new();
         for (index, planned) in plan.iter().enumerate() {
             let system = &self.experiment.system[planned.system];

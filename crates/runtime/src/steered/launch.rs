@@ -16,7 +16,8 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::engine::launch::{EngineBase, EngineDemands, EngineTraits, set_rules};
 use crate::engine::parts::{EngineParts, LiveEngine, SetRules};
 use crate::error::StartError;
-use crate::queue::run_queue::request_queue;
+use crate::queue::run_queue::{RequestQueue, request_queue};
+use crate::request::intake::Buffers;
 use crate::threads::control::ServerControl;
 use crate::threads::door::Door;
 use crate::threads::park::Idle;
@@ -45,30 +46,11 @@ where
     let (count, layout) = (parts.shape.workers, parts.config.layout);
     let has_thread = layout.is_dedicated();
     let control = Arc::new(ServerControl::new(count, None, parts.config.stalls));
-    let interrupts = M::PREEMPTS || L::SLICES;
-    let demands = EngineDemands {
-        queues: count,
-        runners: count,
-        refusers: 0,
-        spare: count,
-        rooms: if interrupts {
-            system.shared_queues.most(parts.config.slots)
-        } else {
-            0
-        },
-        interrupts,
-        heeds_length: M::HEEDS,
-        watched: has_thread.then_some(count).into_iter().collect(),
-    };
+    let rooms = system.shared_queues.most(parts.config.slots);
+    let demands = demands::<L, M>(count, rooms, has_thread);
     let (mut base, mut ends) = EngineBase::new(parts, control, &demands)?;
-    let (requests, steals) = (ends.buffers.pool.len(), L::STEALS || base.hosted.is_some());
-    let (queues, thieves): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| request_queue(requests, steals)).unzip();
-    let peers = Peers::new(&base.rxs, thieves, system.shared_queues, &mut ends.buffers);
-    let peers = Arc::new(peers.looking_every(base.glance_ns()));
-    let sleepers = Arc::clone(&peers);
-    base.control
-        .set_wake_all(Box::new(move || sleepers.wake_all()));
+    let steals = L::STEALS || base.hosted.is_some();
+    let (peers, queues) = peers(&base, &mut ends.buffers, system.shared_queues, steals);
     let (locals, local_mailboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
     let (timekeepers, monitors) = if has_thread {
         start_monitor(&mut base, system.monitor, &peers)
@@ -119,6 +101,40 @@ where
         set_duty: None,
         queue_depths: Arc::new(move || peers.depths()),
     })
+}
+
+/// What the engine asks of its buffers, receive queues and threads.
+fn demands<L: Local, M: Monitor>(workers: usize, rooms: usize, has_thread: bool) -> EngineDemands {
+    let interrupts = M::PREEMPTS || L::SLICES;
+    EngineDemands {
+        queues: workers,
+        runners: workers,
+        refusers: 0,
+        spare: workers,
+        rooms: if interrupts { rooms } else { 0 },
+        interrupts,
+        heeds_length: M::HEEDS,
+        watched: has_thread.then_some(workers).into_iter().collect(),
+    }
+}
+
+/// What the workers see of each other, and the run queue of each.
+fn peers(
+    base: &EngineBase,
+    buffers: &mut Buffers,
+    shared_queues: SharedQueues,
+    steals: bool,
+) -> (Arc<Peers>, Vec<RequestQueue>) {
+    let requests = buffers.pool.len();
+    let (queues, thieves): (Vec<_>, Vec<_>) = (0..base.shape.workers)
+        .map(|_| request_queue(requests, steals))
+        .unzip();
+    let peers = Peers::new(&base.rxs, thieves, shared_queues, buffers);
+    let peers = Arc::new(peers.looking_every(base.glance_ns()));
+    let sleepers = Arc::clone(&peers);
+    base.control
+        .set_wake_all(Box::new(move || sleepers.wake_all()));
+    (peers, queues)
 }
 
 /// Starts a worker; where there is a fiber context its requests may be interrupted.

@@ -43,18 +43,7 @@ where
 {
     let count = parts.shape.workers;
     let control = Arc::new(ServerControl::new(count, None, parts.config.stalls));
-    let demands = EngineDemands {
-        queues: 1,
-        runners: count,
-        refusers: 1,
-        spare: 1,
-        rooms: 0,
-        interrupts: true,
-        heeds_length: false,
-        // Whoever receives counts in the last tally.
-        watched: vec![0],
-    };
-    let (mut base, mut ends) = EngineBase::new(parts, control, &demands)?;
+    let (mut base, mut ends) = EngineBase::new(parts, control, &demands(count))?;
     let slots = ends.buffers.pool.len();
     let rx_waker = Arc::new(RxWaker::new(Arc::clone(&base.rxs[0])));
     let (queues, thieves): (Vec<_>, Vec<_>) =
@@ -103,6 +92,21 @@ where
         set_duty: None,
         queue_depths: Arc::new(move || common.depths()),
     })
+}
+
+/// What the engine asks of its buffers, receive queues and threads.
+fn demands(workers: usize) -> EngineDemands {
+    EngineDemands {
+        queues: 1,
+        runners: workers,
+        refusers: 1,
+        spare: 1,
+        rooms: 0,
+        interrupts: true,
+        heeds_length: false,
+        // Whoever receives counts in the last tally.
+        watched: vec![0],
+    }
 }
 
 /// What the workers lead by turns: the way from the receive queue to the queue that they share.

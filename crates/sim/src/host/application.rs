@@ -173,6 +173,14 @@ impl Application {
         self.with_server(|server, left| server.step(left));
     }
 
+    /// Ends its arrivals and its measured time.
+    pub(super) fn cut_off(&mut self, now_ns: u64) {
+        self.measured.to_ns = now_ns.max(self.measured.from_ns);
+        if let AppState::Server(serving) = &mut self.body {
+            serving.arrivals.end();
+        }
+    }
+
     /// The next arrival, which has not reached the server yet.
     pub(super) fn take_arrival(&mut self) -> Option<SimRequest> {
         let counted_from_ns = self.measured.from_ns;

@@ -59,6 +59,11 @@ impl SteppedArrivals {
         Some(arrival)
     }
 
+    /// Nothing arrives any more.
+    pub(super) fn end(&mut self) {
+        self.next = None;
+    }
+
     fn begin(&mut self) {
         let Some(step) = self.steps.get(self.current) else {
             self.generator = None;

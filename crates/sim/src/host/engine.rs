@@ -87,6 +87,9 @@ struct Occupied {
     looks_for_work: bool,
 }
 
+/// Events between two looks at whether the experiment is cut off.
+const LOOK_AT_CUTOFF: u64 = 1024;
+
 struct Host<'a, A> {
     experiment: &'a HostExperiment,
     allocator: A,
@@ -100,6 +103,8 @@ struct Host<'a, A> {
     packets: Slots<(usize, SimRequest)>,
     daemon_free_ns: u64,
     now_ns: u64,
+    /// When the measured time ends.
+    until_ns: u64,
     totals: HostTotals,
 }
 
@@ -125,6 +130,7 @@ impl<'a, A: Allocator> Host<'a, A> {
             packets: Slots::default(),
             daemon_free_ns: 0,
             now_ns: 0,
+            until_ns: experiment.duration_ns,
             totals: HostTotals::default(),
         })
     }
@@ -138,11 +144,13 @@ impl<'a, A: Allocator> Host<'a, A> {
             }
         }
         self.decide();
-        let last_ns = self.experiment.duration_ns;
-        let give_up_ns = 2 * last_ns + 1_000_000_000;
-        loop {
+        let give_up_ns = 2 * self.until_ns + 1_000_000_000;
+        for event in 0_u64.. {
+            if event.is_multiple_of(LOOK_AT_CUTOFF) {
+                self.heed_cutoff();
+            }
             let now_ns = self.next_ns();
-            let over = now_ns >= last_ns && self.packets.is_empty();
+            let over = now_ns >= self.until_ns && self.packets.is_empty();
             if over && self.apps.iter().all(|app| app.in_flight() == 0) || now_ns > give_up_ns {
                 break;
             }
@@ -151,6 +159,18 @@ impl<'a, A: Allocator> Host<'a, A> {
             self.decide();
         }
         self.close();
+    }
+
+    /// Ends the arrivals, once the experiment is cut off.
+    fn heed_cutoff(&mut self) {
+        if self.totals.cut_off || self.now_ns >= self.until_ns || !self.experiment.is_cut_off() {
+            return;
+        }
+        self.totals.cut_off = true;
+        self.until_ns = self.now_ns;
+        for app in &mut self.apps {
+            app.cut_off(self.now_ns);
+        }
     }
 
     fn next_ns(&self) -> u64 {
@@ -415,7 +435,7 @@ impl<'a, A: Allocator> Host<'a, A> {
     }
 
     fn is_measured(&self) -> bool {
-        (self.experiment.warm_up_ns()..self.experiment.duration_ns).contains(&self.now_ns)
+        (self.experiment.warm_up_ns()..self.until_ns).contains(&self.now_ns)
     }
 
     /// Starts the spin time of every kthread of an application that became idle by the last event.
@@ -455,7 +475,7 @@ impl<'a, A: Allocator> Host<'a, A> {
 
     /// Charges the applications for the cores that they still hold.
     fn close(&mut self) {
-        self.now_ns = self.now_ns.max(self.experiment.duration_ns);
+        self.now_ns = self.now_ns.max(self.until_ns);
         for core in 0..self.cores.len() {
             if let Some(occupied) = self.cores[core].take() {
                 self.charge(occupied);

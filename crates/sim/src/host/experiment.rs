@@ -7,6 +7,8 @@ use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology};
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::spec::Spec;
 use headway_workload::Workload;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A step of the arrival rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -161,6 +163,8 @@ pub struct HostExperiment {
     pub network_ns: u64,
     /// Width of the windows of the tail over time, ns.
     pub window_ns: Option<u64>,
+    /// Once it is true no further request arrives: the run ends when the servers have drained, and its [`Run`](headway_report::Run) says that it was cut off.
+    pub cutoff: Option<Arc<AtomicBool>>,
 }
 
 impl HostExperiment {
@@ -177,6 +181,7 @@ impl HostExperiment {
             costs: HostCosts::default(),
             network_ns: 0,
             window_ns: None,
+            cutoff: None,
         }
     }
 
@@ -206,6 +211,13 @@ impl HostExperiment {
     pub fn costs(mut self, costs: HostCosts) -> Self {
         self.costs = costs;
         self
+    }
+
+    /// Whether the run is to end early.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        let cutoff = self.cutoff.as_ref();
+        cutoff.is_some_and(|cutoff| cutoff.load(Ordering::Relaxed))
     }
 
     /// The shape that the allocator is built for.

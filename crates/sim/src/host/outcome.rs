@@ -13,6 +13,8 @@ use serde::Serialize;
 pub(super) struct HostTotals {
     /// Measured time the daemon was busy.
     pub(super) daemon_ns: u64,
+    /// Whether the run ended before its time.
+    pub(super) cut_off: bool,
 }
 
 /// The result of one application. Cores are averages over the measured time.
@@ -126,6 +128,7 @@ impl HostOutcome {
             serving_cores: Some(cores),
             starved: overloaded.map(|app| app.name.clone()).collect(),
             costs: costs_json(experiment),
+            cut_off: totals.cut_off,
             ..RunExtras::default()
         };
         Self {

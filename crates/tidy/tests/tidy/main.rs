@@ -1,6 +1,6 @@
 //! Checks that the repository's statements about itself are true: links, the list of unsafe modules, the table of imports, test targets, lock files,
 //! and the commands that documents name.
-//! Checks its rules too: no circles among files, short files, no default methods in traits, errors that print sentences, and one meaning for each type's name.
+//! Checks its rules too: no circles among files, short files and functions, no default methods in traits, errors that print sentences, and one meaning for each type's name.
 //! The tests `documents` of the command check the documents' commands, which need the command.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.

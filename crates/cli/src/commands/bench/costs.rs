@@ -36,7 +36,7 @@ impl BenchCosts {
             layouts.push(of_dispatcher);
         }
         let bar = progress::bar(steps(layouts.len()) as u64, "calibrating");
-        let mut calibration = calibrate(&layouts, |step| bar.set_position(step as u64))?;
+        let mut calibration = calibrate(&layouts, None, |step| bar.set_position(step as u64))?;
         bar.finish_and_clear();
         if let Some(doubt) = calibration.doubt() {
             eprintln!("the simulation rests on doubtful costs: {doubt}");

@@ -4,6 +4,7 @@ use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
 use headway_ctl::place::{self, SocketKind};
 use headway_ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
+use headway_words::escaped;
 use serde_json::Value;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -33,17 +34,16 @@ pub(super) fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
 }
 
 fn by_port(port: u16, uid: u32) -> Result<PathBuf> {
-    let directories = place::directories(uid);
-    let mut paths = directories
-        .iter()
-        .map(|directory| place::socket(directory, SocketKind::Server, port));
-    match paths.find(|path| path.exists()) {
-        Some(path) => Ok(path),
-        None => Err(no_server(format!(
+    let found = place::find(uid, |directory| {
+        place::socket(directory, SocketKind::Server, port)
+    });
+    let found = found.map_err(|why| no_server(format!("{why}: it is not asked")))?;
+    found.ok_or_else(|| {
+        no_server(format!(
             "no server of yours listens on port {port}: {}",
             looked(uid)
-        ))),
-    }
+        ))
+    })
 }
 
 fn only_one(uid: u32) -> Result<PathBuf> {
@@ -94,6 +94,9 @@ fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
     let place = path.display();
     let stream = UnixStream::connect(path)
         .map_err(|error| no_server(format!("nobody answers at {place}: {error}")))?;
+    let uid = place::own_uid().context("cannot tell this process's user")?;
+    place::check_peer(&stream, uid)
+        .map_err(|why| no_server(format!("{place} is not asked: {why}")))?;
     let asked = || -> std::io::Result<Option<Vec<u8>>> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -104,5 +107,42 @@ fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
     };
     let line = asked().with_context(|| format!("the server at {place} does not answer"))?;
     let line = line.with_context(|| format!("the server at {place} hung up"))?;
-    parse_response(&line).map_err(|error| anyhow!("{place}: {error}"))
+    let answer = parse_response(&line);
+    let answer = answer.map_err(|error| anyhow!("{place}: {}", escaped(&error.to_string())))?;
+    Ok(match answer {
+        Ok(value) => Ok(fit_for_terminals(value)),
+        Err(refusal) => Err(escaped(&refusal)),
+    })
+}
+
+/// What a peer says with all of its texts escaped.
+fn fit_for_terminals(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(escaped(&text)),
+        Value::Array(items) => items.into_iter().map(fit_for_terminals).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            fields
+                .map(|(key, value)| (escaped(&key), fit_for_terminals(value)))
+                .collect()
+        }
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nothing_that_a_peer_says_is_an_escape_sequence() {
+        let said = json!({ "a\u{1b}[2J": ["\u{9b}31m", { "b": "\r\u{202e}c" }], "d": 5 });
+        let shown = fit_for_terminals(said).to_string();
+        assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'));
+        assert!(
+            shown.contains("31m") && shown.contains("\"d\":5"),
+            "{shown}"
+        );
+    }
 }

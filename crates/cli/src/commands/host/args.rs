@@ -130,17 +130,18 @@ impl DaemonChoice {
             return Ok(path.clone());
         }
         let uid = headway_ctl::place::own_uid().context("cannot tell this process's user")?;
-        let own = own_socket(uid);
-        let mut places = [Path::new(SYSTEM_SOCKET), &own].into_iter();
-        places
-            .find(|path| path.exists())
-            .map(Path::to_owned)
-            .ok_or_else(|| {
-                let why = format!(
-                    "no daemon listens at {SYSTEM_SOCKET} or {}: start one by 'headway host', or name its socket",
-                    own.display()
-                );
-                usage("--socket", why)
-            })
+        let system = Path::new(SYSTEM_SOCKET);
+        if system.exists() {
+            return Ok(system.to_owned());
+        }
+        let found = headway_ctl::place::find(uid, |directory| directory.join("host.sock"));
+        let found = found.map_err(|why| usage("--socket", format!("{why}: it is not asked")))?;
+        found.ok_or_else(|| {
+            let why = format!(
+                "no daemon listens at {SYSTEM_SOCKET} or {}: start one by 'headway host', or name its socket",
+                own_socket(uid).display()
+            );
+            usage("--socket", why)
+        })
     }
 }

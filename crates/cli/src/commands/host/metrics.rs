@@ -63,13 +63,15 @@ fn text(status: &Value) -> String {
 }
 
 /// The reasons for which the data plane loses frames, by their fields.
-const LOSSES: [&str; 6] = [
+const LOSSES: [&str; 8] = [
     "unknown",
     "lane_full",
     "device_full",
     "missed",
     "spoofed",
     "invalid",
+    "too_long",
+    "for_broken",
 ];
 
 /// The counters of the data plane; none without a device.
@@ -118,6 +120,8 @@ mod tests {
             missed: 16,
             spoofed: 17,
             invalid: 18,
+            too_long: 19,
+            for_broken: 20,
             broken: vec!["web".into()],
         };
         let text = text(&json!({ "network": network }));
@@ -131,6 +135,8 @@ mod tests {
             "headway_host_lost_frames_total{reason=\"missed\"} 16",
             "headway_host_lost_frames_total{reason=\"spoofed\"} 17",
             "headway_host_lost_frames_total{reason=\"invalid\"} 18",
+            "headway_host_lost_frames_total{reason=\"too_long\"} 19",
+            "headway_host_lost_frames_total{reason=\"for_broken\"} 20",
             "headway_host_cut_off_apps 1",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}: {text}");

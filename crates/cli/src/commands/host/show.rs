@@ -47,7 +47,7 @@ fn network(network: &Value) -> String {
         )
     };
     format!(
-        "device {}: {} frames to applications, {} from them; lost: {} for nobody here, {} at full lanes, {} at a full device, {} missed, {} in another's name, {} of impossible length{cut_off}\n",
+        "device {}: {} frames to applications, {} from them; lost: {} for nobody here, {} at full lanes, {} at a full device, {} missed, {} in another's name, {} of impossible length, {} longer than the device takes, {} for those cut off{cut_off}\n",
         word(&network["device"]),
         network["delivered"],
         network["sent"],
@@ -57,6 +57,8 @@ fn network(network: &Value) -> String {
         network["missed"],
         network["spoofed"],
         network["invalid"],
+        network["too_long"],
+        network["for_broken"],
     )
 }
 

@@ -41,6 +41,7 @@ fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str) -> String {
     let verdict = match report.verdict {
         PlanVerdict::Met => "met by simulation",
         PlanVerdict::Missed => "MISSED by simulation",
+        PlanVerdict::Undecided => "CUT OFF before the last round",
         PlanVerdict::Impossible => "IMPOSSIBLE for any policy",
     };
     let best = &report.ranking[0].policy;

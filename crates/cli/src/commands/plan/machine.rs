@@ -117,7 +117,7 @@ impl Machine {
 fn measured() -> Result<(MachineCosts, u64)> {
     let layouts = layouts_here(Layout::Auto);
     let bar = progress::bar(steps(layouts.len()) as u64, "calibrating");
-    let calibration = calibrate(&layouts, |step| bar.set_position(step as u64))?;
+    let calibration = calibrate(&layouts, None, |step| bar.set_position(step as u64))?;
     bar.finish_and_clear();
     if calibration.lost_fraction > LOST_MAX {
         eprintln!(

@@ -8,11 +8,12 @@ mod show;
 use super::fit::{self, FitFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_plan::{PlanProgress, Question, plan};
+use headway_plan::{PlanError, PlanProgress, Question, plan};
 use headway_policy::server::systems::ServerSpec;
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
@@ -79,30 +80,47 @@ struct PlanSubject {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let subject = self.subject()?;
-        let question = self.question(&subject)?;
+        let mut question = self.question(&subject)?;
+        let interrupt = Interrupt::listen()?;
+        question.cutoff = Some(interrupt.flag());
         self.check_config(&question)?;
-        let mut report = ask(&question)?;
+        let mut report = match ask(&question) {
+            Err(error @ PlanError::CutOff) => {
+                eprintln!("{error}");
+                return Ok(Interrupt::status());
+            }
+            answer => answer?,
+        };
         self.machine.remark(&question, &mut report);
+        if report.cut_off {
+            self.write(&report)?;
+            return Ok(Interrupt::status());
+        }
         if let Some(ns) = self.validate {
             report.validation = live::validate(&question, &report, ns)?;
         }
         if let Some(path) = &self.config_out {
             config::write(path, &report, &subject.name, &question)?;
         }
-        let mut writer = output::open(self.to.output.as_deref())?;
-        match self.to.format {
-            OutputFormat::Json => output::json(&report, writer)?,
-            OutputFormat::Csv => output::table_csv(&show::ranking(&report), writer)?,
-            OutputFormat::Table => {
-                writeln!(writer, "{}", show::text(&report, self.to.output.as_deref()))?;
-                writer.flush()?;
-            }
-        }
+        self.write(&report)?;
         let live_met = report.validation.as_ref().is_none_or(|live| live.met);
         Ok(match report.verdict {
             PlanVerdict::Met if live_met => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         })
+    }
+
+    fn write(&self, report: &PlanReport) -> Result<()> {
+        let path = self.to.output.as_deref();
+        let mut writer = output::open(path)?;
+        match self.to.format {
+            OutputFormat::Json => output::json(report, writer),
+            OutputFormat::Csv => output::table_csv(&show::ranking(report), writer),
+            OutputFormat::Table => {
+                writeln!(writer, "{}", show::text(report, path))?;
+                Ok(writer.flush()?)
+            }
+        }
     }
 
     /// Refuses to write settings from a plan without costs, unless the user asked for an ideal machine.
@@ -206,7 +224,7 @@ impl Args {
     }
 }
 
-fn ask(question: &Question) -> Result<PlanReport> {
+fn ask(question: &Question) -> Result<PlanReport, PlanError> {
     let bar = progress::bar(0, "planning");
     let report = plan(question, |progress| match progress {
         PlanProgress::Stage(name, runs) => {
@@ -216,7 +234,7 @@ fn ask(question: &Question) -> Result<PlanReport> {
         PlanProgress::Run => bar.inc(1),
     });
     bar.finish_and_clear();
-    Ok(report?)
+    report
 }
 
 /// Whether the live server runs a policy.

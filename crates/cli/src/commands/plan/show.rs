@@ -29,6 +29,9 @@ pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
         String::new(),
     ];
     lines.extend(comparison(report));
+    if report.cut_off {
+        lines.push("CUT OFF: interrupted; the table is that of the last complete round, and what is missing below was not reached.".into());
+    }
     lines.extend(verdict(report));
     lines.extend(
         report
@@ -168,6 +171,7 @@ fn verdict(report: &PlanReport) -> Vec<String> {
             "No candidate meets the SLO {decided}{}; that none could was not shown.",
             machine(report.ideal)
         )),
+        PlanVerdict::Undecided => {}
         PlanVerdict::Impossible => {
             lines.push(format!(
                 "No policy can meet the SLO on so many workers{}:",

@@ -3,7 +3,7 @@
 use super::device;
 use super::settings::{RackListen, RackSettings};
 use super::start::{
-    EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
+    announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
@@ -97,6 +97,48 @@ fn serve<S: Switch + Send + 'static>(
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(HttpServer::bind).transpose()?;
+    switch = watching(switch, settings)?;
+    let control = system.control.take().map(|control| {
+        let adapting = system.adapting;
+        begin_control(control, turns, settings.slo.as_ref(), &tables).adapting(adapting)
+    });
+    let observed = Arc::new(ObservedPlane::default());
+    let observe = |control: &ControlPlane| {
+        observed.set(control);
+        if let Some(agents) = &agents {
+            agents.follow(control);
+        }
+    };
+    if let Some(control) = &control {
+        observe(control.control());
+    }
+    let mut switch = switch.with_tables(Arc::clone(&tables));
+    let stopped = Arc::new(AtomicBool::new(false));
+    heed_signals(switch.stopper(&stopped))?;
+    let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
+    let subject = subject.with_agents(agents.clone());
+    let subject = Arc::new(subject);
+    let _socket = answer(socket, metrics, &subject)?;
+    announce(settings, at, &subject)?;
+    let forward = || {
+        switch.run(&stopped);
+        *switch.switch().counts()
+    };
+    let counted = forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
+        let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
+        if let Some(control) = control {
+            keep_control(control, clock, &stopped, score, observe, control_failed);
+        }
+    })?;
+    tell(settings, &counts(&counted))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has the switch watch its servers and the SLO, where the settings ask for it.
+fn watching<S: Switch, P: PacketPort>(
+    mut switch: PortSwitch<S, P>,
+    settings: &RackSettings,
+) -> Result<PortSwitch<S, P>> {
     if let Some(silent_ns) = settings.silent_ns {
         let rules = LivenessRules {
             silent_ns,
@@ -109,58 +151,7 @@ fn serve<S: Switch + Send + 'static>(
         let watch = SloWatch::new(&slo.slo, settings.types.len() + 1)?;
         switch = switch.watching_slo(watch);
     }
-    let control = system.control.take().map(|control| {
-        let adapting = system.adapting;
-        begin_control(control, turns, settings.slo.as_ref(), &tables).adapting(adapting)
-    });
-    let observed = Arc::new(ObservedPlane::default());
-    if let Some(control) = &control {
-        observed.set(control.control());
-        if let Some(agents) = &agents {
-            agents.follow(control.control());
-        }
-    }
-    let mut switch = switch.with_tables(Arc::clone(&tables));
-    let stopped = Arc::new(AtomicBool::new(false));
-    heed_signals(switch.stopper(&stopped))?;
-    let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
-    let subject = subject.with_agents(agents.clone());
-    let subject = Arc::new(subject);
-    let _socket = socket
-        .map(|socket| socket.answer(Arc::clone(&subject)))
-        .transpose()
-        .context("cannot start the thread that answers headway rack status")?;
-    if let Some(metrics) = metrics {
-        metrics.answer(Arc::clone(&subject))?;
-    }
-    announce(settings, at, &subject)?;
-    let counted = thread::scope(|scope| {
-        let forwarding = thread::Builder::new().name("hw-switch".into());
-        let forwarding = forwarding.spawn_scoped(scope, || {
-            let _ends = EndsWith(&stopped);
-            switch.run(&stopped);
-            *switch.switch().counts()
-        });
-        if let Some(agents) = &agents {
-            run_agents(scope, agents, &stopped);
-        }
-        if let Some(control) = control {
-            let observe = |control: &ControlPlane| {
-                observed.set(control);
-                if let Some(agents) = &agents {
-                    agents.follow(control);
-                }
-            };
-            let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
-            keep_control(control, clock, &stopped, score, observe, control_failed);
-        }
-        forwarding.map(|thread| thread.join())
-    });
-    let counted = counted.context("cannot start the switch's thread")?;
-    let counted = counted
-        .map_err(|_| anyhow::anyhow!("the switch's thread panicked; its message says why"))?;
-    tell(settings, &counts(&counted))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(switch)
 }
 
 /// SIGTERM and SIGINT end the switch after its current batch. A second signal has no further effect.

@@ -106,11 +106,11 @@ impl SwitchChoice {
         let Ok(port) = text.parse::<u16>() else {
             return Ok(PathBuf::from(text));
         };
-        let directories = place::directories(uid);
-        let mut paths = directories
-            .iter()
-            .map(|directory| place::socket(directory, SocketKind::Rack, port));
-        paths.find(|path| path.exists()).ok_or_else(|| {
+        let found = place::find(uid, |directory| {
+            place::socket(directory, SocketKind::Rack, port)
+        });
+        let found = found.map_err(|why| none(format!("{why}: it is not asked")))?;
+        found.ok_or_else(|| {
             none(format!(
                 "no switch of yours listens on port {port}: name another port, or its control socket"
             ))

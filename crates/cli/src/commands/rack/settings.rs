@@ -122,35 +122,13 @@ impl RunArgs {
             .parse(|text| RackListen::parse(text))?;
         let servers = servers(&self.server, &file)?;
         let addresses = check_servers(&servers, &listen)?;
-        let workload = self
-            .workload
-            .or_else(|| Some(set.workload.as_ref()?.get_ref().clone()));
-        let workload = workload
-            .map(|text| {
-                file.given("workload", None, set.workload.as_ref(), || text)
-                    .parse(|name| Workload::resolve(name))
-            })
-            .transpose()?;
+        let workload = declared_workload(self.workload, &file)?;
         let declared: Vec<String> = workload.as_ref().map_or(Vec::new(), |workload| {
-            let names = workload.value.class_names();
+            let names = workload.class_names();
             names.into_iter().map(str::to_owned).collect()
         });
-        let room = file.given("types", self.types, set.types.as_ref(), || {
-            TYPES.max(declared.len() as u64)
-        });
-        let room = room
-            .parse(|&types| {
-                let fewest = declared.len().max(1) as u64;
-                if (fewest..=MOST_TYPES).contains(&types) {
-                    Ok(types as usize)
-                } else {
-                    Err(format!(
-                        "a switch of these settings has {fewest} to {MOST_TYPES} types"
-                    ))
-                }
-            })?
-            .value;
-        let mut types = workload.map_or(Vec::new(), |workload| class_hints(&workload.value));
+        let room = type_room(self.types, &file, declared.len())?;
+        let mut types = workload.map_or(Vec::new(), |workload| class_hints(&workload));
         types.resize(room, ClassHint::new(UNSEEN_NS, 0.0));
         let silent_ns = file
             .given("silence", self.silence, set.silence.as_ref(), || {
@@ -173,11 +151,7 @@ impl RunArgs {
             let why = "only the switch in the kernel can leave responses to the servers: add --xdp DEV[,DEV]";
             return Err(direct.refused(why));
         }
-        let no_ctl = self.no_ctl
-            || (self.ctl.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
-        let path = self
-            .ctl
-            .or_else(|| Some(set.ctl.as_ref()?.get_ref().clone()));
+        let ctl = control_place(self.ctl, self.no_ctl, &file);
         Ok(RackSettings {
             listen,
             cores: servers.iter().map(|server| server.value.cores).collect(),
@@ -194,14 +168,7 @@ impl RunArgs {
             slo,
             agents,
             metrics,
-            ctl: Sourced::new(
-                match path {
-                    _ if no_ctl => Place::Off,
-                    Some(path) => Place::At(path),
-                    None => Place::ByPort,
-                },
-                "--ctl".into(),
-            ),
+            ctl,
             xdp,
             direct,
             seed: self
@@ -211,6 +178,43 @@ impl RunArgs {
             format: self.format,
         })
     }
+}
+
+/// The workload whose classes are the declared types.
+fn declared_workload(flag: Option<String>, file: &RackFile) -> Result<Option<Workload>> {
+    let text = file.given_if_set("workload", flag, file.config.workload.as_ref());
+    let workload = text.map(|text| text.parse(|name| Workload::resolve(name)));
+    Ok(workload.transpose()?.map(|workload| workload.value))
+}
+
+/// Number of types that the switch has room for, the declared ones among them.
+fn type_room(flag: Option<u64>, file: &RackFile, declared: usize) -> Result<usize> {
+    let set = file.config.types.as_ref();
+    let room = file.given("types", flag, set, || TYPES.max(declared as u64));
+    let room = room.parse(|&types| {
+        let fewest = declared.max(1) as u64;
+        if (fewest..=MOST_TYPES).contains(&types) {
+            Ok(types as usize)
+        } else {
+            Err(format!(
+                "a switch of these settings has {fewest} to {MOST_TYPES} types"
+            ))
+        }
+    });
+    Ok(room?.value)
+}
+
+/// The place of the control socket: flags over file over the place by port.
+fn control_place(path: Option<PathBuf>, off: bool, file: &RackFile) -> Sourced<Place> {
+    let set = &file.config;
+    let is_off = off || (path.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
+    let path = path.or_else(|| Some(set.ctl.as_ref()?.get_ref().clone()));
+    let place = match path {
+        _ if is_off => Place::Off,
+        Some(path) => Place::At(path),
+        None => Place::ByPort,
+    };
+    Sourced::new(place, "--ctl".into())
 }
 
 /// The source of `direct`: the flag, or the file's key if it is true.

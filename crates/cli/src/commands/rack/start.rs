@@ -2,8 +2,10 @@
 
 use super::settings::RackSettings;
 use super::status::RackSubject;
+use crate::commands::http::HttpServer;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context, Result};
+use headway_ctl::socket::{Answering, ControlSocket};
 use headway_plan::RackSlo;
 use headway_policy::rack::{Bouncing, ControlPlane, Turns};
 use headway_rack::agent::{AgentHub, HubRack};
@@ -41,7 +43,7 @@ pub(super) fn control_failed() {
 }
 
 /// Ends the control plane when the thread that it serves ends, even by a panic.
-pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);
+struct EndsWith<'a>(&'a AtomicBool);
 
 impl Drop for EndsWith<'_> {
     fn drop(&mut self) {
@@ -85,8 +87,51 @@ pub(super) fn hear_agents(
     Ok(Some(Arc::new(hub)))
 }
 
+/// Answers at the control socket and the page of metrics, where there are any; at the socket until what this returns is dropped.
+pub(super) fn answer(
+    socket: Option<ControlSocket>,
+    metrics: Option<HttpServer>,
+    subject: &Arc<RackSubject>,
+) -> Result<Option<Answering>> {
+    let answering = socket
+        .map(|socket| socket.answer(Arc::clone(subject)))
+        .transpose()
+        .context("cannot start the thread that answers headway rack status")?;
+    if let Some(metrics) = metrics {
+        metrics.answer(Arc::clone(subject))?;
+    }
+    Ok(answering)
+}
+
+/// Runs `forward` in a thread of this name until it returns, with the agents' thread beside it and `keep_control` in this thread. Both end
+/// with it, by `stopped`.
+pub(super) fn forward_beside<T: Send>(
+    name: &str,
+    forward: impl FnOnce() -> T + Send,
+    agents: Option<&AgentHub>,
+    stopped: &AtomicBool,
+    keep_control: impl FnOnce(),
+) -> Result<T> {
+    let ended = thread::scope(|scope| {
+        let forwarding = thread::Builder::new().name(name.into());
+        let forwarding = forwarding.spawn_scoped(scope, || {
+            let _ends = EndsWith(stopped);
+            forward()
+        })?;
+        if let Some(agents) = agents {
+            run_agents(scope, agents, stopped);
+        }
+        keep_control();
+        Ok(forwarding.join())
+    });
+    let ended = ended.map_err(|error: std::io::Error| {
+        anyhow::anyhow!("cannot start the thread {name}: {error}")
+    })?;
+    ended.map_err(|_| anyhow::anyhow!("the thread {name} panicked; its message says why"))
+}
+
 /// Receives agents' reports until `stopped`. Without this thread, only responses show whether servers are alive.
-pub(super) fn run_agents<'scope>(
+fn run_agents<'scope>(
     scope: &'scope Scope<'scope, '_>,
     agents: &'scope AgentHub,
     stopped: &'scope AtomicBool,

@@ -2,7 +2,7 @@
 
 use super::settings::{RackListen, RackSettings};
 use super::start::{
-    EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
+    announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
 };
 use super::status::{self, ObservedPlane, RackSubject};
 use super::xdp_servers::ServerWatch;
@@ -45,34 +45,18 @@ pub(super) fn serve<S: Switch>(
     interfaces: &Sourced<Vec<String>>,
     mut system: RackSystem<S>,
 ) -> Result<ExitCode> {
-    let (Some(shaper), Some(control)) = (system.switch.shaper(), system.control) else {
-        let why = format!(
-            "'{}' has no tables for an XDP program: choose pallas or pallas-paper, or leave --xdp out",
-            system.name
-        );
-        return Err(settings.policy.refused(why));
-    };
-    let (shaper, turns) = (shaper.clone(), shaper.turns());
+    let (shaper, control) = with_tables(settings, &mut system)?;
+    let turns = shaper.turns();
     let at = own_address(settings)?;
     if let Some(direct) = &settings.direct {
         check_direct(settings, direct, &shaper)?;
     }
-    // The bound socket keeps other programs off the port, and keeps the kernel from answering with ICMP "port unreachable".
-    let port = UdpSocket::bind(at).map_err(|error| {
-        let why =
-            format!("cannot listen at {at}: {error}; name an address of this machine and a port that is free");
-        settings.listen.refused(why)
-    })?;
-    port.set_nonblocking(true)
-        .context("cannot use the switch's port without waiting")?;
+    let port = own_port(settings, at)?;
     let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(HttpServer::bind).transpose()?;
     let servers = reach(settings, at, interfaces)?;
-    let objects = compile().map_err(|error| interfaces.refused(error))?;
-    let config = config(settings, at, &shaper);
-    let switch = XdpSwitch::load(&objects.rack, &config);
-    let switch = switch.map_err(|error| interfaces.refused(error))?;
+    let switch = load(settings, at, &shaper, interfaces)?;
     let tables = SwitchTables::new(settings.types.len()).with_agents(servers.len());
     let tables = Arc::new(tables);
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
@@ -86,25 +70,16 @@ pub(super) fn serve<S: Switch>(
         }
     };
     observe(control.control());
-    let declared = settings.declared.len();
-    let mut relay = Relay {
+    let watch = watch(settings, &port)?;
+    let mut relay = Relay::new(
         switch,
         shaper,
-        tables: Arc::clone(&tables),
-        servers,
-        types: TypeTable::new(declared, settings.types.len() - declared),
-        sees_responses: settings.direct.is_none(),
-        watch: watch(settings, &port)?,
-        heard: vec![0; settings.servers.len()],
-        generation: 0,
-        next_reach: Instant::now() + NEIGHBOURS_EVERY,
-    };
+        settings,
+        (servers, Arc::clone(&tables)),
+        watch,
+    );
     relay.round().map_err(|error| interfaces.refused(error))?;
-    let stopped = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stopped))
-            .context("cannot watch for signals")?;
-    }
+    let stopped = stop_flag()?;
     let subject = RackSubject::new(
         settings,
         at,
@@ -114,31 +89,11 @@ pub(super) fn serve<S: Switch>(
         &observed,
     );
     let subject = Arc::new(subject.with_agents(agents.clone()));
-    let _socket = socket
-        .map(|socket| socket.answer(Arc::clone(&subject)))
-        .transpose()
-        .context("cannot start the thread that answers headway rack status")?;
-    for interface in &interfaces.value {
-        let attached = relay.switch.attach(interface, XdpMode::Default);
-        attached.map_err(|error| interfaces.refused(error))?;
-    }
-    if let Some(metrics) = metrics {
-        metrics.answer(Arc::clone(&subject))?;
-    }
-    eprintln!(
-        "the switch is in the kernel, on {}",
-        interfaces.value.join(", ")
-    );
+    let _socket = answer(socket, metrics, &subject)?;
+    relay.attach(interfaces)?;
     announce(settings, at, &subject)?;
-    let relayed = thread::scope(|scope| {
-        let relaying = thread::Builder::new().name("hw-relay".into());
-        let relaying = relaying.spawn_scoped(scope, || {
-            let _ends = EndsWith(&stopped);
-            relay.run(&stopped)
-        });
-        if let Some(agents) = &agents {
-            run_agents(scope, agents, &stopped);
-        }
+    let relaying = || relay.run(&stopped);
+    let relayed = forward_beside("hw-relay", relaying, agents.as_deref(), &stopped, || {
         let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
         keep_control(
             control,
@@ -148,13 +103,58 @@ pub(super) fn serve<S: Switch>(
             observe,
             control_failed,
         );
-        relaying.map(|thread| thread.join())
-    });
-    let relayed = relayed.context("cannot start the thread between program and control plane")?;
-    let relayed =
-        relayed.map_err(|_| anyhow::anyhow!("the relay panicked; its message says why"))?;
+    })?;
     tell(settings, &relayed?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The tables of a policy that has them, and what makes them.
+fn with_tables<S: Switch>(
+    settings: &RackSettings,
+    system: &mut RackSystem<S>,
+) -> Result<(Shaper, ControlPlane)> {
+    let (Some(shaper), Some(control)) = (system.switch.shaper(), system.control.take()) else {
+        let why = format!(
+            "'{}' has no tables for an XDP program: choose pallas or pallas-paper, or leave --xdp out",
+            system.name
+        );
+        return Err(settings.policy.refused(why));
+    };
+    Ok((shaper.clone(), control))
+}
+
+/// The switch's own socket, which keeps other programs off the port, and keeps the kernel from answering with ICMP "port unreachable".
+fn own_port(settings: &RackSettings, at: SocketAddr) -> Result<UdpSocket> {
+    let port = UdpSocket::bind(at).map_err(|error| {
+        let why =
+            format!("cannot listen at {at}: {error}; name an address of this machine and a port that is free");
+        settings.listen.refused(why)
+    })?;
+    port.set_nonblocking(true)
+        .context("cannot use the switch's port without waiting")?;
+    Ok(port)
+}
+
+/// Compiles the program and loads it into the kernel.
+fn load(
+    settings: &RackSettings,
+    at: SocketAddr,
+    shaper: &Shaper,
+    interfaces: &Sourced<Vec<String>>,
+) -> Result<XdpSwitch> {
+    let objects = compile().map_err(|error| interfaces.refused(error))?;
+    let switch = XdpSwitch::load(&objects.rack, &config(settings, at, shaper));
+    switch.map_err(|error| interfaces.refused(error))
+}
+
+/// A flag that SIGTERM and SIGINT set.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stopped))
+            .context("cannot watch for signals")?;
+    }
+    Ok(stopped)
 }
 
 /// The destination address of packets to the switch.
@@ -281,6 +281,41 @@ enum RelayError {
 }
 
 impl Relay {
+    /// A relay of `shaper`'s tables to the program. `rack` is the servers' next hops, and what the control plane publishes.
+    fn new(
+        switch: XdpSwitch,
+        shaper: Shaper,
+        settings: &RackSettings,
+        rack: (Vec<Neighbour>, Arc<SwitchTables>),
+        watch: Option<ServerWatch>,
+    ) -> Self {
+        let declared = settings.declared.len();
+        let (servers, tables) = rack;
+        Self {
+            switch,
+            shaper,
+            tables,
+            servers,
+            types: TypeTable::new(declared, settings.types.len() - declared),
+            sees_responses: settings.direct.is_none(),
+            watch,
+            heard: vec![0; settings.servers.len()],
+            generation: 0,
+            next_reach: Instant::now() + NEIGHBOURS_EVERY,
+        }
+    }
+
+    /// From here on the program gets packets.
+    fn attach(&mut self, interfaces: &Sourced<Vec<String>>) -> Result<()> {
+        for interface in &interfaces.value {
+            let attached = self.switch.attach(interface, XdpMode::Default);
+            attached.map_err(|error| interfaces.refused(error))?;
+        }
+        let names = interfaces.value.join(", ");
+        eprintln!("the switch is in the kernel, on {names}");
+        Ok(())
+    }
+
     /// Runs until `stopped`, and returns all counts. An error stops the control plane too.
     fn run(mut self, stopped: &AtomicBool) -> Result<Value> {
         while !stopped.load(Ordering::Acquire) {

@@ -22,12 +22,14 @@ use datapath::ListenAddress;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_ctl::server::Subject;
 use headway_ctl::socket::{Answering, ControlSocket, Place};
+use headway_net::classify::AnyClassifier;
+use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{
     Idle, Layout, LayoutCosts, LayoutFacts, Mechanism, Server, Stats, WorkersFacts,
     default_workers, mean_service_ns,
 };
 use headway_sim::class_hints;
-use headway_workload::duration;
+use headway_workload::{Workload, duration};
 use interrupt::Interruption;
 use rack::Leaving;
 use settings::ServeSettings;
@@ -114,30 +116,14 @@ impl Args {
         );
         let asks_workers = self.workers.is_some() || set.workers.is_some();
         let host = self.hosted.app(&file, asks_workers)?;
-        let costs = file
-            .given_if_set("costs", self.costs, &set.costs)
-            .map(|path| path.parse(|path| read_costs(Path::new(path))))
-            .transpose()?;
-        let measured =
-            costs.map_or_else(LayoutCosts::default, |file| layout_costs(&file.value.costs));
-        let workload = file
-            .given("workload", self.workload, &set.workload, || {
-                "high-bimodal".into()
-            })
-            .parse(|name| workload(name))?
-            .value;
+        let measured = measured_costs(self.costs, &file)?;
+        let workload = spin_workload(self.workload, &file)?;
         let interruption = Interruption::of(self.interrupt, &file)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
-                let facts = WorkersFacts {
-                    cores: LayoutFacts::usable_cores(),
-                    by_signal: interruption.mechanism() == Mechanism::Signal,
-                    costs: measured,
-                    service_ns: mean_service_ns(&class_hints(&workload)),
-                };
-                // Nobody but the workers has cores there.
+                // Nobody but the workers has cores that a host grants.
                 let layout = host.as_ref().map_or(layout.value, |_| Layout::Inline);
-                default_workers(&policy.value, layout, &facts)
+                usual_workers(&policy.value, layout, &interruption, measured, &workload)
             }),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
@@ -148,12 +134,7 @@ impl Args {
             interruption,
             policy,
             workload,
-            classifier: file
-                .given("classifier", self.classifier, &set.classifier, || {
-                    "header".into()
-                })
-                .parse(|text| text.parse())?
-                .value,
+            classifier: classifier(self.classifier, &file)?,
             limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout,
@@ -178,6 +159,45 @@ impl Args {
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
     }
+}
+
+/// The costs of layouts that `headway calibrate` measured; built-in ones without a file.
+fn measured_costs(flag: Option<String>, file: &config::File) -> Result<LayoutCosts> {
+    let costs = file
+        .given_if_set("costs", flag, &file.config.costs)
+        .map(|path| path.parse(|path| read_costs(Path::new(path))))
+        .transpose()?;
+    Ok(costs.map_or_else(LayoutCosts::default, |file| layout_costs(&file.value.costs)))
+}
+
+/// Workers where nobody says how many.
+fn usual_workers(
+    policy: &ServerSpec,
+    layout: Layout,
+    interruption: &Interruption,
+    costs: LayoutCosts,
+    workload: &Workload,
+) -> usize {
+    let facts = WorkersFacts {
+        cores: LayoutFacts::usable_cores(),
+        by_signal: interruption.mechanism() == Mechanism::Signal,
+        costs,
+        service_ns: mean_service_ns(&class_hints(workload)),
+    };
+    default_workers(policy, layout, &facts)
+}
+
+/// The workload whose classes are those of the spin service.
+fn spin_workload(flag: Option<String>, file: &config::File) -> Result<Workload> {
+    let set = &file.config.workload;
+    let name = file.given("workload", flag, set, || "high-bimodal".into());
+    Ok(name.parse(|name| workload(name))?.value)
+}
+
+fn classifier(flag: Option<String>, file: &config::File) -> Result<AnyClassifier> {
+    let set = &file.config.classifier;
+    let spec = file.given("classifier", flag, set, || "header".into());
+    Ok(spec.parse(|text| text.parse())?.value)
 }
 
 /// Flags over file over the place by port.

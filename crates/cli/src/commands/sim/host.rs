@@ -1,8 +1,9 @@
 //! `headway sim` of a host: applications that trade cores.
 
 use super::args::{Args, DEFAULT_LOAD};
-use super::show::{headline, tell_verdict};
+use super::show::{cut_off, headline, tell_verdict};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_policy::spec::Spec;
@@ -16,11 +17,13 @@ use std::time::SystemTime;
 
 impl Args {
     pub(super) fn run_host(&self, allocator: Spec) -> Result<ExitCode> {
-        let experiment = self.host_experiment(allocator)?;
+        let mut experiment = self.host_experiment(allocator)?;
         let slo: Option<Slo> = match &self.slo {
             None => None,
             Some(text) => Some(text.parse().map_err(|error| usage("--slo", error))?),
         };
+        let interrupt = Interrupt::listen()?;
+        experiment.cutoff = Some(interrupt.flag());
         let outcome = experiment.run()?;
         if let Some(slo) = &slo {
             let names = outcome.run.classes.iter().map(|class| class.name.as_str());
@@ -31,10 +34,15 @@ impl Args {
         if let Some(path) = &self.hlog {
             output::histograms(path, &outcome.recorder, &outcome.run, SystemTime::now())?;
         }
-        match slo {
-            Some(slo) => tell_verdict(&slo, &outcome.run),
-            None => Ok(ExitCode::SUCCESS),
-        }
+        let verdict = match slo {
+            Some(slo) => tell_verdict(&slo, &outcome.run)?,
+            None => ExitCode::SUCCESS,
+        };
+        Ok(if outcome.run.extras.cut_off {
+            Interrupt::status()
+        } else {
+            verdict
+        })
     }
 
     fn host_experiment(&self, allocator: Spec) -> Result<HostExperiment> {
@@ -83,6 +91,9 @@ impl Args {
                     format::metric(outcome.host.reallocations_per_s),
                     format::percent(outcome.host.daemon_utilization),
                 )?;
+                if let Some(line) = cut_off(&outcome.run) {
+                    writeln!(writer, "{line}")?;
+                }
                 for app in outcome.apps.iter().filter(|app| app.overloaded) {
                     writeln!(
                         writer,

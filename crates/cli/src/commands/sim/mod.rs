@@ -21,7 +21,7 @@ use headway_report::table::class_table;
 use headway_report::{Schedule, format};
 use headway_sim::{Experiment, Outcome};
 use headway_study::{SystemSetup, shown_window};
-use show::headline;
+use show::{cut_off, headline};
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -187,12 +187,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             ranges(&group.stealable)
         ));
     }
-    if run.extras.cut_off {
-        lines.push(format!(
-            "CUT OFF: interrupted after {} requests, the warm-up's among them; the figures are those of the others until then",
-            run.meta.requests
-        ));
-    }
+    lines.extend(cut_off(run));
     if !run.extras.starved.is_empty() {
         lines.push(format!(
             "OVERLOADED: the backlog of {} grows without bound; its tail only measures the run's length",

@@ -9,8 +9,8 @@
 
 use super::{
     BoundedSwitch, Cloning, ControlPlane, DUPLICATE_SLOTS, Horus, NetClone, RackShape, RackSystem,
-    RackVisit, RandomSwitch, RoundRobinSwitch, Shaper, ShortestSwitch, Spec, SpecError, SwitchSpec,
-    SystemSettings,
+    RackVisit, RandomSwitch, RoundRobinSwitch, Shaper, Shaping, ShortestSwitch, Spec, SpecError,
+    SwitchSpec, SystemSettings,
 };
 use crate::rack::Tiers;
 use alloc::vec::Vec;
@@ -102,26 +102,36 @@ impl SystemSettings {
                 |cores, rack| Horus::new(cores, seed_of(rack)),
             ))),
             SwitchSpec::Shaped(shaping) => {
-                let (turns, types) = (shaping.turns, shape.types.len());
-                let total = of_racks.iter().sum();
-                let core = Shaper::new(types, total, turns, Cloning::Off, DUPLICATE_SLOTS);
-                let switch = Tiers::new(core, cores, racks, |cores, _| {
-                    Shaper::new(
-                        types,
-                        cores.iter().sum(),
-                        turns,
-                        shaping.cloning,
-                        DUPLICATE_SLOTS,
-                    )
-                });
-                let control = ControlPlane::new(cores, &shape.types, shaping.rules);
-                visitor.visit(RackSystem {
-                    control: Some(control.behind_core_switch(racks)),
-                    bouncing: shaping.bouncing,
-                    adapting: shaping.adapting,
-                    ..plain.switched_by(switch)
-                })
+                visitor.visit(shaped_tiers(plain, &shaping, shape, &of_racks))
             }
         }
+    }
+}
+
+/// Racks whose switches are each shaped for all types, behind a core switch that is shaped for the racks.
+fn shaped_tiers(
+    plain: RackSystem<()>,
+    shaping: &Shaping,
+    shape: &RackShape,
+    of_racks: &[usize],
+) -> RackSystem<Tiers<Shaper, Shaper>> {
+    let (turns, types, racks) = (shaping.turns, shape.types.len(), of_racks.len());
+    let total = of_racks.iter().sum();
+    let core = Shaper::new(types, total, turns, Cloning::Off, DUPLICATE_SLOTS);
+    let switch = Tiers::new(core, &shape.cores, racks, |cores, _| {
+        Shaper::new(
+            types,
+            cores.iter().sum(),
+            turns,
+            shaping.cloning,
+            DUPLICATE_SLOTS,
+        )
+    });
+    let control = ControlPlane::new(&shape.cores, &shape.types, shaping.rules);
+    RackSystem {
+        control: Some(control.behind_core_switch(racks)),
+        bouncing: shaping.bouncing,
+        adapting: shaping.adapting,
+        ..plain.switched_by(switch)
     }
 }

@@ -131,6 +131,9 @@ impl Build for Entry {
     }
 }
 
+/// Whether parts do not go together; then the key, its value, and what it must be.
+type Fault = (bool, (&'static str, &'static str, &'static str));
+
 /// Names of the parts that were chosen.
 #[derive(Clone, Copy)]
 struct Choice {
@@ -152,16 +155,21 @@ impl Choice {
 
     /// Says why parts do not go together.
     fn check(self, read: &Reader<'_>) -> Result<(), SpecError> {
-        let Self {
-            discipline,
-            placement,
-            preemption,
-            control,
-        } = self;
-        let at_once = matches!(placement, "shortest" | "choices" | "random");
+        let mut faults = (self.control_faults().into_iter())
+            .chain(self.placement_faults())
+            .chain(self.preemption_faults());
+        match faults.find(|(wrong, _)| *wrong) {
+            Some((_, (key, value, expected))) => Err(read.bad(key, value, expected)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a control does not go with.
+    fn control_faults(self) -> [Fault; 2] {
+        let (control, placement) = (self.control, self.placement);
         let plans = control != "none";
-        let needs = |wanted: &str| discipline == wanted;
-        let faults = [
+        let needs = |wanted: &str| self.discipline == wanted;
+        [
             (
                 plans && !needs("typed"),
                 (
@@ -178,6 +186,15 @@ impl Choice {
                     "none: only placement=reserved and placement=jbsq keep to reservations",
                 ),
             ),
+        ]
+    }
+
+    /// What a placement does not go with.
+    fn placement_faults(self) -> [Fault; 2] {
+        let (discipline, placement) = (self.discipline, self.placement);
+        let at_once = self.places_at_once();
+        let needs = |wanted: &str| discipline == wanted;
+        [
             (
                 placement == "reserved" && !needs("typed"),
                 (
@@ -194,6 +211,15 @@ impl Choice {
                     "fifo: this placement hands out requests at once, so none waits to be put in order",
                 ),
             ),
+        ]
+    }
+
+    /// What a preemption does not go with.
+    fn preemption_faults(self) -> [Fault; 6] {
+        let preemption = self.preemption;
+        let at_once = self.places_at_once();
+        let needs = |wanted: &str| self.discipline == wanted;
+        [
             (
                 at_once && !matches!(preemption, "never" | "quantum"),
                 (
@@ -242,10 +268,11 @@ impl Choice {
                     "never: cycle stealing with a central queue runs requests to their end",
                 ),
             ),
-        ];
-        match faults.into_iter().find(|(wrong, _)| *wrong) {
-            Some((_, (key, value, expected))) => Err(read.bad(key, value, expected)),
-            None => Ok(()),
-        }
+        ]
+    }
+
+    /// Whether no request waits at the dispatcher.
+    fn places_at_once(self) -> bool {
+        matches!(self.placement, "shortest" | "choices" | "random")
     }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
-use headway_policy::rack::{Bouncing, Liveness, LivenessRules, RackSystem, ServerId, Switch};
+use headway_policy::rack::{
+    Bouncing, ControlPlane, Liveness, LivenessRules, RackSystem, ServerId, Switch,
+};
 use headway_rack::agent::{AgentKey, HubRack, RackAgent, RackAgents};
 use headway_rack::{
     ControlCycle, ControlStep, PortSwitch, RackControl, ServerAddresses, SwitchLimits, SwitchTables,
@@ -57,6 +59,22 @@ struct ModelServer {
     has_left: bool,
 }
 
+impl ModelServer {
+    fn new(at: SocketAddr, cores: usize) -> Self {
+        Self {
+            at,
+            free_ns: vec![0; cores],
+            absence: None,
+            life: 0,
+            stash: Vec::new(),
+            agent: None,
+            awaited_ns: None,
+            dead_ns: None,
+            has_left: false,
+        }
+    }
+}
+
 pub(super) struct RackRoom<'a, S> {
     scenario: &'a RackScenario,
     events: BTreeMap<(u64, u64), RackEvent>,
@@ -96,6 +114,14 @@ fn key() -> AgentKey {
     AgentKey::new(b"the key of a rack in the world").expect("it is long enough")
 }
 
+/// A control plane that chose its first groups at random.
+fn first_groups(mut control: ControlPlane, tables: &Arc<SwitchTables>) -> RackControl {
+    let candidates = control.candidates();
+    let scores: Vec<f64> = candidates.iter().map(|_| draw(100) as f64).collect();
+    control.choose(&scores);
+    RackControl::new(control, Arc::clone(tables))
+}
+
 impl<'a, S: Switch> RackRoom<'a, S> {
     pub(super) fn new(scenario: &'a RackScenario, mut system: RackSystem<S>) -> Self {
         let clock = Clock::given(read_clock_ns);
@@ -108,21 +134,16 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             held: ROOM,
             nat_bits: 8,
             answer_ns: scenario.answer_ns,
+            index_seed: draw(u64::MAX),
             ..SwitchLimits::new(2)
         };
         let rules = LivenessRules {
             silent_ns: SILENT_NS,
             ask_ns: 2 * SILENT_NS,
         };
-        let control = system.control.take().map(|mut control| {
-            let scores: Vec<f64> = control
-                .candidates()
-                .iter()
-                .map(|_| draw(100) as f64)
-                .collect();
-            control.choose(&scores);
-            let control = RackControl::new(control, Arc::clone(&tables));
-            ControlCycle::new(control.adapting(system.adapting), clock)
+        let control = system.control.take().map(|control| {
+            let control = first_groups(control, &tables).adapting(system.adapting);
+            ControlCycle::new(control, clock)
         });
         let port = WorldPort::new(own, &queues);
         let switch = PortSwitch::on(port, system.switch, addresses.clone(), limits, clock)
@@ -135,23 +156,11 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             tables: Arc::clone(&tables),
         };
         let hub = RackAgents::new(key(), rack, draw_word);
-        let servers = scenario
-            .cores
-            .iter()
-            .zip(at)
-            .map(|(&cores, at)| ModelServer {
-                at,
-                free_ns: vec![0; cores],
-                absence: None,
-                life: 0,
-                stash: Vec::new(),
-                agent: None,
-                awaited_ns: None,
-                dead_ns: None,
-                has_left: false,
-            });
+        let servers = scenario.cores.iter().zip(at);
         let mut room = Self {
-            servers: servers.collect(),
+            servers: servers
+                .map(|(&cores, at)| ModelServer::new(at, cores))
+                .collect(),
             scenario,
             events: BTreeMap::new(),
             numbered: 0,
