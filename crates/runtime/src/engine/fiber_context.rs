@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headway_fiber::Stacks;
-use headway_net::pool::Pool;
+use headway_net::pool::SlotPool;
 
 use super::parts::EngineParts;
 use crate::error::StartError;
@@ -21,7 +21,7 @@ const READY_STACKS: usize = 256;
 /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
 pub(crate) fn fiber_context(
     parts: &EngineParts,
-    pool: &Arc<Pool>,
+    pool: &Arc<SlotPool>,
     overruns: &Arc<Overruns>,
     heeds_length: bool,
 ) -> Result<FiberContext, StartError> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use headway_fiber::{Attached, Fiber, Held, Mechanism, Stack, StackCache, Stacks, Turn};
 use headway_machine::Clock;
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{SlotId, SlotPool};
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
@@ -110,7 +110,7 @@ pub(crate) struct FiberContext {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) stacks: Arc<Stacks>,
     pub(crate) suspended: Arc<SuspendedRequests>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) resume: Resume,
     /// By what the dispatcher interrupts.
     pub(crate) mechanism: Mechanism,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Scratch, Tx};
 use headway_net::header::{Flag, HEADER_BYTES, Status};
-use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
+use headway_net::pool::{FreeList, MAX_SLOTS, PoolError, SlotId, SlotPool};
 use headway_net::slot::Slot;
 
 use crate::request::classifier::ServerClassifier;
@@ -18,7 +18,7 @@ pub(crate) const BATCH: usize = 64;
 
 /// The pool, and the buffers of it that one thread receives into.
 pub(crate) struct Buffers {
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) free: FreeList,
     /// For refusals while all others are in use.
     pub(crate) spare: FreeList,
@@ -32,7 +32,7 @@ impl Buffers {
     /// [`PoolError`]: there is not enough memory.
     pub(crate) fn with_spare(slots: usize, receivers: usize) -> Result<Self, PoolError> {
         let most = MAX_SLOTS.min(slots + receivers * BATCH);
-        let (pool, mut spare) = Pool::new(slots.max(most))?;
+        let (pool, mut spare) = SlotPool::new(slots.max(most))?;
         let free = spare.split_off(slots);
         Ok(Self {
             pool: Arc::new(pool),
@@ -60,7 +60,7 @@ pub(crate) struct Intake {
     classifier: ServerClassifier,
     /// Declared classes; also the number of UNKNOWN.
     unknown: u16,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) free: FreeList,
     /// Buffers for refusals while all others are in use, and how many they are when none holds one.
     spare: FreeList,
