@@ -182,6 +182,11 @@ bench: toolchain
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
 
+# The pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second, in interleaved rounds (docs/performance.md).
+.PHONY: bench-pool
+bench-pool: toolchain
+	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/pool-peers $(CARGO) run --release --locked --manifest-path peers/pool/Cargo.toml -- $(BENCH_POOL)
+
 # Threads in user space beside POSIX threads and goroutines, on one core, in interleaved rounds: a minute, on a quiet machine (docs/threads.md).
 # Go takes part where it is installed or can be. BENCH_THREADS="condvar" measures rows of that name only.
 .PHONY: bench-threads

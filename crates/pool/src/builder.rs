@@ -1,0 +1,127 @@
+//! What a program says of a pool.
+
+use crate::class::ClassOptions;
+
+/// Where no policy is named: jobs run to their end, and this one keeps workers for short classes by what it learns.
+const DEFAULT_POLICY: &str = "darc-stable";
+
+/// Jobs that may wait, unless chosen otherwise.
+const CAPACITY: usize = 16_384;
+
+/// Threads that may block beside the workers, unless chosen otherwise.
+const BLOCKING_THREADS: usize = 64;
+
+/// The stack of a fiber, unless chosen otherwise.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Builds a [`Pool`](crate::Pool).
+#[derive(Clone, Debug)]
+pub struct PoolBuilder {
+    pub(crate) policy: String,
+    pub(crate) workers: Option<usize>,
+    pub(crate) classes: Vec<(String, ClassOptions)>,
+    pub(crate) learns: usize,
+    pub(crate) capacity: usize,
+    pub(crate) blocking_threads: usize,
+    pub(crate) name: String,
+    pub(crate) pins: Vec<usize>,
+    pub(crate) stack_bytes: usize,
+    pub(crate) interrupts: bool,
+}
+
+impl Default for PoolBuilder {
+    fn default() -> Self {
+        Self {
+            policy: DEFAULT_POLICY.into(),
+            workers: None,
+            classes: Vec::new(),
+            learns: 0,
+            capacity: CAPACITY,
+            blocking_threads: BLOCKING_THREADS,
+            name: "pool".into(),
+            pins: Vec::new(),
+            stack_bytes: STACK_BYTES,
+            interrupts: false,
+        }
+    }
+}
+
+impl PoolBuilder {
+    /// The policy by name, with parameters: `darc-stable,window=1000`. `darc-stable` unless chosen. Any live policy of a server goes.
+    #[must_use]
+    pub fn policy(mut self, policy: &str) -> Self {
+        self.policy = policy.into();
+        self
+    }
+
+    /// The number of jobs that run at a time. Unless chosen, one for each processor that the process may use by its affinity mask and its cgroup's
+    /// quota.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Declares a class. Without any there is one, `default`.
+    #[must_use]
+    pub fn class(mut self, name: &str, options: ClassOptions) -> Self {
+        self.classes.push((name.into(), options));
+        self
+    }
+
+    /// Learns so many classes from the keys of [`submit_unclassified`](crate::Pool::submit_unclassified).
+    #[must_use]
+    pub fn learn_classes(mut self, classes: usize) -> Self {
+        self.learns = classes;
+        self
+    }
+
+    /// At most so many jobs wait, of all classes; 16 384 unless chosen. A full pool sheds the youngest job of its longest class for one of a class at
+    /// most a quarter as long, and refuses others.
+    #[must_use]
+    pub fn capacity(mut self, jobs: usize) -> Self {
+        self.capacity = jobs;
+        self
+    }
+
+    /// At most so many threads block in [`blocking`](crate::blocking) beside the workers; 64 unless chosen.
+    #[must_use]
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking_threads = threads;
+        self
+    }
+
+    /// The beginning of the threads' names, of which the kernel keeps 15 bytes; `pool` unless chosen.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Pins thread `i` to core `cores[i % n]`. Unless chosen the kernel places them.
+    #[must_use]
+    pub fn pin(mut self, cores: &[usize]) -> Self {
+        self.pins = cores.to_vec();
+        self
+    }
+
+    /// The stack of a job that can be interrupted; 256 KiB unless chosen.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// Lets the policy interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Each job runs on a
+    /// fiber of its thread, and goes on in that thread. [Blocking](crate::blocking) sections keep their worker.
+    ///
+    /// # Safety
+    /// A suspended job shares its thread with the jobs that run meanwhile. No job holds over a probe what another may want or change there: a lock
+    /// (`std::sync::Mutex` would deadlock), a borrow of a thread-local variable, an entered `tracing` span, a runtime's guard.
+    #[must_use]
+    #[expect(unsafe_code, reason = "the caller promises what no type can")]
+    pub unsafe fn interrupt_with_plain_fibers(mut self) -> Self {
+        self.interrupts = true;
+        self
+    }
+}

@@ -1,0 +1,148 @@
+//! What runs a closure on another thread and gives its result back.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use headway_pool::{ClassOptions, JobFuture, Pool, PoolClass};
+use tokio::sync::oneshot;
+
+/// A pool that is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Kind {
+    /// headway-pool, its default policy
+    Headway,
+    /// headway-pool, first come first served
+    HeadwayFcfs,
+    /// rayon, with a oneshot channel
+    Rayon,
+    /// Tokio's `spawn_blocking`
+    SpawnBlocking,
+    /// A task of Tokio's runtime
+    Tokio,
+}
+
+/// A pool that is ready.
+pub(crate) enum Contender {
+    Headway {
+        pool: Pool,
+        short: PoolClass,
+        long: PoolClass,
+    },
+    Rayon(rayon::ThreadPool),
+    SpawnBlocking(tokio::runtime::Runtime),
+    Tokio(tokio::runtime::Runtime),
+}
+
+/// A result on its way.
+pub(crate) enum Pending {
+    Headway(JobFuture<()>),
+    Oneshot(oneshot::Receiver<()>),
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Headway => "headway-pool",
+            Self::HeadwayFcfs => "headway-pool, c-fcfs",
+            Self::Rayon => "rayon and a oneshot",
+            Self::SpawnBlocking => "spawn_blocking",
+            Self::Tokio => "Tokio task",
+        }
+    }
+
+    /// Starts it with so many workers.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) fn start(self, workers: usize) -> Result<Contender> {
+        let tokio = || {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder
+                .worker_threads(workers)
+                .max_blocking_threads(workers)
+                .build()
+        };
+        Ok(match self {
+            Self::Headway => headway("darc-stable", workers)?,
+            Self::HeadwayFcfs => headway("c-fcfs", workers)?,
+            Self::Rayon => Contender::Rayon(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(workers)
+                    .build()?,
+            ),
+            Self::SpawnBlocking => Contender::SpawnBlocking(tokio()?),
+            Self::Tokio => Contender::Tokio(tokio()?),
+        })
+    }
+}
+
+fn headway(policy: &str, workers: usize) -> Result<Contender> {
+    let builder = Pool::builder()
+        .policy(policy)
+        .workers(workers)
+        .capacity(1 << 20);
+    let builder = builder.class("short", ClassOptions::new());
+    let pool = builder.class("long", ClassOptions::new()).build()?;
+    let (short, long) = (pool.class("short")?, pool.class("long")?);
+    Ok(Contender::Headway { pool, short, long })
+}
+
+impl Contender {
+    /// Submits a closure.
+    #[inline]
+    pub(crate) fn submit(&self, is_long: bool, work: impl FnOnce() + Send + 'static) -> Pending {
+        match self {
+            Self::Headway { pool, short, long } => {
+                Pending::Headway(pool.submit(if is_long { *long } else { *short }, work))
+            }
+            Self::Rayon(pool) => {
+                let (sender, receiver) = oneshot::channel();
+                pool.spawn(move || {
+                    work();
+                    let _ = sender.send(());
+                });
+                Pending::Oneshot(receiver)
+            }
+            Self::SpawnBlocking(runtime) => Pending::Task(runtime.spawn_blocking(work)),
+            Self::Tokio(runtime) => Pending::Task(runtime.spawn(async move { work() })),
+        }
+    }
+}
+
+impl Pending {
+    /// Blocks until the result is there.
+    ///
+    /// # Panics
+    /// When the job did not end well.
+    pub(crate) fn wait(self) {
+        match self {
+            Self::Headway(job) => job.wait().expect("the job ends"),
+            Self::Oneshot(receiver) => block_on(receiver).expect("the job ends"),
+            Self::Task(task) => block_on(task).expect("the job ends"),
+        }
+    }
+}
+
+/// The same executor for all: park until woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unparks(Thread);
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+        std::thread::park();
+    }
+}
