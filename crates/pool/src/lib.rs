@@ -48,6 +48,8 @@ mod slice_settings;
 mod spawned;
 mod stats;
 mod thread_table;
+#[cfg(test)]
+mod virtual_time;
 mod worker;
 
 pub use blocking::blocking;
