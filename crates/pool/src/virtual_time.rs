@@ -215,3 +215,42 @@ fn within_a_class_jobs_begin_in_the_order_of_submission() {
         }
     }
 }
+
+/// Cancelled jobs leave their tokens in a policy that cannot give them back; whoever found none left gets one as these are over.
+#[test]
+fn a_class_that_found_no_token_gets_one_later() {
+    let mut world = World::new("c-fcfs", 0);
+    world.core = core("c-fcfs", 1, 4);
+    let submit = |world: &mut World, class: u16| {
+        let job: Held = ClosureJob::new(Box::new(|| ()), false);
+        let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
+        let accepted = world
+            .core
+            .submit(0, ClassId(class), Arc::clone(&runnable), false);
+        assert_eq!(accepted, Ok(()));
+        world.live.insert(world.submitted, (class.into(), job));
+        world.submitted += 1;
+        runnable
+    };
+    // One runs. Four of its class and then one of another leave: five tokens stay, and there are six.
+    submit(&mut world, 0);
+    world.settle();
+    for (class, jobs) in [(0, 4), (1, 1)] {
+        let waiting: Vec<_> = (0..jobs).map(|_| submit(&mut world, class)).collect();
+        waiting
+            .iter()
+            .for_each(|job| world.core.cancel(ClassId(class), job));
+        world.settle();
+    }
+    (0..3).for_each(|_| drop(submit(&mut world, 2)));
+    while !world.core.is_idle() {
+        world.check("c-fcfs");
+        world.finish();
+        world.settle();
+    }
+    assert_eq!(
+        world.begun.iter().filter(|(class, _)| *class == 2).count(),
+        3
+    );
+    assert_eq!(world.cancelled, 5);
+}
