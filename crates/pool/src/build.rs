@@ -54,6 +54,7 @@ impl PoolBuilder {
                 name: self.name,
                 start: worker::start,
                 pins: self.pins,
+                nice: self.nice,
                 slices,
                 classes: ClassNames {
                     pool: POOLS.fetch_add(1, Ordering::Relaxed),
@@ -91,6 +92,9 @@ impl PoolBuilder {
         if !(1..=MOST_CAPACITY).contains(&self.capacity) {
             let (capacity, most) = (self.capacity, MOST_CAPACITY);
             return Err(BuildError::Capacity { capacity, most });
+        }
+        if self.nice > 19 {
+            return Err(BuildError::Nice { nice: self.nice });
         }
         let declared = self.declared();
         let classes = declared.len() + self.learns;

@@ -25,6 +25,7 @@ pub struct PoolBuilder {
     pub(crate) blocking_threads: usize,
     pub(crate) name: String,
     pub(crate) pins: Vec<usize>,
+    pub(crate) nice: u8,
     pub(crate) stack_bytes: usize,
     pub(crate) interrupts: bool,
 }
@@ -40,6 +41,7 @@ impl Default for PoolBuilder {
             blocking_threads: BLOCKING_THREADS,
             name: "pool".into(),
             pins: Vec::new(),
+            nice: 0,
             stack_bytes: STACK_BYTES,
             interrupts: false,
         }
@@ -102,6 +104,15 @@ impl PoolBuilder {
     #[must_use]
     pub fn pin(mut self, cores: &[usize]) -> Self {
         self.pins = cores.to_vec();
+        self
+    }
+
+    /// Gives the pool's threads this nice value, 0 to 19; 0 unless chosen. With 10 they make way for the program's other threads, those that serve
+    /// connections, as these wake; without, such a thread waits until the kernel takes the core from a job that computes. They make way for other
+    /// processes of the machine too.
+    #[must_use]
+    pub fn nice(mut self, nice: u8) -> Self {
+        self.nice = nice;
         self
     }
 

@@ -9,7 +9,7 @@ use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 use crate::queues::PoolQueues;
 
 /// The longest time that a running job goes on without a question to its policy, where jobs can be interrupted, ns.
-const PATIENCE_NS: u64 = 20_000;
+const PATIENCE_NS: u64 = 5_000;
 
 /// "Run this on that worker."
 #[derive(Clone, Copy, Debug)]

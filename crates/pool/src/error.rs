@@ -76,6 +76,12 @@ pub enum BuildError {
         /// The most.
         most: usize,
     },
+    /// The nice value is out of range.
+    #[error("nice {nice}: give 0 to 19; 10 makes way for threads that serve connections")]
+    Nice {
+        /// The value.
+        nice: u8,
+    },
     /// A thread did not start.
     #[error(
         "cannot start a worker thread: {0}; raise the limit of processes (ulimit -u) or ask for fewer workers"

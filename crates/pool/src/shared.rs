@@ -32,6 +32,8 @@ pub(crate) struct SharedPool {
     pub(crate) name: String,
     /// The cores to which workers are pinned; empty for none.
     pub(crate) pins: Vec<usize>,
+    /// Of the threads; 0 as they are born.
+    pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
     pub(crate) classes: ClassNames,
     pub(crate) learner: Option<Mutex<KeyLearner>>,
@@ -47,6 +49,8 @@ pub(crate) struct SharedParts {
     pub(crate) name: String,
     pub(crate) start: StartThread,
     pub(crate) pins: Vec<usize>,
+    /// Of the threads; 0 as they are born.
+    pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
     pub(crate) classes: ClassNames,
     pub(crate) learner: Option<KeyLearner>,
@@ -62,6 +66,7 @@ impl SharedPool {
             forks: fork::forks(),
             name: parts.name,
             pins: parts.pins,
+            nice: parts.nice,
             slices: parts.slices,
             classes: parts.classes,
             learner: parts.learner.map(Mutex::new),

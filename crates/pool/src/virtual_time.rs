@@ -42,25 +42,25 @@ fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
 }
 
 /// Job numbers by the order of submission, with their classes.
-type Order = Vec<(usize, usize)>;
+type BegunJobs = Vec<(usize, usize)>;
 
 /// A job that the world holds.
-type Held = Arc<ClosureJob<Box<dyn FnOnce() + Send>, ()>>;
+type WorldJob = Arc<ClosureJob<Box<dyn FnOnce() + Send>, ()>>;
 
 /// What happened, in order.
-struct World {
+struct PoolWorld {
     core: PoolCore,
     rng: Rng,
     now_ns: u64,
     /// Jobs that were accepted and have no end yet, by number.
-    live: BTreeMap<usize, (usize, Held)>,
+    live: BTreeMap<usize, (usize, WorldJob)>,
     running: Vec<(u64, ChosenJob)>,
     submitted: usize,
-    begun: Order,
+    begun: BegunJobs,
     cancelled: usize,
 }
 
-impl World {
+impl PoolWorld {
     fn new(policy: &str, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let (workers, capacity) = (1 + rng.below(3), 1 + rng.below(40));
@@ -78,7 +78,7 @@ impl World {
 
     fn submit(&mut self) {
         let class = self.rng.below(CLASSES);
-        let job: Held = ClosureJob::new(Box::new(|| ()), false);
+        let job: WorldJob = ClosureJob::new(Box::new(|| ()), false);
         let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
         if self
             .core
@@ -137,7 +137,7 @@ impl World {
     }
 
     fn number(&self, job: &Arc<dyn Runnable>) -> usize {
-        let same = |held: &Held| std::ptr::addr_eq(Arc::as_ptr(held), Arc::as_ptr(job));
+        let same = |held: &WorldJob| std::ptr::addr_eq(Arc::as_ptr(held), Arc::as_ptr(job));
         let found = self.live.iter().find(|(_, (_, held))| same(held));
         *found.expect("what begins was accepted and has no end").0
     }
@@ -167,8 +167,8 @@ impl World {
     }
 }
 
-fn live_through(policy: &str, seed: u64) -> (Order, usize) {
-    let mut world = World::new(policy, seed);
+fn live_through(policy: &str, seed: u64) -> (BegunJobs, usize) {
+    let mut world = PoolWorld::new(policy, seed);
     for _ in 0..400 {
         world.now_ns += world.rng.below(5_000) as u64;
         match world.rng.below(8) {
@@ -219,10 +219,10 @@ fn within_a_class_jobs_begin_in_the_order_of_submission() {
 /// Cancelled jobs leave their tokens in a policy that cannot give them back; whoever found none left gets one as these are over.
 #[test]
 fn a_class_that_found_no_token_gets_one_later() {
-    let mut world = World::new("c-fcfs", 0);
+    let mut world = PoolWorld::new("c-fcfs", 0);
     world.core = core("c-fcfs", 1, 4);
-    let submit = |world: &mut World, class: u16| {
-        let job: Held = ClosureJob::new(Box::new(|| ()), false);
+    let submit = |world: &mut PoolWorld, class: u16| {
+        let job: WorldJob = ClosureJob::new(Box::new(|| ()), false);
         let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
         let accepted = world
             .core

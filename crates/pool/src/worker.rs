@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use headway_machine::thread::{fork, name_current, pin_current};
+use headway_machine::thread::{fork, give_way, name_current, pin_current};
 
 use crate::blocking;
 use crate::core::{ChosenJob, JobEnd, PoolPhase};
@@ -24,6 +24,10 @@ pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHa
         if let Some(&core) = shared.pins.get(place % shared.pins.len().max(1)) {
             // Checked when the pool was built; a mask that was narrowed since leaves the thread where it may be.
             let _ = pin_current(core);
+        }
+        if shared.nice > 0 {
+            // A thread may always be nicer than it is; in a process that is nicer already it stays so.
+            let _ = give_way(shared.nice);
         }
         fork::is_worker();
         current::join(shared.number(), Arc::clone(&shared.over));

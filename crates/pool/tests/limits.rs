@@ -177,3 +177,25 @@ fn keys_with_like_service_times_share_a_class() {
     assert_eq!(used.iter().sum::<u64>(), 58);
     assert!(used.len() >= 2, "{stats:?}");
 }
+
+#[test]
+fn a_pool_that_makes_way_is_nicer_than_its_program() {
+    let nice = || {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        // proc_pid_stat(5): the 19th field, the 17th behind the name in brackets.
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').nth(16).unwrap().to_owned()
+    };
+    let own = nice();
+    let builder = Pool::builder()
+        .workers(1)
+        .nice(10)
+        .class("job", ClassOptions::new());
+    assert_eq!(builder.build().unwrap().run("job", nice).unwrap(), "10");
+    assert_eq!(nice(), own);
+    let beyond = Pool::builder().workers(1).nice(20).build();
+    assert!(matches!(
+        beyond,
+        Err(headway_pool::BuildError::Nice { nice: 20 })
+    ));
+}

@@ -7,7 +7,7 @@ use std::thread::Thread;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_pool::{ClassOptions, JobFuture, Pool, PoolClass};
+use headway_pool::{ClassOptions, JobFuture, Pool, PoolBuilder, PoolClass};
 use tokio::sync::oneshot;
 
 /// A pool that is measured.
@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Headway,
     /// headway-pool, first come first served
     HeadwayFcfs,
+    /// headway-pool, least remaining service first, jobs interrupted at their checkpoints
+    HeadwaySrpt,
     /// rayon, with a oneshot channel
     Rayon,
     /// Tokio's `spawn_blocking`
@@ -31,6 +33,7 @@ pub(crate) enum Contender {
         pool: Pool,
         short: PoolClass,
         long: PoolClass,
+        feeder: PoolClass,
     },
     Rayon(rayon::ThreadPool),
     SpawnBlocking(tokio::runtime::Runtime),
@@ -49,6 +52,7 @@ impl Kind {
         match self {
             Self::Headway => "headway-pool",
             Self::HeadwayFcfs => "headway-pool, c-fcfs",
+            Self::HeadwaySrpt => "headway-pool, srpt",
             Self::Rayon => "rayon and a oneshot",
             Self::SpawnBlocking => "spawn_blocking",
             Self::Tokio => "Tokio task",
@@ -68,8 +72,9 @@ impl Kind {
                 .build()
         };
         Ok(match self {
-            Self::Headway => headway("darc-stable", workers)?,
-            Self::HeadwayFcfs => headway("c-fcfs", workers)?,
+            Self::Headway => headway(Pool::builder(), workers)?,
+            Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
+            Self::HeadwaySrpt => headway(interrupting(), workers)?,
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)
@@ -81,15 +86,30 @@ impl Kind {
     }
 }
 
-fn headway(policy: &str, workers: usize) -> Result<Contender> {
-    let builder = Pool::builder()
-        .policy(policy)
-        .workers(workers)
-        .capacity(1 << 20);
-    let builder = builder.class("short", ClassOptions::new());
-    let pool = builder.class("long", ClassOptions::new()).build()?;
-    let (short, long) = (pool.class("short")?, pool.class("long")?);
-    Ok(Contender::Headway { pool, short, long })
+fn headway(builder: PoolBuilder, workers: usize) -> Result<Contender> {
+    let named = ["short", "long", "feeder"];
+    let builder = builder.workers(workers).capacity(1 << 20);
+    let builder = named.iter().fold(builder, |builder, name| {
+        builder.class(name, ClassOptions::new())
+    });
+    let pool = builder.build()?;
+    let [short, long, feeder] = named.map(|name| pool.class(name));
+    let (short, long, feeder) = (short?, long?, feeder?);
+    Ok(Contender::Headway {
+        pool,
+        short,
+        long,
+        feeder,
+    })
+}
+
+#[expect(
+    unsafe_code,
+    reason = "what is measured here holds nothing over a checkpoint"
+)]
+fn interrupting() -> PoolBuilder {
+    // SAFETY: the jobs of this program spin, and hold nothing over a checkpoint.
+    unsafe { Pool::builder().policy("srpt").interrupt_with_plain_fibers() }
 }
 
 impl Contender {
@@ -97,9 +117,9 @@ impl Contender {
     #[inline]
     pub(crate) fn submit(&self, is_long: bool, work: impl FnOnce() + Send + 'static) -> Pending {
         match self {
-            Self::Headway { pool, short, long } => {
-                Pending::Headway(pool.submit(if is_long { *long } else { *short }, work))
-            }
+            Self::Headway {
+                pool, short, long, ..
+            } => Pending::Headway(pool.submit(if is_long { *long } else { *short }, work)),
             Self::Rayon(pool) => {
                 let (sender, receiver) = oneshot::channel();
                 pool.spawn(move || {

@@ -2,6 +2,7 @@
 
 mod contender;
 mod measures;
+mod replay;
 mod report;
 
 use anyhow::{Result, ensure};
@@ -59,7 +60,7 @@ fn main() -> Result<()> {
             // Each round begins with another one, so that none always follows the same.
             for turn in 0..contenders.len() {
                 let at = (round + turn) % contenders.len();
-                figures[at].push(measure.take(contenders[at], args.workers)?);
+                figures[at].push(measure.take(contenders[at], args.workers, round)?);
             }
         }
         println!("{}", report::table(measure, &contenders, &figures));

@@ -9,16 +9,33 @@ use clap::ValueEnum;
 use headway_machine::Clock;
 
 use crate::contender::{Contender, Kind, Pending};
+use crate::replay::{Mix, p99_slowdown};
+
+const HIGH_BIMODAL: Mix = Mix {
+    short_ns: 1_000,
+    long_ns: 100_000,
+    long_share: 0.5,
+};
+
+const EXTREME_BIMODAL: Mix = Mix {
+    short_ns: 500,
+    long_ns: 500_000,
+    long_share: 0.005,
+};
 
 /// One figure of each contender and round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Measure {
-    /// CPU time of an empty job, 64 outstanding, on one core with one worker
+    /// CPU time of an empty job, a thousand outstanding, on one core with one worker
     EmptyJob,
     /// CPU time of an empty job awaited before the next, on one core with one worker
     EmptyJobAlone,
     /// Time from submission to the start, every worker asleep
     IdleStart,
+    /// p99 slowdown of replayed arrivals of 1 and 100 µs, half each, load 0.7
+    HighBimodal,
+    /// p99 slowdown of replayed arrivals of 0.5 and 500 µs, 0.5 % of them, load 0.7
+    ExtremeBimodal,
     /// Equal jobs of 1 µs a second
     Jobs1us,
     /// Equal jobs of 10 µs a second
@@ -30,9 +47,11 @@ pub(crate) enum Measure {
 impl Measure {
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Self::EmptyJob => "CPU of an empty job, 64 outstanding, one core, ns",
+            Self::EmptyJob => "CPU of an empty job, a thousand outstanding, one core, ns",
             Self::EmptyJobAlone => "CPU of an empty job, awaited before the next, one core, ns",
             Self::IdleStart => "submission to start on an idle pool, median, ns",
+            Self::HighBimodal => "p99 slowdown, 1 and 100 µs half each, load 0.7",
+            Self::ExtremeBimodal => "p99 slowdown, 0.5 and 500 µs (0.5 %), load 0.7",
             Self::Jobs1us => "jobs of 1 µs a second",
             Self::Jobs10us => "jobs of 10 µs a second",
             Self::Jobs100us => "jobs of 100 µs a second",
@@ -43,11 +62,13 @@ impl Measure {
     ///
     /// # Errors
     /// When it does not start.
-    pub(crate) fn take(self, kind: Kind, workers: usize) -> Result<f64> {
+    pub(crate) fn take(self, kind: Kind, workers: usize, round: usize) -> Result<f64> {
         Ok(match self {
-            Self::EmptyJob => on_one_core(|| Ok(empty_ns(&kind.start(1)?, 64, 100_000)))?,
+            Self::EmptyJob => on_one_core(|| Ok(empty_ns(&kind.start(1)?, 1_000, 200_000)))?,
             Self::EmptyJobAlone => on_one_core(|| Ok(empty_ns(&kind.start(1)?, 1, 10_000)))?,
             Self::IdleStart => idle_start_ns(&kind.start(workers)?),
+            Self::HighBimodal => p99_slowdown(kind, workers, HIGH_BIMODAL, round)?,
+            Self::ExtremeBimodal => p99_slowdown(kind, workers, EXTREME_BIMODAL, round)?,
             Self::Jobs1us => jobs_per_s(&kind.start(workers)?, 1_000, 200_000),
             Self::Jobs10us => jobs_per_s(&kind.start(workers)?, 10_000, 40_000),
             Self::Jobs100us => jobs_per_s(&kind.start(workers)?, 100_000, 4_000),
@@ -80,7 +101,7 @@ fn idle_start_ns(pool: &Contender) -> f64 {
             let seen = Arc::clone(&started_ns);
             let from_ns = clock.now_ns();
             let job = pool.submit(false, move || {
-                seen.store(Clock::global().now_ns(), Ordering::Relaxed)
+                seen.store(Clock::global().now_ns(), Ordering::Relaxed);
             });
             job.wait();
             started_ns.load(Ordering::Relaxed) - from_ns

@@ -16,7 +16,7 @@ pub(crate) fn table(measure: Measure, contenders: &[Kind], figures: &[Vec<f64>])
             .collect();
         let _ = writeln!(
             table,
-            "  {:24} {:>12.0}   {} / it: {:.2} ({:.2} to {:.2})",
+            "  {:24} {:>12.1}   {} / it: {:.2} ({:.2} to {:.2})",
             kind.name(),
             quantile(rounds, 0.5),
             contenders[0].name(),
