@@ -145,7 +145,7 @@ pub enum SubmitError {
     ShutDown,
     /// A worker of the pool would wait for the pool.
     #[error(
-        "Pool::run was called by a job of the same pool, whose worker would be kept: call the closure itself, or submit it and wait"
+        "a job of the pool itself waits for the pool, and would keep its worker: call the closure, or submit it and wait for its future"
     )]
     InsidePool,
     /// The process was forked, and the child has no workers.

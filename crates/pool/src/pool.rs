@@ -226,12 +226,19 @@ impl Pool {
         }
     }
 
-    /// Waits until every accepted job has ended, futures that sleep included. Jobs that are submitted meanwhile are waited for too. A job of the
-    /// pool must not call it: it would wait for itself.
-    pub fn wait_idle(&self) {
-        if !self.shared().is_forked() {
-            self.shared().wait_idle(None);
+    /// Waits until every accepted job has ended, futures that sleep included. Jobs that are submitted meanwhile are waited for too.
+    ///
+    /// # Errors
+    /// [`SubmitError::InsidePool`]: a job of the pool would wait for itself. [`SubmitError::Forked`]: the jobs are the parent's.
+    pub fn wait_idle(&self) -> Result<(), SubmitError> {
+        if self.shared().is_forked() {
+            return Err(SubmitError::Forked);
         }
+        if current::is_inside(self.shared().number()) {
+            return Err(SubmitError::InsidePool);
+        }
+        self.shared().wait_idle(None);
+        Ok(())
     }
 
     /// Ends the pool: accepts no job any more but those that its own jobs submit, and waits for all to end, `most` at most. Then what waits is

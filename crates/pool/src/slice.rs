@@ -55,13 +55,19 @@ struct FiberJob {
     ran: RunEnd,
 }
 
+/// A job that was interrupted, and the innermost job on its stack: it may run one for which it waits.
+struct SuspendedJob {
+    fiber: Fiber<FiberJob>,
+    innermost: Option<Arc<dyn Runnable>>,
+}
+
 /// A thread's fibers.
 pub(crate) struct FiberSlices {
     attached: Attached,
     stacks: Arc<Stacks>,
     clock: Clock,
     idle: Vec<Fiber<FiberJob>>,
-    suspended: HashMap<JobId, Fiber<FiberJob>>,
+    suspended: HashMap<JobId, SuspendedJob>,
     epoch: u64,
 }
 
@@ -88,8 +94,10 @@ impl FiberSlices {
         self.epoch += 1;
         self.attached.begin(self.epoch);
         if assignment.is_resumed {
-            let fiber = self.suspended.remove(&assignment.chosen.token);
-            let fiber = fiber.expect("what was interrupted here goes on here");
+            let suspended = self.suspended.remove(&assignment.chosen.token);
+            let SuspendedJob { fiber, innermost } =
+                suspended.expect("what was interrupted here goes on here");
+            current::begin(innermost);
             return self.turns(shared, assignment, fiber, slice_ns, None);
         }
         let fiber = self.idle.pop().or_else(|| self.fiber());
@@ -143,7 +151,9 @@ impl FiberSlices {
                 // A job that waits for another makes way at once.
                 Some(longer_ns) if !current::waits_here() => slice_ns = longer_ns,
                 _ => {
-                    self.suspended.insert(assignment.chosen.token, fiber);
+                    let innermost = current::begin(None);
+                    let suspended = SuspendedJob { fiber, innermost };
+                    self.suspended.insert(assignment.chosen.token, suspended);
                     return TurnEnd::Interrupted;
                 }
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use headway_machine::thread::{fork, give_way, name_current, pin_current};
+use headway_machine::thread::{fork, give_way, pin_current};
 
 use crate::blocking;
 use crate::core::{ChosenJob, JobEnd, PoolPhase};
@@ -19,8 +19,8 @@ use crate::slice::{JobSlices, TurnEnd};
 /// The system refuses a thread.
 pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().spawn(move || {
-        name_current(&format!("{}-{place}", shared.name));
+    let name = format!("{}-{place}", shared.name);
+    std::thread::Builder::new().name(name).spawn(move || {
         if let Some(&core) = shared.pins.get(place % shared.pins.len().max(1)) {
             // Checked when the pool was built; a mask that was narrowed since leaves the thread where it may be.
             let _ = pin_current(core);

@@ -99,6 +99,9 @@ fn a_worker_does_not_run_what_would_wait_for_it() {
         inside,
         Err(JoinError::Refused(SubmitError::InsidePool))
     ));
+    let handle = pool.clone();
+    let waits = pool.run("job", move || handle.wait_idle()).unwrap();
+    assert_eq!(waits, Err(SubmitError::InsidePool));
     let other = crate::common::pool(1);
     let across = pool
         .run("job", move || other.run("job", || 1).unwrap())
@@ -167,7 +170,7 @@ fn a_forked_child_is_told_that_it_has_no_pool() {
     });
     assert_eq!(status, 0);
     waiting.1.open();
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
 }
 
 /// Runs `body` in a forked child, which ends with its status.

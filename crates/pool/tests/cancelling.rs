@@ -49,7 +49,7 @@ fn what_waits_leaves_at_once() {
         gate.open();
         let ran: Vec<usize> = kept.into_iter().map(|job| job.wait().unwrap()).collect();
         assert_eq!(ran, [0, 3, 6, 9], "{policy}");
-        pool.wait_idle();
+        pool.wait_idle().unwrap();
         assert_eq!(
             pool.run("job", || 1).unwrap(),
             1,
@@ -132,7 +132,7 @@ fn a_cancellable_job_stops_at_a_checkpoint_and_others_do_not() {
     };
     begun.wait();
     drop::<headway_pool::JobFuture<()>>(job);
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert_eq!(pool.stats().total().cancelled, 1);
 
     let (begun, ended) = (Gate::default(), Arc::new(AtomicBool::new(false)));
@@ -147,7 +147,7 @@ fn a_cancellable_job_stops_at_a_checkpoint_and_others_do_not() {
     };
     begun.wait();
     drop(job);
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert!(ended.load(Ordering::SeqCst));
     assert_eq!(pool.stats().total().done, 1);
 }
@@ -163,7 +163,7 @@ fn a_job_that_was_let_go_runs() {
     };
     job.detach();
     gate.open();
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert!(ran.load(Ordering::SeqCst));
 }
 

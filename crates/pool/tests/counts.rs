@@ -171,7 +171,7 @@ fn live_through(seed: u64) {
         let _ = pool.shutdown(patience);
         submit.into_iter().for_each(|thread| thread.join().unwrap());
         // Every accepted job had an end, so a pool that has ended has none left but those that run still.
-        pool.wait_idle();
+        pool.wait_idle().unwrap();
         over.store(true, Ordering::Relaxed);
         watches.join().unwrap();
     });

@@ -49,7 +49,7 @@ fn a_destructor_that_panics_harms_its_own_job_only() {
     pool.submit("job", || Panics).detach();
     gate.open();
     assert_eq!(pool.run("job", || 7).unwrap(), 7);
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert!(pool.stats().total().add_up());
 }
 
@@ -153,14 +153,14 @@ fn jobs_of_a_pool_that_drains_may_submit_still() {
 #[test]
 fn the_pool_is_idle_when_all_is_done() {
     let pool = pool(2);
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..100 {
         let done = Arc::clone(&done);
         pool.submit("job", move || done.fetch_add(1, Ordering::SeqCst))
             .detach();
     }
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert_eq!(done.load(Ordering::SeqCst), 100);
 }
 

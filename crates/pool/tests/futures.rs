@@ -141,7 +141,7 @@ fn a_running_future_whose_handle_is_dropped_ends_at_its_next_await() {
     begun.wait();
     drop::<headway_pool::JobFuture<()>>(job);
     gate.open();
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert_eq!(pool.stats().total().cancelled, 1);
 }
 

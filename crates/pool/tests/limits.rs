@@ -137,7 +137,7 @@ fn what_did_not_begin_in_time_is_shed() {
         late.wait(),
         Err(JoinError::Shed(ShedReason::TooLate))
     ));
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     assert_eq!(pool.stats().total().shed, 1);
     assert_eq!(
         pool.run("job", || 7).unwrap(),

@@ -53,7 +53,7 @@ fn serve(pool: &Pool, policy: &str) {
             });
         }
     });
-    pool.wait_idle();
+    pool.wait_idle().unwrap();
     let counts = pool.stats().total();
     assert!(counts.add_up(), "{policy}: {counts:?}");
     assert_eq!(counts.submitted, 1000, "{policy}");
@@ -161,4 +161,43 @@ fn an_uninterrupted_class_runs_to_its_end() {
     jobs.into_iter().for_each(|job| job.wait().unwrap());
     assert_eq!(pool.stats().interruptions, 0);
     assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
+}
+
+#[test]
+#[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
+fn an_interrupted_child_within_its_parent_stays_itself() {
+    let builder = classes("srpt", 1).class(
+        "longest",
+        ClassOptions::new().mean(Duration::from_secs(100)),
+    );
+    // SAFETY: the jobs here hold nothing over a checkpoint.
+    let pool = unsafe { builder.interrupt_with_plain_fibers() }
+        .build()
+        .unwrap();
+    let (began, shorts) = (
+        crate::common::Gate::default(),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let (handle, begins, seen) = (pool.clone(), began.clone(), Arc::clone(&shorts));
+    let (said, hears) = std::sync::mpsc::channel();
+    let parent = pool.submit("longest", move || {
+        let child = handle.submit("longest", move || {
+            begins.open();
+            until("a short job has run", || {
+                checkpoint().unwrap();
+                seen.load(Ordering::SeqCst) > 0
+            });
+            headway_pool::cancelled()
+        });
+        said.send((child.wait().unwrap(), headway_pool::cancelled()))
+            .unwrap();
+    });
+    began.wait();
+    // The parent is cancelled, and its child is not; the child goes on after a short job.
+    drop(parent);
+    pool.submit("short", move || shorts.fetch_add(1, Ordering::SeqCst))
+        .wait()
+        .unwrap();
+    assert_eq!(hears.recv_timeout(crate::common::LIMIT), Ok((false, true)));
+    assert!(pool.stats().interruptions > 0);
 }
