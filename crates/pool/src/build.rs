@@ -8,7 +8,7 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
-use crate::builder::PoolBuilder;
+use crate::builder::{INTERRUPTING, PoolBuilder, TO_THE_END};
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
 use crate::core::{ClassLimits, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
@@ -29,7 +29,12 @@ impl PoolBuilder {
     /// # Errors
     /// [`BuildError`].
     pub fn build(self) -> Result<Pool, BuildError> {
-        let spec: ServerSpec = self.policy.parse()?;
+        let default = if self.interrupts {
+            INTERRUPTING
+        } else {
+            TO_THE_END
+        };
+        let spec: ServerSpec = self.policy.as_deref().unwrap_or(default).parse()?;
         let shape = self.shape()?;
         let warnings = self.admit(&spec, &shape)?;
         let slices = self.slices()?;

@@ -3,7 +3,10 @@
 use crate::class::ClassOptions;
 
 /// Where no policy is named: jobs run to their end, and this one keeps workers for short classes by what it learns.
-const DEFAULT_POLICY: &str = "darc-stable";
+pub(crate) const TO_THE_END: &str = "darc-stable";
+
+/// Where no policy is named and jobs can be interrupted: short jobs interrupt long ones by what is learnt, on however few workers.
+pub(crate) const INTERRUPTING: &str = "srpt";
 
 /// Jobs that may wait, unless chosen otherwise.
 const CAPACITY: usize = 16_384;
@@ -17,7 +20,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// Builds a [`Pool`](crate::Pool).
 #[derive(Clone, Debug)]
 pub struct PoolBuilder {
-    pub(crate) policy: String,
+    pub(crate) policy: Option<String>,
     pub(crate) workers: Option<usize>,
     pub(crate) classes: Vec<(String, ClassOptions)>,
     pub(crate) learns: usize,
@@ -33,7 +36,7 @@ pub struct PoolBuilder {
 impl Default for PoolBuilder {
     fn default() -> Self {
         Self {
-            policy: DEFAULT_POLICY.into(),
+            policy: None,
             workers: None,
             classes: Vec::new(),
             learns: 0,
@@ -49,10 +52,11 @@ impl Default for PoolBuilder {
 }
 
 impl PoolBuilder {
-    /// The policy by name, with parameters: `darc-stable,window=1000`. `darc-stable` unless chosen. Any live policy of a server goes.
+    /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, and `srpt` where jobs
+    /// are [interrupted](Self::interrupt_with_plain_fibers).
     #[must_use]
     pub fn policy(mut self, policy: &str) -> Self {
-        self.policy = policy.into();
+        self.policy = Some(policy.into());
         self
     }
 

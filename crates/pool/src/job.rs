@@ -240,8 +240,9 @@ pub(crate) fn wake(waker: Option<Waker>) {
 
 /// Drops what a job captured. A destructor that panics harms its own job only.
 pub(crate) fn drop_quietly<V>(value: V) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // The payload's own destructor may panic too.
+    let panicked = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    // The payload's own destructor may panic too, with a payload of which nothing more is known.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(panicked))) {
         std::mem::forget(payload);
     }
 }

@@ -166,7 +166,10 @@ fn an_uninterrupted_class_runs_to_its_end() {
 #[test]
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn an_interrupted_child_within_its_parent_stays_itself() {
-    let builder = classes("srpt", 1).class(
+    // No policy is named: where jobs can be interrupted, shorter ones interrupt longer ones.
+    let builder = Pool::builder().workers(1);
+    let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
+    let builder = builder.class(
         "longest",
         ClassOptions::new().mean(Duration::from_secs(100)),
     );
