@@ -56,7 +56,7 @@ struct ClassState {
     counts: ClassCounts,
 }
 
-/// A job as the policy sees it, and the job that it stands for once that began.
+/// A job as the policy sees it, and the job that it stands for once that was interrupted.
 struct Token {
     class: ClassId,
     arrived_ns: u64,
@@ -366,10 +366,9 @@ impl PoolCore {
 
     fn begin(&mut self, chosen: Chosen, is_resumed: bool) -> ChosenJob {
         let seen = self.seen(chosen.token);
-        let token = self.tokens[chosen.token.index()].as_ref();
-        let job = token
-            .and_then(|token| token.job.clone())
-            .expect("a job was bound");
+        let token = self.tokens[chosen.token.index()].as_mut();
+        let job = token.and_then(|token| token.job.take());
+        let job = job.expect("a job was bound");
         let class = seen.class;
         let interruptible = self.threads.is_bound
             && !self.classes[class.index()].limits.uninterrupted
@@ -407,11 +406,18 @@ impl PoolCore {
     }
 
     /// The job was interrupted after so much service in all, ns, and waits to go on.
-    pub(crate) fn yielded(&mut self, now_ns: u64, chosen: Chosen, attained_ns: u64) {
+    pub(crate) fn yielded(
+        &mut self,
+        now_ns: u64,
+        chosen: Chosen,
+        attained_ns: u64,
+        job: Arc<dyn Runnable>,
+    ) {
         self.sees(now_ns);
         self.interruptions += 1;
         if let Some(token) = &mut self.tokens[chosen.token.index()] {
             token.attained_ns = attained_ns.max(token.attained_ns + 1);
+            token.job = Some(job);
         }
         let job = self.seen(chosen.token);
         self.decide.yielded(self.now_ns, chosen.worker, &job);

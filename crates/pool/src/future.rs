@@ -108,15 +108,18 @@ impl<T> Accepted<T> {
         if self.pool.is_forked() {
             return Poll::Ready(Err(SubmitError::Forked.into()));
         }
-        let poll = self.job.poll_result(context);
-        if poll.is_ready() || !helps || !current::is_inside(self.pool.number()) {
-            return poll;
+        let helps = helps && current::is_inside(self.pool.number());
+        loop {
+            let poll = self.job.poll_result(context);
+            if poll.is_ready() || !helps {
+                return poll;
+            }
+            // A future that was woken while it was polled waits again, and nobody else may be there to run it.
+            let job: Arc<dyn Runnable> = Arc::clone(&self.job) as Arc<dyn Runnable>;
+            if !self.pool.run_within(self.class, &job) {
+                return poll;
+            }
         }
-        let job: Arc<dyn Runnable> = Arc::clone(&self.job) as Arc<dyn Runnable>;
-        if self.pool.run_within(self.class, &job) {
-            return self.job.poll_result(context);
-        }
-        poll
     }
 }
 

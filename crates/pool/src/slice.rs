@@ -20,7 +20,7 @@ use crate::slice_settings::SliceSettings;
 /// The end of a slice.
 pub(crate) enum TurnEnd {
     Ended(RunEnd),
-    Interrupted,
+    Interrupted(Arc<dyn Runnable>),
 }
 
 /// How one thread runs jobs.
@@ -41,10 +41,10 @@ impl JobSlices {
     }
 
     #[inline]
-    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
+    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         match self {
-            Self::PlainFibers(fibers) => fibers.run(shared, assignment),
-            Self::ToTheEnd => TurnEnd::Ended(Arc::clone(&assignment.job).run()),
+            Self::PlainFibers(fibers) => fibers.run(shared, &assignment),
+            Self::ToTheEnd => TurnEnd::Ended(assignment.job.run()),
         }
     }
 }
@@ -154,7 +154,7 @@ impl FiberSlices {
                     let innermost = current::begin(None);
                     let suspended = SuspendedJob { fiber, innermost };
                     self.suspended.insert(assignment.chosen.token, suspended);
-                    return TurnEnd::Interrupted;
+                    return TurnEnd::Interrupted(Arc::clone(&assignment.job));
                 }
             }
         }

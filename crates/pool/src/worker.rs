@@ -9,6 +9,7 @@ use headway_machine::thread::{fork, give_way, pin_current};
 use crate::blocking;
 use crate::core::{ChosenJob, JobEnd, PoolPhase};
 use crate::current::{self, WorkerPlace};
+use crate::decisions::Chosen;
 use crate::job::{RunEnd, Runnable, drop_quietly};
 use crate::shared::SharedPool;
 use crate::slice::{JobSlices, TurnEnd};
@@ -43,7 +44,8 @@ enum Report {
         job: Arc<dyn Runnable>,
     },
     Interrupted {
-        assignment: ChosenJob,
+        chosen: Chosen,
+        job: Arc<dyn Runnable>,
         attained_ns: u64,
     },
 }
@@ -56,16 +58,21 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
         let now_ns = shared.clock.now_ns();
         let mut core = shared.core.lock();
         core.threads.awake(thread);
-        match &report {
-            None => {}
-            Some(Report::Ended { end, job }) => core.ended(now_ns, *end, job),
+        let ended = match report.take() {
+            Some(Report::Ended { end, job }) => {
+                core.ended(now_ns, end, &job);
+                Some((end.ran, job))
+            }
             Some(Report::Interrupted {
-                assignment,
+                chosen,
+                job,
                 attained_ns,
             }) => {
-                core.yielded(now_ns, assignment.chosen, *attained_ns);
+                core.yielded(now_ns, chosen, attained_ns, job);
+                None
             }
-        }
+            None => None,
+        };
         let only = core.threads.worker_of(thread);
         let next = core.take(now_ns, only);
         let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(thread);
@@ -74,8 +81,8 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
         }
         shared.settle(core);
         // Counted first, told then: who has the result finds it in the counts.
-        if let Some(Report::Ended { end, job }) = report.take()
-            && end.ran != RunEnd::Pending
+        if let Some((ran, job)) = ended
+            && ran != RunEnd::Pending
         {
             job.publish();
             // Where nobody awaits the result, its destructor runs here.
@@ -93,32 +100,34 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
 #[inline]
 fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, assignment: ChosenJob) -> Report {
     let from_ns = shared.clock.now_ns();
+    let (chosen, class, before_ns) = (assignment.chosen, assignment.class, assignment.attained_ns);
     current::set_place(Some(WorkerPlace {
-        chosen: assignment.chosen,
-        attained_ns: assignment.attained_ns,
+        chosen,
+        attained_ns: before_ns,
         from_ns,
     }));
     current::begin(Some(Arc::clone(&assignment.job)));
-    let ended = slices.run(shared, &assignment);
+    let ended = slices.run(shared, assignment);
     // A job that forked goes on in the child until here.
     fork::end_child();
-    current::begin(None);
+    let innermost = current::begin(None);
     let place = current::take_place();
     let ran_ns = shared.clock.now_ns().saturating_sub(from_ns);
-    let attained_ns = assignment.attained_ns + ran_ns;
+    let attained_ns = (before_ns + ran_ns).max(1);
     match ended {
-        TurnEnd::Interrupted => Report::Interrupted {
-            assignment,
+        TurnEnd::Interrupted(job) => Report::Interrupted {
+            chosen,
+            job,
             attained_ns,
         },
         TurnEnd::Ended(ran) => Report::Ended {
             end: JobEnd {
-                class: assignment.class,
+                class,
                 ran,
-                cpu_ns: attained_ns.max(1),
+                cpu_ns: attained_ns,
                 chosen: place.map(|place| place.chosen),
             },
-            job: assignment.job,
+            job: innermost.expect("a job that ended runs none within it any more"),
         },
     }
 }

@@ -154,3 +154,14 @@ fn what_sleeps_when_the_pool_ends_is_abandoned() {
     drop(pool);
     assert!(matches!(sleeps.wait(), Err(JoinError::Abandoned)));
 }
+
+/// A wake in the middle of a poll is no wake that who waits could miss.
+#[test]
+fn a_closure_that_waits_for_a_future_which_wakes_itself_polls_it_again() {
+    for workers in [1, 2] {
+        let pool = pool(workers);
+        let handle = pool.clone();
+        let waited = pool.run("job", move || handle.spawn("job", turns(100)).wait());
+        waited.unwrap().unwrap();
+    }
+}
