@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use headway_machine::Clock;
+use headway_machine::thread::pin_current;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
@@ -37,6 +38,7 @@ impl PoolBuilder {
         let spec: ServerSpec = self.policy.as_deref().unwrap_or(default).parse()?;
         let shape = self.shape()?;
         let warnings = self.admit(&spec, &shape)?;
+        check_pins(&self.pins)?;
         let slices = self.slices()?;
         let (declared, learnt) = (self.declared(), self.learns);
         let limits = self.limits(&shape);
@@ -196,6 +198,16 @@ impl PoolBuilder {
         limits.push(plain("unknown".into(), 0.0));
         limits
     }
+}
+
+/// Whether a thread may be pinned to each of these cores, tried on a thread made for it.
+fn check_pins(cores: &[usize]) -> Result<(), BuildError> {
+    for &core in cores {
+        let tries = std::thread::Builder::new().spawn(move || pin_current(core));
+        let tried = tries.map_err(BuildError::Thread)?.join();
+        tried.expect("pinning does not panic")?;
+    }
+    Ok(())
 }
 
 fn check_room(name: &str, options: &ClassOptions) -> Result<(), BuildError> {

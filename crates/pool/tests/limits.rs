@@ -199,3 +199,22 @@ fn a_pool_that_makes_way_is_nicer_than_its_program() {
         Err(headway_pool::BuildError::Nice { nice: 20 })
     ));
 }
+
+#[test]
+fn a_pool_is_pinned_only_where_that_is_asked() {
+    let allowed = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.unwrap().trim().to_owned()
+    };
+    let own = allowed();
+    let first = own.split([',', '-']).next().unwrap().to_owned();
+    let builder = || Pool::builder().workers(1).class("job", ClassOptions::new());
+    assert_eq!(builder().build().unwrap().run("job", allowed).unwrap(), own);
+    let pinned = builder().pin(&[first.parse().unwrap()]).build().unwrap();
+    assert_eq!(pinned.run("job", allowed).unwrap(), first);
+    let nowhere = builder().pin(&[1_000_000]).build();
+    assert!(matches!(nowhere, Err(headway_pool::BuildError::Pin(_))));
+}
