@@ -144,12 +144,14 @@ endif
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
 	$(ASAN) -p headway-sync -p headway-net -p headway-machine -p headway-load -p headway-fiber --lib --tests
+	$(ASAN) -p headway-pool --lib --tests
 	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
 	.ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+	--with 'headway-pool *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	$(CARGO) +nightly test --locked --target $(HOST)
 
@@ -181,6 +183,11 @@ bench: toolchain
 .PHONY: bench-peers
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
+
+# The pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second, in interleaved rounds (docs/performance.md).
+.PHONY: bench-pool
+bench-pool: toolchain
+	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/pool-peers $(CARGO) run --release --locked --manifest-path peers/pool/Cargo.toml -- $(BENCH_POOL)
 
 # Threads in user space beside POSIX threads and goroutines, on one core, in interleaved rounds: a minute, on a quiet machine (docs/threads.md).
 # Go takes part where it is installed or can be. BENCH_THREADS="condvar" measures rows of that name only.

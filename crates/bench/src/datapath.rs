@@ -7,7 +7,7 @@
 use headway_machine::Clock;
 use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::header::{Flag, Header};
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{SlotId, SlotPool};
 use headway_net::udp::UdpDatapath;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -39,7 +39,7 @@ pub fn udp() -> io::Result<DatapathCosts> {
     client.connect(datapath.local_addr())?;
     client.set_nonblocking(true)?;
     let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1)?;
-    let (pool, mut free) = Pool::new(2 * BATCH).map_err(io::Error::other)?;
+    let (pool, mut free) = SlotPool::new(2 * BATCH).map_err(io::Error::other)?;
     let (rx, tx) = (&rxs[0], &mut txs[0]);
     let clock = Clock::global();
     let mut scratch = rx.scratch();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use headway_machine::Clock;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_net::udp::UdpDatapath;
 
@@ -16,7 +16,7 @@ const BATCH: usize = 64;
 fn poll_batch(
     rx: &dyn Rx,
     scratch: &mut Scratch,
-    pool: &Pool,
+    pool: &SlotPool,
     free: &mut FreeList,
     out: &mut Vec<SlotId>,
 ) {
@@ -32,7 +32,7 @@ fn udp(criterion: &mut Criterion) {
     let server = datapath.local_addr();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1).unwrap();
-    let (pool, mut free) = Pool::new(BATCH).unwrap();
+    let (pool, mut free) = SlotPool::new(BATCH).unwrap();
     let (rx, mut scratch, mut out) = (&*rxs[0], rxs[0].scratch(), Vec::with_capacity(BATCH));
     let mut group = criterion.benchmark_group("udp");
     group.bench_function("poll/empty", |bencher| {
@@ -93,7 +93,7 @@ fn started(requests: usize, at_ns: u64) -> Arc<dyn Rx> {
 
 fn replay(criterion: &mut Criterion) {
     const ROUNDS: usize = 64;
-    let (pool, mut free) = Pool::new(BATCH).unwrap();
+    let (pool, mut free) = SlotPool::new(BATCH).unwrap();
     let mut out = Vec::with_capacity(BATCH);
     let mut group = criterion.benchmark_group("replay");
     let idle = started(1, u64::MAX / 2);

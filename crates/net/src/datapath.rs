@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 use crate::udp::batch::Batch;
 
 /// A datapath, a source of requests and a sink of responses, before it is divided among threads.
@@ -62,7 +62,7 @@ pub trait Rx: Send + Sync {
         &self,
         now_ns: u64,
         scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,
@@ -98,10 +98,10 @@ pub trait Tx: Send {
     /// # Errors
     ///
     /// When the system refuses the response, which is then lost, as on any datagram network.
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()>;
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, now_ns: u64) -> io::Result<()>;
 
     /// Sends the refusals written into `slots` and returns how many the system took.
     ///
     /// Separate from [`send`](Tx::send) because refusals come in bursts, and because a replay counts them separately.
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize;
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], now_ns: u64) -> usize;
 }

@@ -43,12 +43,12 @@ pub enum PoolError {
 
 headway_words::debug_is_display!(PoolError);
 
-/// The right to use one slot of one pool: neither copied nor cloned, made only by [`Pool::new`].
+/// The right to use one slot of one pool: neither copied nor cloned, made only by [`SlotPool::new`].
 ///
 /// Dropping a token loses its slot until the process ends; give it back to a [`FreeList`].
 ///
 /// ```
-/// let (pool, mut free) = headway_net::pool::Pool::new(1)?;
+/// let (pool, mut free) = headway_net::pool::SlotPool::new(1)?;
 /// let mut id = free.take().expect("one slot is free");
 /// pool.get_mut(&mut id).set_len(10);
 /// assert_eq!(pool.get(&id).payload().len(), 10);
@@ -59,7 +59,7 @@ headway_words::debug_is_display!(PoolError);
 /// A slot that was given back is unusable:
 ///
 /// ```compile_fail,E0382
-/// let (pool, mut free) = headway_net::pool::Pool::new(1)?;
+/// let (pool, mut free) = headway_net::pool::SlotPool::new(1)?;
 /// let id = free.take().expect("one slot is free");
 /// free.give(id);
 /// pool.get(&id);
@@ -109,7 +109,7 @@ impl Prefetch {
 
 /// Slots in one allocation, reachable only with their tokens.
 #[derive(Debug)]
-pub struct Pool {
+pub struct SlotPool {
     /// The first number of this pool's tokens.
     first_raw: u32,
     slots: Box<[UnsafeCell<Slot>]>,
@@ -120,15 +120,15 @@ pub struct Pool {
 // SAFETY: a slot is reached only through its token. Tokens are unique (made once each by `new`, under a tag that no
 // other pool has, nor any token of an earlier one, see `Tag`; `from_raw` is unsafe), so `&mut SlotId` excludes every other access, and moving a token to
 // another thread synchronises by Rust's rules for moves, or by those of `from_raw`.
-unsafe impl Sync for Pool {}
+unsafe impl Sync for SlotPool {}
 
-impl Pool {
+impl SlotPool {
     /// Allocates and touches `slots` slots; all their tokens are in the free list.
     ///
     /// # Errors
     ///
     /// [`PoolError`] when tokens cannot number the slots or the pool.
-    pub fn new(slots: usize) -> Result<(Pool, FreeList), PoolError> {
+    pub fn new(slots: usize) -> Result<(SlotPool, FreeList), PoolError> {
         if slots > MAX_SLOTS {
             return Err(PoolError::TooLarge { slots });
         }
@@ -144,7 +144,7 @@ impl Pool {
             tokens,
             tag: Arc::clone(&tag),
         };
-        let pool = Pool {
+        let pool = SlotPool {
             first_raw,
             slots,
             _tag: tag,
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn every_slot_has_one_token() {
-        let (pool, mut free) = Pool::new(100).unwrap();
+        let (pool, mut free) = SlotPool::new(100).unwrap();
         let tokens: Vec<SlotId> = std::iter::from_fn(|| free.take()).collect();
         let places: HashSet<*mut Slot> = tokens.iter().map(|id| pool.slot_ptr(id)).collect();
         assert_eq!((tokens.len(), places.len(), pool.len()), (100, 100, 100));
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_token_survives_being_a_number() {
-        let (pool, mut free) = Pool::new(2).unwrap();
+        let (pool, mut free) = SlotPool::new(2).unwrap();
         let mut id = free.take().unwrap();
         pool.get_mut(&mut id).index = 7;
         let raw = id.into_raw();
@@ -384,23 +384,23 @@ mod tests {
     #[test]
     #[should_panic(expected = "out of bounds")]
     fn another_pools_token_opens_nothing() {
-        let (pool, _free) = Pool::new(4).unwrap();
-        let (_other, mut foreign) = Pool::new(4).unwrap();
+        let (pool, _free) = SlotPool::new(4).unwrap();
+        let (_other, mut foreign) = SlotPool::new(4).unwrap();
         let _ = pool.get(&foreign.take().unwrap());
     }
 
     #[test]
     #[should_panic(expected = "out of bounds")]
     fn an_earlier_pools_token_opens_nothing_either() {
-        let (_other, mut foreign) = Pool::new(4).unwrap();
-        let (pool, _free) = Pool::new(4).unwrap();
+        let (_other, mut foreign) = SlotPool::new(4).unwrap();
+        let (pool, _free) = SlotPool::new(4).unwrap();
         let _ = pool.get(&foreign.take().unwrap());
     }
 
     #[test]
     fn a_process_makes_any_number_of_pools_one_after_another() {
         for _ in 0..2 * MAX_POOLS {
-            let (pool, mut free) = Pool::new(3).unwrap();
+            let (pool, mut free) = SlotPool::new(3).unwrap();
             let (mut half, token) = (free.split_off(1), free.take().unwrap());
             drop(pool);
             half.give(token);
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn a_number_is_used_again_only_without_its_tokens() {
         let first = |slots| {
-            let (pool, mut free) = Pool::new(slots).unwrap();
+            let (pool, mut free) = SlotPool::new(slots).unwrap();
             let token = free.take().unwrap();
             (pool, free, token)
         };
@@ -422,7 +422,7 @@ mod tests {
         let _kept = foreign;
         drop((pool, free));
         drop((other, other_free));
-        let later: Vec<_> = (0..64).map(|_| Pool::new(1).unwrap()).collect();
+        let later: Vec<_> = (0..64).map(|_| SlotPool::new(1).unwrap()).collect();
         for (pool, _) in &later {
             assert!(![number, other_number].contains(&pool.first_raw));
         }
@@ -431,12 +431,15 @@ mod tests {
     #[test]
     fn too_many_slots_are_refused() {
         let slots = MAX_SLOTS + 1;
-        assert_eq!(Pool::new(slots).unwrap_err(), PoolError::TooLarge { slots });
+        assert_eq!(
+            SlotPool::new(slots).unwrap_err(),
+            PoolError::TooLarge { slots }
+        );
     }
 
     #[test]
     fn lists_split_and_take_back_without_allocating() {
-        let (_pool, mut free) = Pool::new(10).unwrap();
+        let (_pool, mut free) = SlotPool::new(10).unwrap();
         let mut half = free.split_off(4);
         assert_eq!((free.len(), half.len()), (6, 4));
         let capacity = half.tokens.capacity();
@@ -450,7 +453,7 @@ mod tests {
     #[test]
     fn slots_travel_between_threads_with_their_tokens() {
         const ROUNDS: u32 = 10_000;
-        let (pool, mut free) = Pool::new(8).unwrap();
+        let (pool, mut free) = SlotPool::new(8).unwrap();
         let (to_worker, from_dispatcher) = mpsc::channel::<SlotId>();
         let (to_dispatcher, from_worker) = mpsc::channel::<SlotId>();
         std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch, Tx};
 use headway_net::header::{Flag, Header, Status};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::slot::{Peer, Slot};
 use headway_policy::Plan;
 use headway_sync::world as door;
@@ -228,7 +228,7 @@ impl Rx for WorldRx {
         &self,
         _now_ns: u64,
         _scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,
@@ -329,7 +329,7 @@ impl Tx for WorldTx {
         false
     }
 
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
         self.crash.meet();
         let now_ns = spend_on_packet();
         let delivery = pool.get(slot).index;
@@ -338,7 +338,7 @@ impl Tx for WorldTx {
         Ok(())
     }
 
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], _now_ns: u64) -> usize {
         for slot in &*slots {
             let now_ns = spend_on_packet();
             let buffer = pool.get(slot);

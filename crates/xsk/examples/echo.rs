@@ -6,7 +6,7 @@
 mod net;
 
 use headway_net::datapath::{Datapath, DatapathEnds};
-use headway_net::pool::Pool;
+use headway_net::pool::SlotPool;
 use headway_net::udp::{Steering, UdpDatapath};
 use headway_xsk::{HostAddress, MacAddress, XskConfig, XskDatapath, XskPort};
 use net::{Host, enter_namespace, shell};
@@ -127,7 +127,7 @@ fn measure(path: Path) -> EchoResult {
 /// A server's loop: poll, answer each request from its buffer.
 fn serve(datapath: impl Datapath, ready: &std::sync::mpsc::Sender<()>, stop: &AtomicBool) {
     let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1).expect("a queue");
-    let (pool, mut free) = Pool::new(256).expect("buffers");
+    let (pool, mut free) = SlotPool::new(256).expect("buffers");
     let mut scratch = rxs[0].scratch();
     let mut out = Vec::with_capacity(64);
     ready.send(()).expect("it waits");

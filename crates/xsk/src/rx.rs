@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use headway_machine::Clock;
 use headway_machine::thread::fork::ParentsOnly;
 use headway_net::datapath::{Rx, Scratch};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::slot::{PAYLOAD_BYTES, Peer, Slot};
 use headway_net::waker::Waker;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -93,7 +93,7 @@ impl XskRx {
     fn poll_one(
         &self,
         socket: &RxSocket,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,
@@ -174,7 +174,7 @@ impl Rx for XskRx {
         &self,
         _now_ns: u64,
         _scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use headway_net::datapath::Tx;
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{SlotId, SlotPool};
 use headway_net::slot::Slot;
 use headway_rings::ring::{PacketDescriptor, ProducerRing};
 
@@ -125,12 +125,12 @@ impl Tx for XskTx {
     }
 
     #[inline]
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
         self.push(pool.get(slot))?;
         self.sender.flush()
     }
 
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], _now_ns: u64) -> usize {
         let mut sent = 0;
         for slot in slots {
             match self.push(pool.get(slot)) {

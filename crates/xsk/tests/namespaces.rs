@@ -5,7 +5,7 @@ mod net;
 
 use headway_machine::thread::uninterrupted;
 use headway_net::datapath::{Datapath as _, DatapathEnds, Rx, Scratch, Tx};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::udp::Steering;
 use headway_xsk::{HostAddress, MacAddress, XskConfig, XskDatapath, XskPort};
 use net::{Host, enter_namespace, missing, shell};
@@ -74,7 +74,7 @@ fn config(port: u16, steering: Steering) -> XskConfig {
 
 /// A server's ends, driven by hand.
 struct Served {
-    pool: Pool,
+    pool: SlotPool,
     free: FreeList,
     rxs: Vec<Arc<dyn Rx>>,
     txs: Vec<Box<dyn Tx>>,
@@ -84,7 +84,7 @@ impl Served {
     fn open(queues: usize, steering: Steering) -> Self {
         let datapath = XskDatapath::open(config(PORT, steering)).expect("AF_XDP");
         let DatapathEnds { rxs, txs } = Box::new(datapath).split(queues, queues).expect("sockets");
-        let (pool, free) = Pool::new(512).expect("buffers");
+        let (pool, free) = SlotPool::new(512).expect("buffers");
         Self {
             pool,
             free,

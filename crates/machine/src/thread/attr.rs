@@ -26,6 +26,18 @@ pub(super) fn set_slice(slice_ns: u64) -> Result<u64, Errno> {
     Ok(get()?.sched_runtime)
 }
 
+/// Sets the nice value, -20 to 19. Lowering it wants `CAP_SYS_NICE`.
+pub(super) fn set_nice(nice: i32) -> Result<(), Errno> {
+    let mut attr = get()?;
+    attr.sched_nice = nice;
+    set(&mut attr)
+}
+
+#[cfg(test)]
+pub(super) fn nice() -> Result<i32, Errno> {
+    Ok(get()?.sched_nice)
+}
+
 #[cfg(test)]
 pub(super) fn fifo_priority() -> Result<Option<u32>, Errno> {
     let attr = get()?;

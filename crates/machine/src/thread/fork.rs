@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 
 thread_local! {
@@ -45,6 +45,16 @@ pub fn end_child() {
         unsafe { libc::_exit(0) };
     }
 }
+
+/// The forks that led to this process since it, or the program that it was forked from, asked first. Whoever has threads keeps the number: another one
+/// says that the threads are not in this process.
+#[inline]
+pub fn forks() -> u64 {
+    watch();
+    FORKS.load(Ordering::Relaxed)
+}
+
+static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// A descriptor that a forked child does not keep: it is closed there at once, whoever forks.
 #[derive(Debug)]
@@ -138,6 +148,7 @@ fn watch() {
 
 /// Runs in the child, before `fork` returns there.
 extern "C" fn in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     if ROLE.get() == Role::Worker {
         IS_CHILD.store(true, Ordering::Relaxed);
     }

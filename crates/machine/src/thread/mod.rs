@@ -93,6 +93,15 @@ pub fn pin_current(core: usize) -> Result<(), PinError> {
     })
 }
 
+/// Makes the calling thread, one that computes, give way to the threads of nice value 0: it keeps a core when nobody else wants it. There is no way back
+/// without `CAP_SYS_NICE`.
+///
+/// # Errors
+/// The kernel's, for a value below the present one. It cuts what is beyond 19.
+pub fn give_way(nice: u8) -> io::Result<()> {
+    attr::set_nice(i32::from(nice)).map_err(io::Error::from)
+}
+
 /// The result of [`stay_responsive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Responsiveness {
@@ -186,6 +195,18 @@ mod tests {
     /// Runs `body` on its own thread: names, masks and policies must not leak between tests.
     fn on_a_thread(body: impl FnOnce() + Send + 'static) {
         std::thread::spawn(body).join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_gives_way_is_nicer_than_others() {
+        on_a_thread(|| {
+            give_way(10).unwrap();
+            assert_eq!(attr::nice(), Ok(10));
+            // The kernel cuts what is beyond.
+            give_way(200).unwrap();
+            assert_eq!(attr::nice(), Ok(19));
+        });
+        assert_eq!(attr::nice(), Ok(0), "of that thread alone");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use headway_machine::Clock;
 use super::schedule::{Queue, ReplayArrival, ReplayState};
 use crate::datapath::{Rx, Scratch};
 use crate::header::{Flag, Header};
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 use crate::slot::{Peer, Slot};
 
 /// The last part of a wait, which is spun: a sleep can end this late (timer slack, wake-up, an interrupt to a virtual core).
@@ -66,7 +66,7 @@ impl Rx for ReplayRx {
         &self,
         now_ns: u64,
         _scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,

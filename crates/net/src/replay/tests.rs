@@ -3,7 +3,7 @@
 use super::*;
 use crate::datapath::{Rx, Scratch, Tx};
 use crate::header::Header;
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 
 /// So long that a wait which should have ended hangs the test instead of passing late.
 const FOREVER_NS: u64 = 3_600_000_000_000;
@@ -28,7 +28,7 @@ struct ReplayBench {
     rxs: Vec<Arc<dyn Rx>>,
     txs: Vec<Box<dyn Tx>>,
     control: ReplayControl,
-    pool: Pool,
+    pool: SlotPool,
     free: FreeList,
 }
 
@@ -36,7 +36,7 @@ fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> ReplayB
     let queues = schedules.len();
     let (replay, control) = Replay::new(schedules).unwrap();
     let DatapathEnds { rxs, txs } = Box::new(replay).split(queues, tx).unwrap();
-    let (pool, free) = Pool::new(slots).unwrap();
+    let (pool, free) = SlotPool::new(slots).unwrap();
     ReplayBench {
         rxs,
         txs,

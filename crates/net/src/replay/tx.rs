@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::schedule::{Completion, ReplayState};
 use crate::datapath::Tx;
-use crate::pool::{Pool, SlotId};
+use crate::pool::{SlotId, SlotPool};
 
 /// A sending end that records each request's completion, and hands over the records when dropped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ReplayTx {
     }
 
     #[inline]
-    fn record(&mut self, pool: &Pool, id: &SlotId, now_ns: u64, shed: bool) {
+    fn record(&mut self, pool: &SlotPool, id: &SlotId, now_ns: u64, shed: bool) {
         let slot = pool.get(id);
         self.completions.push(Completion {
             latency_ns: now_ns.saturating_sub(slot.arrived_ns),
@@ -56,12 +56,12 @@ impl Tx for ReplayTx {
         false
     }
 
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
         self.record(pool, slot, now_ns, false);
         Ok(())
     }
 
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], now_ns: u64) -> usize {
         for slot in &*slots {
             self.record(pool, slot, now_ns, true);
         }

@@ -11,7 +11,7 @@ use headway_machine::thread::fork::ParentsOnly;
 use super::batch::{Batch, Received};
 use super::options;
 use crate::datapath::{Rx, Scratch};
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 use crate::slot::Slot;
 use crate::waker::Waker;
 
@@ -87,7 +87,7 @@ impl Rx for UdpRx {
         &self,
         _now_ns: u64,
         scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,

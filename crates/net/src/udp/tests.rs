@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::datapath::{Rx, Tx};
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 use crate::slot::{PAYLOAD_BYTES, Slot};
 
 /// So long that a wait which should have ended hangs the test instead of passing late.
@@ -14,7 +14,7 @@ const FOREVER_NS: u64 = 3_600_000_000_000;
 
 /// A server with its memory, and a client that fails loudly instead of waiting for ever.
 struct Loopback {
-    pool: Pool,
+    pool: SlotPool,
     free: FreeList,
     rxs: Vec<Arc<dyn Rx>>,
     txs: Vec<Box<dyn Tx>>,
@@ -27,7 +27,7 @@ fn loopback(ip: &str, slots: usize, queues: usize, steering: Steering) -> Loopba
     let datapath = UdpDatapath::bind(addr).unwrap().with_steering(steering);
     let server = datapath.local_addr();
     let DatapathEnds { rxs, txs } = Box::new(datapath).split(queues, 1).unwrap();
-    let (pool, free) = Pool::new(slots).unwrap();
+    let (pool, free) = SlotPool::new(slots).unwrap();
     Loopback {
         pool,
         free,
@@ -115,7 +115,7 @@ fn a_wildcard_v6_socket_serves_both_families() {
     let datapath = UdpDatapath::bind("[::]:0".parse().unwrap()).unwrap();
     let port = datapath.local_addr().port();
     let DatapathEnds { rxs, mut txs } = Box::new(datapath).split(1, 1).unwrap();
-    let (pool, mut free) = Pool::new(2).unwrap();
+    let (pool, mut free) = SlotPool::new(2).unwrap();
     for ip in ["127.0.0.1", "[::1]"] {
         let client = client(ip);
         client

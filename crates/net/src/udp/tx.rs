@@ -8,7 +8,7 @@ use headway_machine::thread::fork::ParentsOnly;
 
 use super::batch::Batch;
 use crate::datapath::Tx;
-use crate::pool::{Pool, SlotId};
+use crate::pool::{SlotId, SlotPool};
 use crate::slot::Peer;
 
 /// The sending end of a UDP socket. It shares the socket with a receive queue, so that responses come from the requests' destination port.
@@ -46,7 +46,7 @@ impl Tx for UdpTx {
         true
     }
 
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
         if self.on_all {
             let one = std::slice::from_mut(slot);
             return self
@@ -60,7 +60,7 @@ impl Tx for UdpTx {
             .map(drop)
     }
 
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], _now_ns: u64) -> usize {
         let (mut next, mut sent) = (0, 0);
         while next < slots.len() {
             match self

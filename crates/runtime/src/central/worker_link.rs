@@ -107,11 +107,11 @@ fn suspended_in(done: &mut SlotReceiver) -> usize {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use headway_net::pool::{Pool, SlotId};
+    use headway_net::pool::{SlotId, SlotPool};
 
     /// A worker that was given one request more, and gave one back beside one that it finished; and the request that it runs.
     fn link_with_reports() -> (DispatcherEnd, WorkerEnd, SlotId) {
-        let (_pool, mut free) = Pool::new(4).expect("a small pool");
+        let (_pool, mut free) = SlotPool::new(4).expect("a small pool");
         let mut slot = || free.take().expect("there are four");
         let (mut dispatcher, mut worker) = worker_link(4);
         dispatcher.jobs.send(slot(), 0);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use headway_fiber::Stacks;
-use headway_net::pool::Pool;
+use headway_net::pool::SlotPool;
 
 use super::parts::EngineParts;
 use crate::error::StartError;
@@ -29,7 +29,7 @@ const READY_DONORS: usize = 16;
 /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
 pub(crate) fn fiber_context(
     parts: &EngineParts,
-    pool: &Arc<Pool>,
+    pool: &Arc<SlotPool>,
     overruns: &Arc<Overruns>,
     control: &Arc<ServerControl>,
     heeds_length: bool,

@@ -8,7 +8,7 @@ use headway_machine::Clock;
 use headway_machine::thread::fork;
 use headway_net::datapath::Tx;
 use headway_net::header::{Flag, Status};
-use headway_net::pool::{Pool, Prefetch, SlotId};
+use headway_net::pool::{Prefetch, SlotId, SlotPool};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
@@ -63,7 +63,7 @@ pub(crate) struct Executor {
     service: Arc<dyn Service>,
     pub(crate) tx: Box<dyn Tx>,
     worker: WorkerId,
-    pool: Arc<Pool>,
+    pool: Arc<SlotPool>,
     pub(crate) tally: Arc<Tally>,
     journal: Option<JournalWriter>,
     /// Of a server behind a rack's switch.
@@ -89,7 +89,7 @@ impl Executor {
         service: Arc<dyn Service>,
         tx: Box<dyn Tx>,
         worker: WorkerId,
-        pool: Arc<Pool>,
+        pool: Arc<SlotPool>,
         tally: Arc<Tally>,
         journal: Option<JournalWriter>,
         clock: Clock,

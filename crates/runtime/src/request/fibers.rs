@@ -15,7 +15,7 @@ use std::thread;
 
 use headway_fiber::{Attached, Held, Mechanism, SendFiber, Stacks, Turn};
 use headway_machine::Clock;
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{SlotId, SlotPool};
 use headway_policy::{ClassId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
@@ -44,7 +44,7 @@ pub(crate) struct FiberContext {
     /// Who sends suspended requests home.
     pub(crate) rescue: Arc<Rescue>,
     pub(crate) suspended: Arc<SuspendedRequests>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) resume: Resume,
     /// By what the dispatcher interrupts.
     pub(crate) mechanism: Mechanism,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Scratch, Tx};
 use headway_net::header::{Flag, HEADER_BYTES, Status};
-use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
+use headway_net::pool::{FreeList, MAX_SLOTS, PoolError, SlotId, SlotPool};
 use headway_net::slot::Slot;
 
 use crate::request::classifier::ServerClassifier;
@@ -18,7 +18,7 @@ pub(crate) const BATCH: usize = 64;
 
 /// The pool, and the buffers of it that one thread receives into.
 pub(crate) struct Buffers {
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) free: FreeList,
     /// For refusals while all others are in use.
     pub(crate) spare: FreeList,
@@ -35,7 +35,7 @@ impl Buffers {
     pub(crate) fn new(slots: usize, receivers: usize, rooms: usize) -> Result<Self, PoolError> {
         let with_spare = MAX_SLOTS.min(slots + receivers * BATCH).max(slots);
         let most = MAX_SLOTS.min(with_spare + rooms).max(with_spare);
-        let (pool, mut rooms) = Pool::new(most)?;
+        let (pool, mut rooms) = SlotPool::new(most)?;
         let mut spare = rooms.split_off(with_spare);
         let free = spare.split_off(slots);
         Ok(Self {
@@ -66,7 +66,7 @@ pub(crate) struct Intake {
     classifier: ServerClassifier,
     /// Declared classes; also the number of UNKNOWN.
     unknown: u16,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<SlotPool>,
     pub(crate) free: FreeList,
     /// Buffers for refusals while all others are in use, and how many they are when none holds one.
     spare: FreeList,

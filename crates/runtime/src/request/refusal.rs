@@ -2,7 +2,7 @@
 
 use headway_net::datapath::Tx;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::slot::Slot;
 
 /// Refusals written but not yet sent.
@@ -18,13 +18,13 @@ impl Refusals {
     }
 
     /// Turns the request into its refusal.
-    pub(crate) fn refuse(&mut self, pool: &Pool, mut slot: SlotId, status: Status) {
+    pub(crate) fn refuse(&mut self, pool: &SlotPool, mut slot: SlotId, status: Status) {
         write_header(pool.get_mut(&mut slot), status, 0, 0);
         self.slots.push(slot);
     }
 
     /// Turns the request into one that is handed back to a rack's switch.
-    pub(crate) fn hand_back(&mut self, pool: &Pool, mut slot: SlotId) {
+    pub(crate) fn hand_back(&mut self, pool: &SlotPool, mut slot: SlotId) {
         let flag = &mut pool.get_mut(&mut slot).buffer_mut()[1];
         *flag = Flag::from_bits(*flag).with_bounced(true).bits();
         self.slots.push(slot);
@@ -45,7 +45,7 @@ impl Refusals {
     pub(crate) fn flush(
         &mut self,
         tx: &mut dyn Tx,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         now_ns: u64,
     ) -> u64 {

@@ -86,7 +86,7 @@ pub(crate) struct SuspendedRequests {
 }
 
 // SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one, or by who took it from nobody; tokens cross threads by
-// rings that synchronise (see `Pool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
+// rings that synchronise (see `SlotPool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
 unsafe impl Sync for SuspendedRequests {}
 // SAFETY: as above; nothing here belongs to the thread that made it.
 unsafe impl Send for SuspendedRequests {}

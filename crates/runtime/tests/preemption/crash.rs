@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 
 use headway_machine::Clock;
 use headway_net::datapath::{Datapath, DatapathEnds, Tx};
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{SlotId, SlotPool};
 use headway_net::replay::Replay;
 use headway_runtime::{Idle, Layout, ShutdownError, Spin};
 
@@ -41,12 +41,12 @@ impl Tx for BreakingTx {
         self.tx.send_is_system_call()
     }
 
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
+    fn send(&mut self, pool: &SlotPool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
         assert!(self.broken.swap(true, Ordering::Relaxed), "the test asked");
         self.tx.send(pool, slot, now_ns)
     }
 
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
+    fn send_sheds(&mut self, pool: &SlotPool, slots: &mut [SlotId], now_ns: u64) -> usize {
         self.tx.send_sheds(pool, slots, now_ns)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Scratch};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, SlotId, SlotPool};
 use headway_net::replay::Replay;
 use headway_runtime::{Builder, Call, Layout, checkpoint};
 
@@ -44,7 +44,7 @@ impl Rx for CountedRx {
         &self,
         now_ns: u64,
         scratch: &mut Scratch,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         out: &mut Vec<SlotId>,
         max: usize,

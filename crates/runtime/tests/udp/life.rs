@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use headway_net::classify::AnyClassifier;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
-use headway_net::pool::Pool;
+use headway_net::pool::SlotPool;
 use headway_policy::WorkerId;
 use headway_runtime::{
     Builder, Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats,
@@ -323,9 +323,9 @@ fn a_protocols_own_requests_are_no_responses() {
 #[test]
 #[ignore = "run by servers_one_after_another_do_not_run_out"]
 fn starts_servers_with_one_number_left() {
-    let last = Pool::new(1).unwrap();
+    let last = SlotPool::new(1).unwrap();
     // A pool's number is used up with a token that is lost.
-    while let Ok((_pool, mut free)) = Pool::new(1) {
+    while let Ok((_pool, mut free)) = SlotPool::new(1) {
         let _lost = free.take();
     }
     drop(last);

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSo
 use libc::{cmsghdr, in_pktinfo, in6_pktinfo, sockaddr_in, sockaddr_in6};
 
 use super::messages::Messages;
-use crate::pool::{FreeList, Pool, SlotId};
+use crate::pool::{FreeList, SlotId, SlotPool};
 use crate::slot::{PAYLOAD_BYTES, Peer, Slot};
 
 /// Datagrams per system call. Beyond some dozens the call's cost no longer shows.
@@ -55,7 +55,7 @@ impl Batch {
     pub(in crate::udp) fn receive(
         &mut self,
         socket: &UdpSocket,
-        pool: &Pool,
+        pool: &SlotPool,
         free: &mut FreeList,
         max: usize,
     ) -> io::Result<usize> {
@@ -71,7 +71,7 @@ impl Batch {
 
     /// Points each message at its slot, for every batch: the slot of the last batch may be gone with its pool. Panics if
     /// a token is another pool's.
-    fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
+    fn arm(&mut self, pool: &SlotPool, free: &FreeList, count: usize) {
         for (i, id) in free.next().take(count).enumerate() {
             self.messages.header_mut(i).msg_controllen = size_of::<ControlBuffer>();
             let buffer = self.messages.buffer_mut(i);
@@ -99,7 +99,7 @@ impl Batch {
         &mut self,
         socket: &UdpSocket,
         is_v4: bool,
-        pool: &Pool,
+        pool: &SlotPool,
         slots: &mut [SlotId],
     ) -> io::Result<usize> {
         let count = slots.len().min(BATCH);
@@ -262,8 +262,8 @@ mod tests {
     #[should_panic(expected = "out of bounds")]
     fn a_token_armed_for_its_own_pool_is_refused_with_another() {
         let (socket, mut batch) = (socket(), Batch::new());
-        let (pool, mut free) = Pool::new(1).unwrap();
-        let (other, _) = Pool::new(1).unwrap();
+        let (pool, mut free) = SlotPool::new(1).unwrap();
+        let (other, _) = SlotPool::new(1).unwrap();
         let nothing_came = batch.receive(&socket, &pool, &mut free, 1).unwrap_err();
         assert_eq!(nothing_came.kind(), io::ErrorKind::WouldBlock);
         drop(pool);
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn a_foreign_token_panics_before_the_kernel_is_asked() {
         let (socket, mut batch) = (socket(), Batch::new());
-        let (pool, mut free) = Pool::new(1).unwrap();
-        let (_other, mut foreign) = Pool::new(1).unwrap();
+        let (pool, mut free) = SlotPool::new(1).unwrap();
+        let (_other, mut foreign) = SlotPool::new(1).unwrap();
         socket
             .send_to(b"kept", socket.local_addr().unwrap())
             .unwrap();

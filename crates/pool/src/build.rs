@@ -1,0 +1,225 @@
+//! From what a program says to a pool whose threads run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use headway_machine::Clock;
+use headway_machine::thread::pin_current;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{self, ServerSpec};
+use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
+
+use crate::builder::{INTERRUPTING, PoolBuilder, TO_THE_END};
+use crate::class::{ClassNames, ClassOptions, nanoseconds};
+use crate::core::{ClassLimits, PoolCore, PoolParts, token_count};
+use crate::decisions::Deciding;
+use crate::error::{BuildError, MAX_POOL_CLASSES, PoolWarning};
+use crate::learning::KeyLearner;
+use crate::pool::Pool;
+use crate::shared::{SharedParts, SharedPool};
+use crate::slice_settings::SliceSettings;
+use crate::thread_table::ThreadTable;
+use crate::worker;
+
+/// The most jobs that may wait: their numbers fit a word of the policies' queues.
+const MOST_CAPACITY: usize = 1 << 22;
+
+impl PoolBuilder {
+    /// Builds the pool and starts its threads.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn build(self) -> Result<Pool, BuildError> {
+        let default = if self.interrupts {
+            INTERRUPTING
+        } else {
+            TO_THE_END
+        };
+        let spec: ServerSpec = self.policy.as_deref().unwrap_or(default).parse()?;
+        let shape = self.shape()?;
+        let warnings = self.admit(&spec, &shape)?;
+        check_pins(&self.pins)?;
+        let slices = self.slices()?;
+        let (declared, learnt) = (self.declared(), self.learns);
+        let limits = self.limits(&shape);
+        let is_bound = slices.interrupt();
+        let workers = shape.workers;
+        let blocking = if is_bound { 0 } else { self.blocking_threads };
+        let decide = systems::with(&spec, &shape, Deciding { workers })?;
+        let names = limits.iter().map(|class| class.name.clone()).collect();
+        let core = PoolCore::new(PoolParts {
+            decide,
+            classes: limits,
+            threads: ThreadTable::new(workers, blocking, is_bound),
+            capacity: self.capacity,
+            workers,
+        });
+        static POOLS: AtomicU64 = AtomicU64::new(0);
+        let shared = SharedPool::new(
+            core,
+            SharedParts {
+                name: self.name,
+                start: worker::start,
+                pins: self.pins,
+                nice: self.nice,
+                slices,
+                classes: ClassNames {
+                    pool: POOLS.fetch_add(1, Ordering::Relaxed),
+                    names,
+                },
+                learner: (learnt > 0)
+                    .then(|| KeyLearner::new(declared.len(), learnt, shape.unknown())),
+            },
+        );
+        let pool = Pool::new(shared.clone(), warnings);
+        for _ in 0..workers {
+            let place = shared.core.lock().threads.enlist();
+            let place = place.expect("there is a place for each worker");
+            shared.start(place).map_err(BuildError::Thread)?;
+        }
+        Ok(pool)
+    }
+
+    fn declared(&self) -> Vec<(String, ClassOptions)> {
+        if self.classes.is_empty() {
+            vec![("default".into(), ClassOptions::new())]
+        } else {
+            self.classes.clone()
+        }
+    }
+
+    /// What the policy is built for. Its queues have no limits: the pool's come before.
+    fn shape(&self) -> Result<Shape, BuildError> {
+        let usable = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.workers.unwrap_or_else(usable);
+        if !(1..=MAX_WORKERS).contains(&workers) {
+            let most = MAX_WORKERS;
+            return Err(BuildError::Workers { workers, most });
+        }
+        if !(1..=MOST_CAPACITY).contains(&self.capacity) {
+            let (capacity, most) = (self.capacity, MOST_CAPACITY);
+            return Err(BuildError::Capacity { capacity, most });
+        }
+        if self.nice > 19 {
+            return Err(BuildError::Nice { nice: self.nice });
+        }
+        let declared = self.declared();
+        let classes = declared.len() + self.learns;
+        if classes > MAX_POOL_CLASSES {
+            return Err(BuildError::Classes { classes });
+        }
+        for (at, (name, options)) in declared.iter().enumerate() {
+            if declared[..at].iter().any(|(other, _)| other == name) {
+                return Err(BuildError::SameName { name: name.clone() });
+            }
+            check_room(name, options)?;
+        }
+        let mut shape = Shape::new(workers);
+        shape.classes = declared.iter().map(|(_, options)| options.hint()).collect();
+        let learnt = (0..self.learns)
+            .map(|band| ClassHint::new(KeyLearner::middle_ns(band, self.learns), 0.0));
+        shape.classes.extend(learnt);
+        shape.job_capacity = token_count(self.capacity, workers);
+        shape.resume = if self.interrupts {
+            Resume::OwnWorker
+        } else {
+            Resume::Anywhere
+        };
+        Ok(shape)
+    }
+
+    /// Whether a pool runs the policy, and what it does otherwise.
+    fn admit(&self, spec: &ServerSpec, shape: &Shape) -> Result<Vec<PoolWarning>, BuildError> {
+        let (policy, facts) = (spec.name(), spec.facts());
+        if facts.knows_load {
+            return Err(BuildError::KnownProfile { policy });
+        }
+        spec.check(shape)?;
+        if facts.dispatchers > 1 {
+            let dispatchers = facts.dispatchers;
+            return Err(BuildError::SeveralDispatchers {
+                policy,
+                dispatchers,
+            });
+        }
+        let mut warnings = Vec::new();
+        if facts.interrupts() && !self.interrupts {
+            warnings.push(PoolWarning::RunsToEnd { policy });
+        }
+        let reserves = facts
+            .promises
+            .is_some_and(|promises| !promises.work_conserving);
+        if reserves && facts.owner == Owner::Dispatcher && shape.workers == 1 {
+            warnings.push(PoolWarning::OneWorker { policy });
+        }
+        Ok(warnings)
+    }
+
+    fn slices(&self) -> Result<SliceSettings, BuildError> {
+        if !self.interrupts {
+            return Ok(SliceSettings::ToTheEnd);
+        }
+        if !Clock::global().is_cheap() {
+            return Err(BuildError::NoClock);
+        }
+        SliceSettings::plain_fibers(self.stack_bytes).map_err(BuildError::Stacks)
+    }
+
+    /// The limits of each class: the declared, the learnt, and that of keys which are not known yet.
+    fn limits(&self, shape: &Shape) -> Vec<ClassLimits> {
+        let plain = |name: String, mean_ns: f64| ClassLimits {
+            name,
+            mean_ns,
+            slo_ns: None,
+            workers_at_most: usize::MAX,
+            queue_limit: usize::MAX,
+            begin_within_ns: None,
+            uninterrupted: false,
+        };
+        let declared = self
+            .declared()
+            .into_iter()
+            .map(|(name, options)| ClassLimits {
+                name,
+                mean_ns: options.mean.unwrap_or(Duration::ZERO).as_nanos() as f64,
+                slo_ns: options.slo.map(nanoseconds),
+                workers_at_most: options.workers_at_most.unwrap_or(usize::MAX),
+                queue_limit: options.queue_limit.unwrap_or(usize::MAX),
+                begin_within_ns: options.begin_within.map(nanoseconds),
+                uninterrupted: options.uninterrupted,
+            });
+        let mut limits: Vec<ClassLimits> = declared.collect();
+        for band in 0..self.learns {
+            limits.push(plain(
+                format!("learnt-{band}"),
+                shape.classes[limits.len()].mean_ns,
+            ));
+        }
+        limits.push(plain("unknown".into(), 0.0));
+        limits
+    }
+}
+
+/// Whether a thread may be pinned to each of these cores, tried on a thread made for it.
+fn check_pins(cores: &[usize]) -> Result<(), BuildError> {
+    for &core in cores {
+        let tries = std::thread::Builder::new().spawn(move || pin_current(core));
+        let tried = tries.map_err(BuildError::Thread)?.join();
+        tried.expect("pinning does not panic")?;
+    }
+    Ok(())
+}
+
+fn check_room(name: &str, options: &ClassOptions) -> Result<(), BuildError> {
+    let limits = [
+        ("workers_at_most", options.workers_at_most),
+        ("queue_limit", options.queue_limit),
+    ];
+    match limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
+        Some((what, _)) => Err(BuildError::NoRoom {
+            what,
+            class: name.into(),
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a program says of a pool.
+
+use crate::class::ClassOptions;
+
+/// Where no policy is named: jobs run to their end, and this one keeps workers for short classes by what it learns.
+pub(crate) const TO_THE_END: &str = "darc-stable";
+
+/// Where no policy is named and jobs can be interrupted: short jobs interrupt long ones by what is learnt, on however few workers.
+pub(crate) const INTERRUPTING: &str = "srpt";
+
+/// Jobs that may wait, unless chosen otherwise.
+const CAPACITY: usize = 16_384;
+
+/// Threads that may block beside the workers, unless chosen otherwise.
+const BLOCKING_THREADS: usize = 64;
+
+/// The stack of a fiber, unless chosen otherwise.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Builds a [`Pool`](crate::Pool).
+#[derive(Clone, Debug)]
+pub struct PoolBuilder {
+    pub(crate) policy: Option<String>,
+    pub(crate) workers: Option<usize>,
+    pub(crate) classes: Vec<(String, ClassOptions)>,
+    pub(crate) learns: usize,
+    pub(crate) capacity: usize,
+    pub(crate) blocking_threads: usize,
+    pub(crate) name: String,
+    pub(crate) pins: Vec<usize>,
+    pub(crate) nice: u8,
+    pub(crate) stack_bytes: usize,
+    pub(crate) interrupts: bool,
+}
+
+impl Default for PoolBuilder {
+    fn default() -> Self {
+        Self {
+            policy: None,
+            workers: None,
+            classes: Vec::new(),
+            learns: 0,
+            capacity: CAPACITY,
+            blocking_threads: BLOCKING_THREADS,
+            name: "pool".into(),
+            pins: Vec::new(),
+            nice: 0,
+            stack_bytes: STACK_BYTES,
+            interrupts: false,
+        }
+    }
+}
+
+impl PoolBuilder {
+    /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, and `srpt` where jobs
+    /// are [interrupted](Self::interrupt_with_plain_fibers).
+    #[must_use]
+    pub fn policy(mut self, policy: &str) -> Self {
+        self.policy = Some(policy.into());
+        self
+    }
+
+    /// The number of jobs that run at a time. Unless chosen, one for each processor that the process may use by its affinity mask and its cgroup's
+    /// quota.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Declares a class. Without any there is one, `default`.
+    #[must_use]
+    pub fn class(mut self, name: &str, options: ClassOptions) -> Self {
+        self.classes.push((name.into(), options));
+        self
+    }
+
+    /// Learns so many classes from the keys of [`submit_unclassified`](crate::Pool::submit_unclassified).
+    #[must_use]
+    pub fn learn_classes(mut self, classes: usize) -> Self {
+        self.learns = classes;
+        self
+    }
+
+    /// At most so many jobs wait, of all classes; 16 384 unless chosen. A full pool sheds the youngest job of its longest class for one of a class at
+    /// most a quarter as long, and refuses others.
+    #[must_use]
+    pub fn capacity(mut self, jobs: usize) -> Self {
+        self.capacity = jobs;
+        self
+    }
+
+    /// At most so many threads block in [`blocking`](crate::blocking) beside the workers; 64 unless chosen.
+    #[must_use]
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking_threads = threads;
+        self
+    }
+
+    /// The beginning of the threads' names, of which the kernel keeps 15 bytes; `pool` unless chosen.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Pins thread `i` to core `cores[i % n]`. Unless chosen the kernel places them.
+    #[must_use]
+    pub fn pin(mut self, cores: &[usize]) -> Self {
+        self.pins = cores.to_vec();
+        self
+    }
+
+    /// Gives the pool's threads this nice value, 0 to 19; 0 unless chosen. With 10 they make way for the program's other threads, those that serve
+    /// connections, as these wake; without, such a thread waits until the kernel takes the core from a job that computes. They make way for other
+    /// processes of the machine too.
+    #[must_use]
+    pub fn nice(mut self, nice: u8) -> Self {
+        self.nice = nice;
+        self
+    }
+
+    /// The stack of a job that can be interrupted; 256 KiB unless chosen.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// Lets the policy interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Each job runs on a
+    /// fiber of its thread, and goes on in that thread. [Blocking](crate::blocking) sections keep their worker.
+    ///
+    /// # Safety
+    /// A suspended job shares its thread with the jobs that run meanwhile. No job holds over a probe what another may want or change there: a lock
+    /// (`std::sync::Mutex` would deadlock), a borrow of a thread-local variable, an entered `tracing` span, a runtime's guard.
+    #[must_use]
+    #[expect(unsafe_code, reason = "the caller promises what no type can")]
+    pub unsafe fn interrupt_with_plain_fibers(mut self) -> Self {
+        self.interrupts = true;
+        self
+    }
+}

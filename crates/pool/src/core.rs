@@ -1,0 +1,593 @@
+//! The pool without its threads: what waits, what runs, what became of each job. One lock owns it.
+//!
+//! It takes the time as an argument and starts nothing, so tests drive it in virtual time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headway_policy::{ClassId, Job, JobId, WorkerId};
+
+use crate::class_queue::{ClassQueue, QueuedJob};
+use crate::decisions::{Chosen, Decide};
+use crate::error::{JoinError, ShedReason, SubmitError};
+use crate::job::{RunEnd, Runnable};
+use crate::stats::ClassCounts;
+use crate::thread_table::ThreadTable;
+
+/// One job in so many moves the mean by which the pool predicts waits.
+const MEAN_OVER: f64 = 32.0;
+
+/// A full pool sheds a job of a class whose mean is at least so many times the newcomer's.
+const MUCH_LONGER: f64 = 4.0;
+
+/// How far the pool's life has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum PoolPhase {
+    Open,
+    /// Jobs of the pool's own may still submit.
+    Draining,
+    Over,
+}
+
+/// The limits of a class, in the units of the pool.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassLimits {
+    pub(crate) name: String,
+    pub(crate) mean_ns: f64,
+    pub(crate) slo_ns: Option<u64>,
+    pub(crate) workers_at_most: usize,
+    pub(crate) queue_limit: usize,
+    pub(crate) begin_within_ns: Option<u64>,
+    pub(crate) uninterrupted: bool,
+}
+
+struct ClassState {
+    limits: ClassLimits,
+    queue: ClassQueue,
+    /// Tokens of the class that the policy has and no worker began: as many as jobs wait, or more where jobs left, or fewer where the class may
+    /// not have as many workers.
+    unbegun: usize,
+    /// All tokens of the class.
+    tokens: usize,
+    running: usize,
+    asleep: usize,
+    mean_ns: f64,
+    counts: ClassCounts,
+}
+
+/// A job as the policy sees it, and the job that it stands for once that was interrupted.
+struct Token {
+    class: ClassId,
+    arrived_ns: u64,
+    attained_ns: u64,
+    job: Option<Arc<dyn Runnable>>,
+}
+
+/// A job that a thread runs as one of the workers.
+pub(crate) struct ChosenJob {
+    pub(crate) chosen: Chosen,
+    pub(crate) class: ClassId,
+    pub(crate) job: Arc<dyn Runnable>,
+    /// Service before this slice, ns.
+    pub(crate) attained_ns: u64,
+    /// Whether it was interrupted before.
+    pub(crate) is_resumed: bool,
+    /// How long until it asks whether it goes on, ns; `None` where it runs to its end.
+    pub(crate) slice_ns: Option<u64>,
+}
+
+/// See the [module](self).
+pub(crate) struct PoolCore {
+    decide: Box<dyn Decide>,
+    classes: Vec<ClassState>,
+    tokens: Vec<Option<Token>>,
+    free: Vec<JobId>,
+    /// Whether jobs wait without a token, since there was none.
+    is_starved: bool,
+    asleep: HashMap<u64, (ClassId, Arc<dyn Runnable>)>,
+    pub(crate) threads: ThreadTable,
+    pub(crate) phase: PoolPhase,
+    /// Jobs that ended without running, to be told once the lock is released.
+    pub(crate) ends: Vec<(Arc<dyn Runnable>, JoinError)>,
+    /// Threads that wait until all is done.
+    pub(crate) idle_waiters: usize,
+    capacity: usize,
+    workers: usize,
+    waiting: usize,
+    /// Accepted and not ended.
+    live: usize,
+    sequence: u64,
+    now_ns: u64,
+    pub(crate) interruptions: u64,
+    pub(crate) blocked_in_place: u64,
+}
+
+/// What a [`PoolCore`] is made of.
+pub(crate) struct PoolParts {
+    pub(crate) decide: Box<dyn Decide>,
+    pub(crate) classes: Vec<ClassLimits>,
+    pub(crate) threads: ThreadTable,
+    pub(crate) capacity: usize,
+    pub(crate) workers: usize,
+}
+
+/// The job numbers that a pool needs beside those of jobs that wait: what its workers hold.
+pub(crate) fn token_count(capacity: usize, workers: usize) -> usize {
+    capacity + 2 * workers
+}
+
+impl PoolCore {
+    pub(crate) fn new(parts: PoolParts) -> Self {
+        let tokens = token_count(parts.capacity, parts.workers);
+        let classes = parts.classes.into_iter().map(|limits| ClassState {
+            queue: ClassQueue::default(),
+            unbegun: 0,
+            tokens: 0,
+            running: 0,
+            asleep: 0,
+            mean_ns: limits.mean_ns,
+            counts: ClassCounts::default(),
+            limits,
+        });
+        Self {
+            decide: parts.decide,
+            classes: classes.collect(),
+            tokens: (0..tokens).map(|_| None).collect(),
+            free: (0..tokens as u32).rev().map(JobId).collect(),
+            is_starved: false,
+            asleep: HashMap::new(),
+            threads: parts.threads,
+            phase: PoolPhase::Open,
+            ends: Vec::new(),
+            idle_waiters: 0,
+            capacity: parts.capacity,
+            workers: parts.workers,
+            waiting: 0,
+            live: 0,
+            sequence: 0,
+            now_ns: 0,
+            interruptions: 0,
+            blocked_in_place: 0,
+        }
+    }
+
+    /// Readings of different cores may differ by some cycles; roles see time grow.
+    #[inline]
+    fn sees(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// Whether every accepted job has ended.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Jobs accepted and not ended.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Takes a job in. `inside`: a job of this pool submits it.
+    ///
+    /// # Errors
+    /// [`SubmitError::ShutDown`] or [`SubmitError::Overloaded`].
+    #[inline]
+    pub(crate) fn submit(
+        &mut self,
+        now_ns: u64,
+        class: ClassId,
+        job: Arc<dyn Runnable>,
+        inside: bool,
+    ) -> Result<(), SubmitError> {
+        self.sees(now_ns);
+        let admits = match self.phase {
+            PoolPhase::Open => true,
+            PoolPhase::Draining => inside,
+            PoolPhase::Over => false,
+        };
+        if !admits {
+            self.classes[class.index()].counts.refused += 1;
+            return Err(SubmitError::ShutDown);
+        }
+        self.expire(class);
+        if !self.has_room(class) {
+            return Err(self.refuse(class));
+        }
+        let state = &mut self.classes[class.index()];
+        state.counts.submitted += 1;
+        self.live += 1;
+        self.enqueue(class, job);
+        Ok(())
+    }
+
+    fn enqueue(&mut self, class: ClassId, job: Arc<dyn Runnable>) {
+        self.sequence += 1;
+        job.flags().set_sequence(self.sequence);
+        self.classes[class.index()].queue.push(QueuedJob {
+            sequence: self.sequence,
+            submitted_ns: self.now_ns,
+            job,
+        });
+        self.waiting += 1;
+        self.offer(class);
+    }
+
+    /// Whether one more job of the class may wait. A full pool makes room for it if a much longer class can give some.
+    fn has_room(&mut self, class: ClassId) -> bool {
+        let state = &self.classes[class.index()];
+        if state.queue.len() >= state.limits.queue_limit {
+            return false;
+        }
+        // An idle worker takes it at once: no wait to predict.
+        if let Some(slo_ns) = state.limits.slo_ns
+            && state.queue.len() > 0
+            && self.predicted_ns(class) + state.mean_ns > slo_ns as f64
+        {
+            return false;
+        }
+        self.waiting < self.capacity || self.displace(class)
+    }
+
+    /// The wait of a job of the class that came now, ns: what waits of its own and of shorter classes, over the workers it may have.
+    fn predicted_ns(&self, class: ClassId) -> f64 {
+        let own = &self.classes[class.index()];
+        let ahead = self
+            .classes
+            .iter()
+            .filter(|other| other.mean_ns <= own.mean_ns);
+        let work_ns: f64 = ahead
+            .map(|other| other.mean_ns * other.queue.len() as f64)
+            .sum();
+        work_ns / self.workers.min(own.limits.workers_at_most) as f64
+    }
+
+    /// Sheds the youngest job of the longest class, if that is much longer than this one.
+    fn displace(&mut self, class: ClassId) -> bool {
+        let own_ns = self.classes[class.index()].mean_ns;
+        let longest = (0..self.classes.len())
+            .filter(|&other| self.classes[other].queue.len() > 0)
+            .max_by(|&a, &b| self.classes[a].mean_ns.total_cmp(&self.classes[b].mean_ns));
+        let Some(longest) = longest else { return false };
+        if own_ns <= 0.0 || self.classes[longest].mean_ns < MUCH_LONGER * own_ns {
+            return false;
+        }
+        let Some(queued) = self.classes[longest].queue.pop_youngest() else {
+            return false;
+        };
+        let longest = ClassId(longest as u16);
+        self.shed(longest, queued, ShedReason::MadeRoom);
+        self.withdraw_surplus(longest);
+        true
+    }
+
+    fn shed(&mut self, class: ClassId, queued: QueuedJob, reason: ShedReason) {
+        self.waiting -= 1;
+        self.live -= 1;
+        self.classes[class.index()].counts.shed += 1;
+        self.ends.push((queued.job, JoinError::Shed(reason)));
+    }
+
+    /// Sheds what did not begin in time.
+    #[inline]
+    fn expire(&mut self, class: ClassId) {
+        let Some(within_ns) = self.classes[class.index()].limits.begin_within_ns else {
+            return;
+        };
+        let before_ns = self.now_ns.saturating_sub(within_ns);
+        while let Some(late) = self.classes[class.index()].queue.pop_before(before_ns) {
+            self.shed(class, late, ShedReason::TooLate);
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, class: ClassId) -> SubmitError {
+        let predicted_ns = self.predicted_ns(class);
+        let state = &mut self.classes[class.index()];
+        state.counts.refused += 1;
+        SubmitError::Overloaded {
+            class: state.limits.name.clone(),
+            queued: state.queue.len(),
+            retry_after: Duration::from_nanos(predicted_ns.max(1e6) as u64),
+        }
+    }
+
+    /// Has the policy hear of jobs of the class that wait, as far as the class may have workers.
+    #[inline]
+    fn offer(&mut self, class: ClassId) {
+        let state = &mut self.classes[class.index()];
+        while state.unbegun < state.queue.len() && state.tokens < state.limits.workers_at_most {
+            let Some(id) = self.free.pop() else {
+                self.is_starved = true;
+                return;
+            };
+            let mut job = Job::new(id, class, self.now_ns);
+            job.flow = self.sequence as u32;
+            if !self.decide.arrived(self.now_ns, job) {
+                // No policy has a limit of its own below the pool's; one that had would be asked again after the next end.
+                self.free.push(id);
+                self.is_starved = true;
+                return;
+            }
+            state.unbegun += 1;
+            state.tokens += 1;
+            self.tokens[id.index()] = Some(Token {
+                class,
+                arrived_ns: self.now_ns,
+                attained_ns: 0,
+                job: None,
+            });
+        }
+    }
+
+    /// A token is over.
+    #[inline]
+    fn release(&mut self, id: JobId) {
+        let Some(token) = self.tokens[id.index()].take() else {
+            return;
+        };
+        self.free.push(id);
+        self.classes[token.class.index()].tokens -= 1;
+        self.offer(token.class);
+        if std::mem::take(&mut self.is_starved) {
+            (0..self.classes.len() as u16).for_each(|class| self.offer(ClassId(class)));
+        }
+    }
+
+    /// What a thread runs next; `only` on this worker if that is given.
+    #[inline]
+    pub(crate) fn take(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<ChosenJob> {
+        self.sees(now_ns);
+        while let Some(chosen) = self.decide.choose(self.now_ns, only) {
+            let token = self.tokens[chosen.token.index()].as_ref();
+            let token = token.expect("a policy runs the tokens it was given");
+            let class = token.class;
+            if token.job.is_some() {
+                return Some(self.begin(chosen, true));
+            }
+            self.expire(class);
+            let state = &mut self.classes[class.index()];
+            state.unbegun -= 1;
+            if let Some(queued) = state.queue.pop() {
+                state.running += 1;
+                self.waiting -= 1;
+                if let Some(token) = &mut self.tokens[chosen.token.index()] {
+                    token.job = Some(queued.job);
+                }
+                return Some(self.begin(chosen, false));
+            }
+            // Its job left. To the policy that is one more job of its class, of the usual length: the profile stays as it is.
+            let usual_ns = state.mean_ns.max(1.0) as u64;
+            self.finish_token(chosen, usual_ns);
+        }
+        None
+    }
+
+    fn begin(&mut self, chosen: Chosen, is_resumed: bool) -> ChosenJob {
+        let seen = self.seen(chosen.token);
+        let token = self.tokens[chosen.token.index()].as_mut();
+        let job = token.and_then(|token| token.job.take());
+        let job = job.expect("a job was bound");
+        let class = seen.class;
+        let interruptible = self.threads.is_bound
+            && !self.classes[class.index()].limits.uninterrupted
+            && !job.flags().is_future;
+        let slice_ns = interruptible.then(|| self.decide.started(self.now_ns, &seen, chosen));
+        ChosenJob {
+            chosen,
+            class,
+            job,
+            attained_ns: seen.attained_ns,
+            is_resumed,
+            slice_ns,
+        }
+    }
+
+    /// The token as the policy sees it.
+    fn seen(&self, id: JobId) -> Job {
+        let token = self.tokens[id.index()].as_ref().expect("a live token");
+        let mut job = Job::new(id, token.class, token.arrived_ns);
+        job.attained_ns = token.attained_ns;
+        job
+    }
+
+    fn finish_token(&mut self, chosen: Chosen, cpu_ns: u64) {
+        let job = self.seen(chosen.token);
+        self.decide
+            .finished(self.now_ns, chosen.worker, &job, cpu_ns);
+        self.release(chosen.token);
+    }
+
+    /// Whether what runs on this worker goes on, and for how long until this is asked again, ns.
+    pub(crate) fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64> {
+        self.sees(now_ns);
+        self.decide.goes_on(self.now_ns, worker)
+    }
+
+    /// The job was interrupted after so much service in all, ns, and waits to go on.
+    pub(crate) fn yielded(
+        &mut self,
+        now_ns: u64,
+        chosen: Chosen,
+        attained_ns: u64,
+        job: Arc<dyn Runnable>,
+    ) {
+        self.sees(now_ns);
+        self.interruptions += 1;
+        if let Some(token) = &mut self.tokens[chosen.token.index()] {
+            token.attained_ns = attained_ns.max(token.attained_ns + 1);
+            token.job = Some(job);
+        }
+        let job = self.seen(chosen.token);
+        self.decide.yielded(self.now_ns, chosen.worker, &job);
+    }
+
+    /// The thread leaves its worker in the middle of the job, after so much service, ns.
+    pub(crate) fn leave_worker(&mut self, now_ns: u64, chosen: Chosen, cpu_ns: u64) {
+        self.sees(now_ns);
+        self.finish_token(chosen, cpu_ns);
+    }
+
+    /// A job ended, or a future is not ready. `chosen` is its worker, unless it left that before or ran within another job.
+    #[inline]
+    pub(crate) fn ended(&mut self, now_ns: u64, end: JobEnd, job: &Arc<dyn Runnable>) {
+        self.sees(now_ns);
+        let JobEnd {
+            class,
+            ran,
+            cpu_ns,
+            chosen,
+        } = end;
+        self.classes[class.index()].learn(cpu_ns);
+        self.classes[class.index()].running -= 1;
+        if ran == RunEnd::Pending {
+            self.rest(class, job);
+        } else {
+            self.live -= 1;
+            let counts = &mut self.classes[class.index()].counts;
+            match ran {
+                RunEnd::Done => counts.done += 1,
+                RunEnd::Panicked => counts.panicked += 1,
+                RunEnd::Stopped | RunEnd::Pending => counts.cancelled += 1,
+            }
+        }
+        if let Some(chosen) = chosen {
+            self.finish_token(chosen, cpu_ns);
+        }
+    }
+
+    /// A future is not ready: it sleeps, waits again, or ends here.
+    fn rest(&mut self, class: ClassId, job: &Arc<dyn Runnable>) {
+        if self.phase == PoolPhase::Over {
+            return self.end_early(class, Arc::clone(job), JoinError::Abandoned);
+        }
+        if job.flags().is_cancelled() {
+            return self.end_early(class, Arc::clone(job), JoinError::Cancelled);
+        }
+        if job.falls_asleep() {
+            self.classes[class.index()].asleep += 1;
+            let key = job.flags().sequence();
+            self.asleep.insert(key, (class, Arc::clone(job)));
+        } else {
+            self.enqueue(class, Arc::clone(job));
+        }
+    }
+
+    /// Ends a job that is in no queue any more.
+    fn end_early(&mut self, class: ClassId, job: Arc<dyn Runnable>, why: JoinError) {
+        self.live -= 1;
+        let counts = &mut self.classes[class.index()].counts;
+        match why {
+            JoinError::Abandoned => counts.abandoned += 1,
+            _ => counts.cancelled += 1,
+        }
+        self.ends.push((job, why));
+    }
+
+    /// A future that slept was woken. `false`: it has ended meanwhile.
+    pub(crate) fn wakes_up(&mut self, now_ns: u64, job: &Arc<dyn Runnable>) -> bool {
+        self.sees(now_ns);
+        let Some((class, job)) = self.asleep.remove(&job.flags().sequence()) else {
+            return false;
+        };
+        self.classes[class.index()].asleep -= 1;
+        self.enqueue(class, job);
+        true
+    }
+
+    /// The owner does not want the result any more: what waits or sleeps ends, what runs is told.
+    pub(crate) fn cancel(&mut self, class: ClassId, job: &Arc<dyn Runnable>) {
+        job.flags().cancel();
+        let key = job.flags().sequence();
+        if let Some(queued) = self.unqueue(class, key) {
+            self.end_early(class, queued.job, JoinError::Cancelled);
+        } else if let Some((class, job)) = self.asleep.remove(&key) {
+            self.classes[class.index()].asleep -= 1;
+            self.end_early(class, job, JoinError::Cancelled);
+        }
+    }
+
+    /// Takes a job that waits out, to run it within the job that waits for it. The caller runs it.
+    pub(crate) fn take_here(&mut self, class: ClassId, job: &Arc<dyn Runnable>) -> bool {
+        let taken = self.unqueue(class, job.flags().sequence()).is_some();
+        self.classes[class.index()].running += usize::from(taken);
+        taken
+    }
+
+    fn unqueue(&mut self, class: ClassId, sequence: u64) -> Option<QueuedJob> {
+        let queued = self.classes[class.index()].queue.remove(sequence)?;
+        self.waiting -= 1;
+        self.withdraw_surplus(class);
+        Some(queued)
+    }
+
+    /// Takes a token back for which no job waits, if the policy can. Else it stands for the next job of the class, or for none.
+    fn withdraw_surplus(&mut self, class: ClassId) {
+        let state = &mut self.classes[class.index()];
+        if state.unbegun > state.queue.len()
+            && let Some(token) = self.decide.withdraw(class)
+        {
+            state.unbegun -= 1;
+            self.release(token);
+        }
+    }
+
+    /// Ends all that waits or sleeps. Returns how many.
+    pub(crate) fn abandon(&mut self) -> usize {
+        self.phase = PoolPhase::Over;
+        let before = self.live;
+        for index in 0..self.classes.len() {
+            let class = ClassId(index as u16);
+            while let Some(queued) = self.classes[index].queue.pop() {
+                self.waiting -= 1;
+                self.end_early(class, queued.job, JoinError::Abandoned);
+            }
+        }
+        for (_, (class, job)) in std::mem::take(&mut self.asleep) {
+            self.classes[class.index()].asleep -= 1;
+            self.end_early(class, job, JoinError::Abandoned);
+        }
+        before - self.live
+    }
+
+    /// A class's counts, and its mean, ns.
+    pub(crate) fn class_counts(&self, class: usize) -> (ClassCounts, f64) {
+        let state = &self.classes[class];
+        let counts = ClassCounts {
+            waiting: state.queue.len(),
+            running: state.running,
+            asleep: state.asleep,
+            ..state.counts
+        };
+        (counts, state.mean_ns)
+    }
+
+    /// Whom to wake or start.
+    #[inline]
+    pub(crate) fn rouse(&mut self) -> crate::thread_table::Rouse {
+        self.threads.rouse(&*self.decide)
+    }
+}
+
+/// The end of a run, as the pool counts it.
+#[derive(Clone, Copy)]
+pub(crate) struct JobEnd {
+    pub(crate) class: ClassId,
+    pub(crate) ran: RunEnd,
+    /// Service in all, ns.
+    pub(crate) cpu_ns: u64,
+    pub(crate) chosen: Option<Chosen>,
+}
+
+impl ClassState {
+    #[inline]
+    fn learn(&mut self, cpu_ns: u64) {
+        let off_ns = cpu_ns as f64 - self.mean_ns;
+        self.mean_ns += if self.mean_ns > 0.0 {
+            off_ns / MEAN_OVER
+        } else {
+            off_ns
+        };
+    }
+}

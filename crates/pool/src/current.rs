@@ -1,0 +1,132 @@
+//! The job that the calling thread runs, and its place among the workers.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::decisions::Chosen;
+use crate::error::OutsidePool;
+use crate::job::{Runnable, stop_here};
+
+thread_local! {
+    /// The number of a worker's pool.
+    static POOL: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Whether that pool has ended.
+    static OVER: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// Whether the job on the fiber that just left this thread waits for another job.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+    /// The innermost job.
+    static JOB: RefCell<Option<Arc<dyn Runnable>>> = const { RefCell::new(None) };
+    /// The outermost job's worker, unless it left that.
+    static PLACE: Cell<Option<WorkerPlace>> = const { Cell::new(None) };
+}
+
+/// A job's worker, and the service that the job had there.
+#[derive(Clone, Copy)]
+pub(crate) struct WorkerPlace {
+    pub(crate) chosen: Chosen,
+    /// Service before this slice, ns.
+    pub(crate) attained_ns: u64,
+    /// When the slice began.
+    pub(crate) from_ns: u64,
+}
+
+/// The calling thread is one of the pool's of this number from now on; `over` says once that pool has ended.
+pub(crate) fn join(number: u64, over: Arc<AtomicBool>) {
+    POOL.set(Some(number));
+    OVER.set(Some(over));
+}
+
+/// Whether the calling thread is one of this pool's.
+#[inline]
+pub(crate) fn is_inside(number: u64) -> bool {
+    POOL.get() == Some(number)
+}
+
+/// Whether the calling thread runs a closure of this pool, rather than a future, which may be told to wait.
+pub(crate) fn in_closure_of(number: u64) -> bool {
+    is_inside(number)
+        && JOB.with_borrow(|job| job.as_ref().is_some_and(|job| !job.flags().is_future))
+}
+
+/// The job on this fiber waits for another one: it makes way at once.
+pub(crate) fn set_waits() {
+    WAITS.set(true);
+}
+
+/// Whether the fiber that just left this thread does so.
+pub(crate) fn waits_here() -> bool {
+    WAITS.take()
+}
+
+/// The job runs from now on. Returns the one within which it runs.
+#[inline]
+pub(crate) fn begin(job: Option<Arc<dyn Runnable>>) -> Option<Arc<dyn Runnable>> {
+    JOB.replace(job)
+}
+
+/// The thread runs a job as this worker, or as none.
+#[inline]
+pub(crate) fn set_place(place: Option<WorkerPlace>) {
+    PLACE.set(place);
+}
+
+/// The worker of the outermost job; afterwards it has none.
+#[inline]
+pub(crate) fn take_place() -> Option<WorkerPlace> {
+    PLACE.take()
+}
+
+/// Whether the running job's result is not wanted any more: its future was dropped, or the pool has ended. A long job asks now and then, and returns
+/// early. `false` outside of jobs.
+///
+/// ```
+/// assert!(!headway_pool::cancelled());
+/// ```
+#[must_use]
+pub fn cancelled() -> bool {
+    let over = || {
+        OVER.with_borrow(|over| {
+            over.as_ref()
+                .is_some_and(|over| over.load(Ordering::Relaxed))
+        })
+    };
+    JOB.with_borrow(|job| {
+        job.as_ref()
+            .is_some_and(|job| job.flags().is_cancelled() || over())
+    })
+}
+
+/// A place where the running job may be interrupted, where the pool [interrupts](crate::PoolBuilder::interrupt_with_plain_fibers), and where a
+/// job stops that was submitted by [`submit_cancellable`](crate::Pool::submit_cancellable) and is [`cancelled`]: it unwinds from here.
+///
+/// # Errors
+/// [`OutsidePool`]: the calling thread runs no job.
+#[inline]
+pub fn checkpoint() -> Result<(), OutsidePool> {
+    let may_stop = JOB.with_borrow(|job| job.as_ref().map(|job| job.flags().may_stop));
+    if may_stop.ok_or(OutsidePool)? && cancelled() {
+        stop_here();
+    }
+    headway_fiber::checkpoint();
+    Ok(())
+}
+
+/// Iterators whose every step is a [`checkpoint`].
+pub trait Checkpointed: Iterator + Sized {
+    /// The same items, with a checkpoint before each; outside of jobs they are none.
+    ///
+    /// ```
+    /// use headway_pool::Checkpointed;
+    ///
+    /// assert_eq!((1..=4).checkpointed().sum::<u32>(), 10);
+    /// ```
+    fn checkpointed(self) -> impl Iterator<Item = Self::Item> {
+        self.inspect(|_| {
+            // Elsewhere nobody interrupts, and the loop is the same.
+            let _ = checkpoint();
+        })
+    }
+}
+
+impl<I: Iterator> Checkpointed for I {}

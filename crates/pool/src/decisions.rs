@@ -1,0 +1,261 @@
+//! A policy of the registry, its types behind one interface: what the pool's lock owns of it.
+
+use headway_policy::server::role::{
+    Dispatch, Ingress, Local, Monitor, Next, Owner, PreemptionDecision,
+};
+use headway_policy::server::systems::{System, VisitInstance};
+use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
+
+use crate::queues::PoolQueues;
+
+/// The longest time that a running job goes on without a question to its policy, where jobs can be interrupted, ns.
+const PATIENCE_NS: u64 = 5_000;
+
+/// "Run this on that worker."
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) worker: WorkerId,
+    pub(crate) token: JobId,
+    /// The local policy's slice.
+    pub(crate) slice_ns: Option<u64>,
+}
+
+/// A policy and the queues between its roles. A *token* is a job as the policy sees it: a number and a class.
+pub(crate) trait Decide: Send {
+    /// A token arrives. `false`: the policy's queue is full.
+    fn arrived(&mut self, now_ns: u64, job: Job) -> bool;
+    /// What to run on an idle worker, or on `only` if that is given. The worker is busy from now on.
+    fn choose(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<Chosen>;
+    /// The token is done, and its worker idle.
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: &Job, cpu_ns: u64);
+    /// The token was interrupted, and its worker is idle.
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: &Job);
+    /// Takes a token of the class back that no worker began.
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId>;
+    /// Idle workers that would find something to run.
+    fn runnable(&self) -> usize;
+    /// Whether this idle worker would find something to run.
+    fn is_runnable(&self, worker: WorkerId) -> bool;
+    /// A job that can be interrupted begins or goes on. How long until [`goes_on`](Self::goes_on) is asked, ns.
+    fn started(&mut self, now_ns: u64, job: &Job, chosen: Chosen) -> u64;
+    /// Whether the job that runs there goes on, and for how long until this is asked again, ns.
+    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64>;
+}
+
+/// Builds a [`Decide`] of whichever system the spec names.
+pub(crate) struct Deciding {
+    pub(crate) workers: usize,
+}
+
+impl VisitInstance for Deciding {
+    type Output = Box<dyn Decide>;
+
+    fn visit_instance<I, L, M>(self, system: System<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        Box::new(Decisions {
+            ingress: system.ingress,
+            locals: system.locals,
+            monitor: system.monitor,
+            queues: PoolQueues::new(self.workers, system.shared_queues),
+            idle: BitSet::range(0, self.workers),
+            slices: vec![WorkerSlice::default(); self.workers],
+        })
+    }
+}
+
+struct Decisions<I, L, M> {
+    ingress: I,
+    locals: Vec<L>,
+    monitor: M,
+    queues: PoolQueues,
+    idle: BitSet,
+    slices: Vec<WorkerSlice>,
+}
+
+/// When a worker's job is looked at again.
+#[derive(Clone, Default)]
+struct WorkerSlice {
+    epoch: u64,
+    /// Whether the monitor watches this assignment.
+    is_watched: bool,
+    /// When the local policy's slice is over.
+    over_ns: Option<u64>,
+    /// When the monitor looks at it.
+    look_ns: Option<u64>,
+    /// Whether the monitor interrupts it.
+    is_asked: bool,
+}
+
+impl WorkerSlice {
+    fn ask_after_ns(&self, now_ns: u64) -> u64 {
+        let due = [self.over_ns, self.look_ns].into_iter().flatten().min();
+        due.map_or(PATIENCE_NS, |due_ns| due_ns.saturating_sub(now_ns))
+            .clamp(1, PATIENCE_NS)
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
+    fn dispatch(&mut self, now_ns: u64) {
+        while let Some(Dispatch { worker, job }) = self.ingress.poll(now_ns) {
+            self.queues.push(worker.index(), job);
+        }
+    }
+
+    /// The idle workers that may find something.
+    fn candidates(&self) -> BitSet {
+        if L::STEALS && self.queues.waiting() > 0 {
+            self.idle
+        } else {
+            self.idle.intersection(self.queues.nonempty())
+        }
+    }
+
+    fn stopped(&mut self, now_ns: u64, worker: WorkerId) {
+        let slice = &mut self.slices[worker.index()];
+        if std::mem::take(&mut slice.is_watched) {
+            self.monitor.stopped(now_ns, worker, slice.epoch);
+        }
+        self.idle.insert(worker.index());
+    }
+
+    /// Has the monitor look at the queues, and marks the workers that it interrupts.
+    fn interrupt(&mut self, now_ns: u64) {
+        let due = self.monitor.next_deadline_ns();
+        if due.is_some_and(|due_ns| now_ns >= due_ns) {
+            let congested = self.monitor.tick(now_ns, &self.queues.seen_by(0));
+            self.queues.congested = congested;
+        }
+        if !M::POLLS {
+            return;
+        }
+        while let Some(preempt) = self
+            .monitor
+            .poll(now_ns, &self.ingress, &self.queues.seen_by(0))
+        {
+            let slice = &mut self.slices[preempt.worker.index()];
+            slice.is_asked |= slice.epoch == preempt.epoch && slice.is_watched;
+        }
+    }
+}
+
+impl<I, L, M> Decide for Decisions<I, L, M>
+where
+    I: Ingress + Send,
+    L: Local + Send,
+    M: Monitor + Send,
+{
+    fn arrived(&mut self, now_ns: u64, job: Job) -> bool {
+        if self.ingress.arrived(now_ns, job).is_err() {
+            return false;
+        }
+        if I::OWNER == Owner::Nobody && !self.queues.push_to_all(job.id) {
+            return false;
+        }
+        self.dispatch(now_ns);
+        true
+    }
+
+    fn choose(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<Chosen> {
+        let candidates = self.candidates();
+        let mut next = match only {
+            Some(worker) => Some(worker.index()).filter(|&worker| candidates.contains(worker)),
+            None => candidates.first(),
+        };
+        while let Some(index) = next {
+            match self.locals[index].next(now_ns, &mut self.queues.seen_by(index)) {
+                Next::Run { job, slice_ns } => {
+                    self.idle.remove(index);
+                    return Some(Chosen {
+                        worker: WorkerId(index as u16),
+                        token: job,
+                        slice_ns,
+                    });
+                }
+                Next::Retry => {}
+                Next::Idle if only.is_some() => return None,
+                Next::Idle => next = candidates.next_after(index),
+            }
+        }
+        None
+    }
+
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: &Job, cpu_ns: u64) {
+        let index = worker.index();
+        self.stopped(now_ns, worker);
+        self.locals[index].finished(now_ns, job, cpu_ns, &mut self.queues.seen_by(index));
+        self.ingress.finished(now_ns, worker, job.id, cpu_ns);
+        self.dispatch(now_ns);
+    }
+
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: &Job) {
+        let index = worker.index();
+        self.stopped(now_ns, worker);
+        if !self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(index)) {
+            self.ingress.yielded(now_ns, worker, *job);
+        }
+        self.dispatch(now_ns);
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.ingress.withdraw(class)
+    }
+
+    fn runnable(&self) -> usize {
+        let candidates = self.candidates().len();
+        if L::STEALS {
+            candidates.min(self.queues.waiting())
+        } else {
+            candidates
+        }
+    }
+
+    fn is_runnable(&self, worker: WorkerId) -> bool {
+        self.candidates().contains(worker.index())
+    }
+
+    fn started(&mut self, now_ns: u64, job: &Job, chosen: Chosen) -> u64 {
+        let Chosen {
+            worker, slice_ns, ..
+        } = chosen;
+        let slice = &mut self.slices[worker.index()];
+        slice.epoch += 1;
+        slice.is_watched = true;
+        slice.is_asked = false;
+        slice.over_ns = slice_ns.map(|ns| now_ns + ns);
+        let epoch = slice.epoch;
+        let queues = self.queues.seen_by(worker.index());
+        let look = self.monitor.started(now_ns, worker, job, epoch, &queues);
+        let slice = &mut self.slices[worker.index()];
+        slice.look_ns = look.map(|ns| now_ns + ns);
+        slice.ask_after_ns(now_ns)
+    }
+
+    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64> {
+        self.interrupt(now_ns);
+        let index = worker.index();
+        let queues = self.queues.seen_by(index);
+        let slice = &mut self.slices[index];
+        if slice.is_asked {
+            return None;
+        }
+        if slice.over_ns.is_some_and(|over_ns| now_ns >= over_ns) {
+            let longer_ns = self.locals[index].renew(now_ns, &queues)?;
+            slice.over_ns = Some(now_ns + longer_ns);
+        }
+        if slice.look_ns.is_some_and(|look_ns| now_ns >= look_ns) {
+            let decision = self.monitor.expired(now_ns, worker, &self.ingress, &queues);
+            slice.look_ns = match decision {
+                PreemptionDecision::Preempt => return None,
+                PreemptionDecision::Renew(ns) | PreemptionDecision::RenewAlone(ns) => {
+                    Some(now_ns + ns)
+                }
+                PreemptionDecision::Leave => None,
+            };
+        }
+        Some(slice.ask_after_ns(now_ns))
+    }
+}

@@ -1,0 +1,248 @@
+//! One submitted job: its closure, then its result, and who waits for it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::error::JoinError;
+
+/// What a worker does with a job, whatever its type.
+///
+/// Every accepted job gets exactly one end: [`publish`](Self::publish) after a run that ended it, or [`end`](Self::end).
+pub(crate) trait Runnable: Send + Sync {
+    /// Runs the closure, or polls the future once. Its result stays hidden until it is published: the pool counts first.
+    fn run(self: Arc<Self>) -> RunEnd;
+    /// Shows the result and wakes who awaits it.
+    fn publish(&self);
+    /// Ends a job that does not run, for this reason: drops its closure and wakes who awaits it.
+    fn end(&self, why: JoinError);
+    /// A future that was polled without an end: whether it sleeps now. `false`: it was woken meanwhile and waits for a worker again.
+    fn falls_asleep(&self) -> bool;
+    /// Wakes who awaits the job although it has no result: a worker that waits for it may run it.
+    fn nudge(&self);
+    /// What the job's owner and its code tell each other.
+    fn flags(&self) -> &JobFlags;
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RunEnd {
+    /// The closure returned, or the future was ready.
+    Done,
+    /// It panicked.
+    Panicked,
+    /// It stopped at a checkpoint, since it was cancelled.
+    Stopped,
+    /// The future is not ready.
+    Pending,
+}
+
+/// A job with a result of this type.
+pub(crate) trait Joined<T>: Runnable {
+    /// The result, once it was published; it is taken.
+    fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>>;
+}
+
+/// What a job's owner and its code tell each other.
+#[derive(Debug)]
+pub(crate) struct JobFlags {
+    /// The owner does not want the result any more.
+    cancelled: AtomicBool,
+    /// The place in the order of submission since it last queued; written under the pool's lock.
+    sequence: AtomicU64,
+    /// Whether a cancelled job stops at its next checkpoint.
+    pub(crate) may_stop: bool,
+    /// Whether it is a future, whose polls are the slices.
+    pub(crate) is_future: bool,
+}
+
+impl JobFlags {
+    pub(crate) fn new(may_stop: bool, is_future: bool) -> Self {
+        Self {
+            cancelled: AtomicBool::new(false),
+            sequence: AtomicU64::new(0),
+            may_stop,
+            is_future,
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_sequence(&self, sequence: u64) {
+        self.sequence.store(sequence, Ordering::Relaxed);
+    }
+}
+
+/// The payload by which a cancelled job leaves its closure.
+struct StoppedHere;
+
+/// Leaves the closure of a job that was cancelled. No panic hook runs.
+pub(crate) fn stop_here() -> ! {
+    resume_unwind(Box::new(StoppedHere))
+}
+
+/// The end of a closure or of a poll.
+pub(crate) fn ended<T>(returned: Result<T, Box<dyn Any + Send>>) -> (RunEnd, Result<T, JoinError>) {
+    match returned {
+        Ok(value) => (RunEnd::Done, Ok(value)),
+        Err(payload) if payload.is::<StoppedHere>() => (RunEnd::Stopped, Err(JoinError::Cancelled)),
+        Err(payload) => (RunEnd::Panicked, Err(JoinError::Panic(payload))),
+    }
+}
+
+/// A result on its way to who awaits it.
+pub(crate) struct ResultSlot<T> {
+    result: Option<Result<T, JoinError>>,
+    is_published: bool,
+    waker: Option<Waker>,
+}
+
+impl<T> ResultSlot<T> {
+    pub(crate) const EMPTY: Self = Self {
+        result: None,
+        is_published: false,
+        waker: None,
+    };
+
+    pub(crate) fn put(&mut self, result: Result<T, JoinError>) {
+        self.result = Some(result);
+    }
+
+    /// From now on the result may be taken. Returns whom to wake once the lock is released.
+    #[must_use]
+    pub(crate) fn publish(&mut self) -> Option<Waker> {
+        self.is_published = true;
+        self.waker.take()
+    }
+
+    pub(crate) fn waker(&self) -> Option<Waker> {
+        self.waker.clone()
+    }
+
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+        if self.is_published {
+            return Poll::Ready(self.result.take().unwrap_or(Err(JoinError::Cancelled)));
+        }
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+/// A job that is a closure.
+pub(crate) struct ClosureJob<F, T> {
+    flags: JobFlags,
+    state: Mutex<ClosureState<F, T>>,
+}
+
+struct ClosureState<F, T> {
+    closure: Option<F>,
+    slot: ResultSlot<T>,
+}
+
+impl<F, T> ClosureJob<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    pub(crate) fn new(closure: F, may_stop: bool) -> Arc<Self> {
+        Arc::new(Self {
+            flags: JobFlags::new(may_stop, false),
+            state: Mutex::new(ClosureState {
+                closure: Some(closure),
+                slot: ResultSlot::EMPTY,
+            }),
+        })
+    }
+
+    /// No code of others runs under the lock but wakers' clones, so nothing poisons it.
+    fn state(&self) -> MutexGuard<'_, ClosureState<F, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F, T> Runnable for ClosureJob<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn run(self: Arc<Self>) -> RunEnd {
+        let closure = self.state().closure.take();
+        let closure = closure.expect("a job runs once, and not after its end");
+        let (ran, result) = ended(catch_unwind(AssertUnwindSafe(closure)));
+        self.state().slot.put(result);
+        ran
+    }
+
+    fn publish(&self) {
+        let waker = self.state().slot.publish();
+        wake(waker);
+    }
+
+    fn end(&self, why: JoinError) {
+        let closure = self.state().closure.take();
+        drop_quietly(closure);
+        let waker = {
+            let mut state = self.state();
+            state.slot.put(Err(why));
+            state.slot.publish()
+        };
+        wake(waker);
+    }
+
+    fn falls_asleep(&self) -> bool {
+        unreachable!("a closure is no future")
+    }
+
+    fn nudge(&self) {
+        let waker = self.state().slot.waker();
+        wake(waker);
+    }
+
+    fn flags(&self) -> &JobFlags {
+        &self.flags
+    }
+}
+
+impl<F, T> Joined<T> for ClosureJob<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+        self.state().slot.poll(context)
+    }
+}
+
+/// Wakes; a waker that panics harms its own task only.
+pub(crate) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
+/// Drops what a job captured. A destructor that panics harms its own job only.
+pub(crate) fn drop_quietly<V>(value: V) {
+    let panicked = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    // The payload's own destructor may panic too, with a payload of which nothing more is known.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(panicked))) {
+        std::mem::forget(payload);
+    }
+}

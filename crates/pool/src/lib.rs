@@ -1,0 +1,66 @@
+//! A pool of threads under Headway's policies: submit a closure, await its result.
+//!
+//! ```
+//! use headway_pool::{ClassOptions, Pool};
+//!
+//! let pool = Pool::builder()
+//!     .workers(2)
+//!     .class("point", ClassOptions::new())
+//!     .class("report", ClassOptions::new())
+//!     .build()?;
+//! let rows = pool.submit("point", || vec![1, 2, 3]); // a future; no executor is assumed
+//! assert_eq!(rows.wait()?.len(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Pool`] says what a program does with it, [`PoolBuilder`] and [`ClassOptions`] what can be chosen. `docs/pool.md` is the guide.
+//!
+//! # How it is made
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `core` | what waits, what runs, what became of each job: one lock owns it, without threads or clock |
+//! | `decisions`, `queues` | a policy of the registry behind one interface, and the queues between its roles |
+//! | `class_queue` | the jobs of a class that wait; a policy's token stands for the oldest |
+//! | `job`, `spawned` | a job's closure or future, and its result |
+//! | `thread_table`, `worker` | who is parked and whom to wake; the loop of a thread |
+//! | `slice` | one slice of a job: the only place that knows fibers |
+//! | `shared` | what follows the release of the lock |
+
+mod blocking;
+mod build;
+mod builder;
+mod class;
+mod class_queue;
+mod core;
+mod current;
+mod decisions;
+mod error;
+mod future;
+mod job;
+mod learning;
+mod pool;
+mod queues;
+mod scope;
+mod shared;
+mod slice;
+mod slice_settings;
+mod spawned;
+mod stats;
+mod thread_table;
+#[cfg(test)]
+mod virtual_time;
+mod worker;
+
+pub use blocking::blocking;
+pub use builder::PoolBuilder;
+pub use class::{ClassNames, ClassOptions, NamesClass, PoolClass};
+pub use current::{Checkpointed, cancelled, checkpoint};
+pub use error::{
+    BuildError, JoinError, MAX_POOL_CLASSES, OutsidePool, PoolWarning, ShedReason, ShutdownTimeout,
+    SubmitError,
+};
+pub use future::JobFuture;
+pub use pool::Pool;
+pub use scope::JobScope;
+pub use stats::{ClassCounts, PoolClassStats, PoolStats};

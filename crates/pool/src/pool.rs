@@ -1,0 +1,255 @@
+//! The pool as programs hold it.
+
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use headway_policy::ClassId;
+
+use crate::builder::PoolBuilder;
+use crate::class::{NamesClass, PoolClass};
+use crate::current;
+use crate::error::{JoinError, PoolWarning, ShutdownTimeout, SubmitError};
+use crate::future::JobFuture;
+use crate::job::ClosureJob;
+use crate::shared::SharedPool;
+use crate::spawned::SpawnedJob;
+use crate::stats::{PoolClassStats, PoolStats};
+
+/// A pool of threads that run closures in the order that a policy says. Clones are handles of the same pool.
+///
+/// ```
+/// use headway_pool::{ClassOptions, Pool};
+///
+/// let pool = Pool::builder()
+///     .policy("darc-stable")
+///     .workers(2)
+///     .class("point", ClassOptions::new())
+///     .class("report", ClassOptions::new().workers_at_most(1))
+///     .build()?;
+/// let report = pool.submit("report", || (1..=1_000_u64).sum::<u64>());
+/// assert_eq!(pool.run("point", || 6 * 7)?, 42);
+/// assert_eq!(report.wait()?, 500_500); // or report.await, in any executor
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Its end
+/// When the last handle is dropped, what waits is abandoned ([`JoinError::Abandoned`]), and what runs sees [`cancelled`](crate::cancelled) and goes
+/// on to its end on its thread: dropping waits for nobody. [`shutdown`](Self::shutdown) waits.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    owner: Arc<PoolOwner>,
+}
+
+/// Ends the pool when the last handle is gone.
+struct PoolOwner {
+    shared: Arc<SharedPool>,
+    warnings: Vec<PoolWarning>,
+}
+
+impl std::fmt::Debug for PoolOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.shared.name)
+    }
+}
+
+impl Drop for PoolOwner {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.shared.end();
+        }
+    }
+}
+
+impl Pool {
+    /// A pool to be built.
+    #[must_use]
+    pub fn builder() -> PoolBuilder {
+        PoolBuilder::default()
+    }
+
+    pub(crate) fn new(shared: Arc<SharedPool>, warnings: Vec<PoolWarning>) -> Self {
+        Self {
+            owner: Arc::new(PoolOwner { shared, warnings }),
+        }
+    }
+
+    fn shared(&self) -> &Arc<SharedPool> {
+        &self.owner.shared
+    }
+
+    /// What the pool does otherwise than its policy says; empty where nothing.
+    #[must_use]
+    pub fn warnings(&self) -> &[PoolWarning] {
+        &self.owner.warnings
+    }
+
+    /// The handle of a declared class: looked up once, it spares the look-up of each submission by name.
+    ///
+    /// # Errors
+    /// [`SubmitError::UnknownClass`].
+    pub fn class(&self, name: &str) -> Result<PoolClass, SubmitError> {
+        self.shared().classes.find(name)
+    }
+
+    /// Submits a closure. A job that is not accepted ends at once, with [`JoinError::Refused`].
+    pub fn submit<F, T>(&self, class: impl NamesClass, closure: F) -> JobFuture<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.try_submit(class, closure)
+            .unwrap_or_else(JobFuture::refused)
+    }
+
+    /// Submits a closure, and says at once if it is not accepted.
+    ///
+    /// # Errors
+    /// [`SubmitError`]: the class is overloaded or unknown, or the pool is shut down.
+    pub fn try_submit<F, T>(
+        &self,
+        class: impl NamesClass,
+        closure: F,
+    ) -> Result<JobFuture<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let class = class.find_in(&self.shared().classes)?.id;
+        self.put(class, ClosureJob::new(closure, false))
+    }
+
+    /// As [`submit`](Self::submit), for a closure that may be stopped: once its future is dropped, it unwinds at its next
+    /// [`checkpoint`](crate::checkpoint()), as by a panic without a message.
+    pub fn submit_cancellable<F, T>(&self, class: impl NamesClass, closure: F) -> JobFuture<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let class = class.find_in(&self.shared().classes);
+        class
+            .and_then(|class| self.put(class.id, ClosureJob::new(closure, true)))
+            .unwrap_or_else(JobFuture::refused)
+    }
+
+    /// Submits a closure whose class is learnt from `key`: an endpoint, a statement's digest. Keys with similar service times share a class.
+    pub fn submit_unclassified<F, T>(&self, key: impl Hash, closure: F) -> JobFuture<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let shared = Arc::clone(self.shared());
+        let Some(learner) = &self.shared().learner else {
+            return JobFuture::refused(SubmitError::NothingLearns);
+        };
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let key = hasher.finish();
+        let class = learner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .class_of(key);
+        let timed = move || {
+            let from_ns = shared.clock.now_ns();
+            let value = closure();
+            let service_ns = shared.clock.now_ns().saturating_sub(from_ns);
+            if let Some(learner) = &shared.learner {
+                learner
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .ran(key, service_ns);
+            }
+            value
+        };
+        self.put(class, ClosureJob::new(timed, false))
+            .unwrap_or_else(JobFuture::refused)
+    }
+
+    /// Spawns a future. Each of its polls is a job for the policy; once woken it waits in its class's queue again.
+    pub fn spawn<F>(&self, class: impl NamesClass, future: F) -> JobFuture<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let job = SpawnedJob::new(Arc::clone(self.shared()), future);
+        let class = class.find_in(&self.shared().classes);
+        class
+            .and_then(|class| self.put(class.id, job))
+            .unwrap_or_else(JobFuture::refused)
+    }
+
+    fn put<T: Send + 'static>(
+        &self,
+        class: ClassId,
+        job: Arc<impl crate::job::Joined<T> + 'static>,
+    ) -> Result<JobFuture<T>, SubmitError> {
+        let runnable = Arc::clone(&job) as Arc<dyn crate::job::Runnable>;
+        self.shared().submit(class, runnable)?;
+        Ok(JobFuture::accepted(Arc::clone(self.shared()), class, job))
+    }
+
+    /// Submits a closure and blocks the calling thread until it has ended. For threads outside of the pool.
+    ///
+    /// # Errors
+    /// [`JoinError`]; with [`SubmitError::InsidePool`] where a job of the same pool calls it.
+    pub fn run<F, T>(&self, class: impl NamesClass, closure: F) -> Result<T, JoinError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        if current::is_inside(self.shared().number()) {
+            return Err(SubmitError::InsidePool.into());
+        }
+        self.submit(class, closure).wait()
+    }
+
+    /// What became of the jobs so far, read at one moment.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        let shared = self.shared();
+        let core = shared.core.lock();
+        let classes = shared.classes.names.iter().enumerate().map(|(at, name)| {
+            let (counts, mean_ns) = core.class_counts(at);
+            PoolClassStats {
+                name: name.clone(),
+                counts,
+                mean: Duration::from_nanos(mean_ns as u64),
+            }
+        });
+        PoolStats {
+            classes: classes.collect(),
+            threads: core.threads.len(),
+            blocked: core.threads.blocked,
+            blocked_in_place: core.blocked_in_place,
+            interruptions: core.interruptions,
+        }
+    }
+
+    /// Waits until every accepted job has ended, futures that sleep included. Jobs that are submitted meanwhile are waited for too.
+    ///
+    /// # Errors
+    /// [`SubmitError::InsidePool`]: a job of the pool would wait for itself. [`SubmitError::Forked`]: the jobs are the parent's.
+    pub fn wait_idle(&self) -> Result<(), SubmitError> {
+        if self.shared().is_forked() {
+            return Err(SubmitError::Forked);
+        }
+        if current::is_inside(self.shared().number()) {
+            return Err(SubmitError::InsidePool);
+        }
+        self.shared().wait_idle(None);
+        Ok(())
+    }
+
+    /// Ends the pool: accepts no job any more but those that its own jobs submit, and waits for all to end, `most` at most. Then what waits is
+    /// abandoned, and what runs sees [`cancelled`](crate::cancelled) and goes on to its end on its thread.
+    ///
+    /// # Errors
+    /// [`ShutdownTimeout`]: how many jobs were abandoned, and how many run still.
+    pub fn shutdown(&self, most: Duration) -> Result<(), ShutdownTimeout> {
+        if self.shared().is_forked() {
+            return Ok(());
+        }
+        self.shared().shutdown(most)
+    }
+}

@@ -1,0 +1,260 @@
+//! What a pool's handles, futures and threads share: the lock, and what follows its release.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use headway_machine::Clock;
+use headway_machine::thread::fork;
+use headway_policy::ClassId;
+use headway_sync::{Guarded, MutexGuard};
+
+use crate::class::ClassNames;
+use crate::core::{JobEnd, PoolCore, PoolPhase};
+use crate::current;
+use crate::error::{ShutdownTimeout, SubmitError};
+use crate::job::{RunEnd, Runnable};
+use crate::learning::KeyLearner;
+use crate::slice_settings::SliceSettings;
+use crate::thread_table::Rouse;
+
+/// See the [module](self).
+pub(crate) struct SharedPool {
+    pub(crate) core: Guarded<PoolCore>,
+    /// Whether the pool has ended.
+    pub(crate) over: Arc<AtomicBool>,
+    pub(crate) clock: Clock,
+    /// The process's forks when the pool was built.
+    forks: u64,
+    /// Of the threads.
+    pub(crate) name: String,
+    /// The cores to which workers are pinned; empty for none.
+    pub(crate) pins: Vec<usize>,
+    /// Of the threads; 0 as they are born.
+    pub(crate) nice: u8,
+    pub(crate) slices: SliceSettings,
+    pub(crate) classes: ClassNames,
+    pub(crate) learner: Option<Mutex<KeyLearner>>,
+    start: StartThread,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Starts the thread of a place.
+pub(crate) type StartThread = fn(&Arc<SharedPool>, usize) -> io::Result<JoinHandle<()>>;
+
+/// What a [`SharedPool`] is made of beside its core.
+pub(crate) struct SharedParts {
+    pub(crate) name: String,
+    pub(crate) start: StartThread,
+    pub(crate) pins: Vec<usize>,
+    /// Of the threads; 0 as they are born.
+    pub(crate) nice: u8,
+    pub(crate) slices: SliceSettings,
+    pub(crate) classes: ClassNames,
+    pub(crate) learner: Option<KeyLearner>,
+}
+
+impl SharedPool {
+    pub(crate) fn new(core: PoolCore, parts: SharedParts) -> Arc<Self> {
+        Arc::new(Self {
+            core: Guarded::new(core),
+            over: Arc::default(),
+            clock: Clock::global(),
+            start: parts.start,
+            forks: fork::forks(),
+            name: parts.name,
+            pins: parts.pins,
+            nice: parts.nice,
+            slices: parts.slices,
+            classes: parts.classes,
+            learner: parts.learner.map(Mutex::new),
+            handles: Mutex::default(),
+        })
+    }
+
+    /// Of handles that belong to this pool.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.classes.pool
+    }
+
+    /// Starts the thread of this place.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn start(self: &Arc<Self>, place: usize) -> io::Result<()> {
+        let handle = (self.start)(self, place)?;
+        self.keep(handle);
+        Ok(())
+    }
+
+    /// Whether this is a child of the process whose the threads are. Its lock may be held by a thread that is not there.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::forks() != self.forks
+    }
+
+    /// Releases the lock, and does what follows: tells jobs that ended, wakes threads.
+    #[inline]
+    pub(crate) fn settle(self: &Arc<Self>, mut core: MutexGuard<'_, PoolCore>) {
+        let rouse = core.rouse();
+        let ends = std::mem::take(&mut core.ends);
+        let all_done = core.idle_waiters > 0 && core.is_idle();
+        drop(core);
+        match rouse {
+            Rouse::Nobody => {}
+            Rouse::Wake(thread) => thread.unpark(),
+            Rouse::Start(place) => self.replace(place),
+        }
+        for (job, why) in ends {
+            job.end(why);
+        }
+        if all_done {
+            self.core.notify_all();
+        }
+    }
+
+    /// Starts a thread in place of one that blocks. Where the system has none, the others go on.
+    #[cold]
+    fn replace(self: &Arc<Self>, place: usize) {
+        if self.start(place).is_err() {
+            self.core.lock().threads.leave(place);
+        }
+    }
+
+    /// Keeps the handle of a thread, to wait for at the end.
+    fn keep(&self, handle: JoinHandle<()>) {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.retain(|handle| !handle.is_finished());
+        handles.push(handle);
+    }
+
+    /// # Errors
+    /// [`SubmitError`].
+    #[inline]
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        class: ClassId,
+        job: Arc<dyn Runnable>,
+    ) -> Result<(), SubmitError> {
+        if self.is_forked() {
+            return Err(SubmitError::Forked);
+        }
+        let inside = current::is_inside(self.number());
+        let now_ns = self.clock.now_ns();
+        let mut core = self.core.lock();
+        let accepted = core.submit(now_ns, class, job, inside);
+        self.settle(core);
+        accepted
+    }
+
+    /// The owner does not want the result any more.
+    pub(crate) fn cancel(self: &Arc<Self>, class: ClassId, job: &Arc<dyn Runnable>) {
+        if self.is_forked() {
+            return;
+        }
+        let mut core = self.core.lock();
+        core.cancel(class, job);
+        self.settle(core);
+    }
+
+    /// A future was woken while it slept.
+    pub(crate) fn wakes_up(self: &Arc<Self>, job: &Arc<dyn Runnable>) {
+        if self.is_forked() {
+            return;
+        }
+        let now_ns = self.clock.now_ns();
+        let mut core = self.core.lock();
+        let waits = core.wakes_up(now_ns, job);
+        self.settle(core);
+        if waits {
+            job.nudge();
+        }
+    }
+
+    /// Runs a job that waits here and now, within the job that waits for it. `false`: it does not wait.
+    pub(crate) fn run_within(self: &Arc<Self>, class: ClassId, job: &Arc<dyn Runnable>) -> bool {
+        let mut core = self.core.lock();
+        let taken = core.take_here(class, job);
+        self.settle(core);
+        if !taken {
+            return false;
+        }
+        let from_ns = self.clock.now_ns();
+        let outer = current::begin(Some(Arc::clone(job)));
+        let ran = Arc::clone(job).run();
+        current::begin(outer);
+        let now_ns = self.clock.now_ns();
+        let end = JobEnd {
+            class,
+            ran,
+            cpu_ns: now_ns.saturating_sub(from_ns),
+            chosen: None,
+        };
+        let mut core = self.core.lock();
+        core.ended(now_ns, end, job);
+        self.settle(core);
+        if ran != RunEnd::Pending {
+            job.publish();
+        }
+        true
+    }
+
+    /// Waits until every accepted job has ended, or for so long. Whether they have.
+    pub(crate) fn wait_idle(&self, most: Option<Duration>) -> bool {
+        let deadline = most.map(|most| Instant::now() + most);
+        let mut core = self.core.lock();
+        core.idle_waiters += 1;
+        let mut idle = core.is_idle();
+        while !idle {
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(left) => core = self.core.wait_for(core, left),
+                None => core = self.core.wait(core),
+            }
+            idle = core.is_idle();
+        }
+        core.idle_waiters -= 1;
+        idle
+    }
+
+    /// See [`Pool::shutdown`](crate::Pool::shutdown).
+    pub(crate) fn shutdown(self: &Arc<Self>, most: Duration) -> Result<(), ShutdownTimeout> {
+        {
+            let mut core = self.core.lock();
+            core.phase = core.phase.max(PoolPhase::Draining);
+        }
+        self.wait_idle(Some(most));
+        let left = self.end();
+        if left.running == 0 && left.abandoned == 0 {
+            self.join();
+            return Ok(());
+        }
+        Err(left)
+    }
+
+    /// Ends the pool now: what waits is abandoned, what runs is told and goes on to its end.
+    pub(crate) fn end(self: &Arc<Self>) -> ShutdownTimeout {
+        self.over.store(true, Ordering::Relaxed);
+        let mut core = self.core.lock();
+        let abandoned = core.abandon();
+        let running = core.live();
+        let threads = core.threads.wake_all();
+        self.settle(core);
+        threads.iter().for_each(|thread| thread.unpark());
+        ShutdownTimeout { abandoned, running }
+    }
+
+    /// Waits for the threads, which run nothing any more.
+    fn join(self: &Arc<Self>) {
+        if current::is_inside(self.number()) {
+            return;
+        }
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        for handle in handles.drain(..) {
+            let _ = handle.join();
+        }
+    }
+}

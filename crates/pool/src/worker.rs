@@ -1,0 +1,133 @@
+//! The loop of a pool's thread.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use headway_machine::thread::{fork, give_way, pin_current};
+
+use crate::blocking;
+use crate::core::{ChosenJob, JobEnd, PoolPhase};
+use crate::current::{self, WorkerPlace};
+use crate::decisions::Chosen;
+use crate::job::{RunEnd, Runnable, drop_quietly};
+use crate::shared::SharedPool;
+use crate::slice::{JobSlices, TurnEnd};
+
+/// Starts the thread of this place.
+///
+/// # Errors
+/// The system refuses a thread.
+pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let name = format!("{}-{place}", shared.name);
+    std::thread::Builder::new().name(name).spawn(move || {
+        if let Some(&core) = shared.pins.get(place % shared.pins.len().max(1)) {
+            // Checked when the pool was built; a mask that was narrowed since leaves the thread where it may be.
+            let _ = pin_current(core);
+        }
+        if shared.nice > 0 {
+            // A thread may always be nicer than it is; in a process that is nicer already it stays so.
+            let _ = give_way(shared.nice);
+        }
+        fork::is_worker();
+        current::join(shared.number(), Arc::clone(&shared.over));
+        blocking::join(&shared);
+        work(&shared, place);
+    })
+}
+
+/// A slice that is over, before the pool has heard of it.
+enum Report {
+    Ended {
+        end: JobEnd,
+        job: Arc<dyn Runnable>,
+    },
+    Interrupted {
+        chosen: Chosen,
+        job: Arc<dyn Runnable>,
+        attained_ns: u64,
+    },
+}
+
+/// Runs one job after another until the pool has ended.
+fn work(shared: &Arc<SharedPool>, thread: usize) {
+    let mut slices = JobSlices::new(shared);
+    let mut report = None;
+    loop {
+        let now_ns = shared.clock.now_ns();
+        let mut core = shared.core.lock();
+        core.threads.awake(thread);
+        let ended = match report.take() {
+            Some(Report::Ended { end, job }) => {
+                core.ended(now_ns, end, &job);
+                Some((end.ran, job))
+            }
+            Some(Report::Interrupted {
+                chosen,
+                job,
+                attained_ns,
+            }) => {
+                core.yielded(now_ns, chosen, attained_ns, job);
+                None
+            }
+            None => None,
+        };
+        let only = core.threads.worker_of(thread);
+        let next = core.take(now_ns, only);
+        let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(thread);
+        if !stays {
+            core.threads.leave(thread);
+        }
+        shared.settle(core);
+        // Counted first, told then: who has the result finds it in the counts.
+        if let Some((ran, job)) = ended
+            && ran != RunEnd::Pending
+        {
+            job.publish();
+            // Where nobody awaits the result, its destructor runs here.
+            drop_quietly(job);
+        }
+        match next {
+            Some(assignment) => report = Some(run(shared, &mut slices, assignment)),
+            None if stays => std::thread::park(),
+            None => return,
+        }
+    }
+}
+
+/// Runs the job to its end, or to the end of its slice.
+#[inline]
+fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, assignment: ChosenJob) -> Report {
+    let from_ns = shared.clock.now_ns();
+    let (chosen, class, before_ns) = (assignment.chosen, assignment.class, assignment.attained_ns);
+    current::set_place(Some(WorkerPlace {
+        chosen,
+        attained_ns: before_ns,
+        from_ns,
+    }));
+    current::begin(Some(Arc::clone(&assignment.job)));
+    let ended = slices.run(shared, assignment);
+    // A job that forked goes on in the child until here.
+    fork::end_child();
+    let innermost = current::begin(None);
+    let place = current::take_place();
+    let ran_ns = shared.clock.now_ns().saturating_sub(from_ns);
+    let attained_ns = (before_ns + ran_ns).max(1);
+    match ended {
+        TurnEnd::Interrupted(job) => Report::Interrupted {
+            chosen,
+            job,
+            attained_ns,
+        },
+        TurnEnd::Ended(ran) => Report::Ended {
+            end: JobEnd {
+                class,
+                ran,
+                cpu_ns: attained_ns,
+                chosen: place.map(|place| place.chosen),
+            },
+            job: innermost.expect("a job that ended runs none within it any more"),
+        },
+    }
+}

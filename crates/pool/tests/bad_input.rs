@@ -1,0 +1,193 @@
+//! Every mistake gets a typed error that says what to do.
+
+use headway_policy::spec::SpecError;
+use headway_pool::{
+    BuildError, ClassOptions, JoinError, OutsidePool, Pool, PoolWarning, SubmitError, checkpoint,
+};
+use std::time::Duration;
+
+use crate::common::pool;
+
+fn refused(policy: &str) -> BuildError {
+    let built = Pool::builder().policy(policy).workers(2).build();
+    built.map(|_| policy.to_owned()).unwrap_err()
+}
+
+#[test]
+fn a_policy_that_no_pool_follows_is_refused() {
+    for policy in ["ps", "racksched", "pallas", "caladan"] {
+        let error = refused(policy);
+        assert!(matches!(error, BuildError::Policy(_)), "{policy}: {error}");
+    }
+    let misspelt = refused("dacr").to_string();
+    assert!(misspelt.contains("did you mean 'darc'?"), "{misspelt}");
+    assert!(matches!(
+        refused("darc,deltas=2"),
+        BuildError::Policy(SpecError::UnknownParam { .. })
+    ));
+    assert!(matches!(
+        refused("darc,profile=known"),
+        BuildError::KnownProfile { .. }
+    ));
+    assert!(matches!(
+        refused("concord,dispatchers=2"),
+        BuildError::SeveralDispatchers { dispatchers: 2, .. } | BuildError::Policy(_)
+    ));
+}
+
+#[test]
+fn a_pool_of_no_use_is_refused() {
+    let none = Pool::builder().workers(0).build();
+    assert!(matches!(none, Err(BuildError::Workers { workers: 0, .. })));
+    let named = |count: usize| {
+        (0..count).fold(Pool::builder().workers(1), |builder, at| {
+            builder.class(&at.to_string(), ClassOptions::new())
+        })
+    };
+    assert!(named(15).build().is_ok());
+    assert!(matches!(
+        named(16).build(),
+        Err(BuildError::Classes { classes: 16 })
+    ));
+    assert!(matches!(
+        named(4).learn_classes(12).build(),
+        Err(BuildError::Classes { classes: 16 })
+    ));
+    let twice = Pool::builder()
+        .workers(1)
+        .class("a", ClassOptions::new())
+        .class("a", ClassOptions::new());
+    assert!(matches!(twice.build(), Err(BuildError::SameName { .. })));
+    let closed = Pool::builder()
+        .workers(1)
+        .class("a", ClassOptions::new().workers_at_most(0));
+    assert!(matches!(closed.build(), Err(BuildError::NoRoom { .. })));
+    assert!(matches!(
+        Pool::builder().workers(1).capacity(0).build(),
+        Err(BuildError::Capacity { .. })
+    ));
+}
+
+#[test]
+fn a_class_is_of_its_pool() {
+    let (one, other) = (pool(1), pool(1));
+    let unknown = one.run("jop", || ()).unwrap_err();
+    let JoinError::Refused(SubmitError::UnknownClass { name, known }) = &unknown else {
+        panic!("{unknown}")
+    };
+    assert!(name == "jop" && known.contains(&"job".to_owned()));
+    assert!(
+        unknown.to_string().contains("did you mean 'job'?"),
+        "{unknown}"
+    );
+    let foreign = other.run(one.class("job").unwrap(), || ()).unwrap_err();
+    assert!(matches!(
+        foreign,
+        JoinError::Refused(SubmitError::OtherPool)
+    ));
+    let unlearnt = one.submit_unclassified("key", || ());
+    assert_eq!(unlearnt.refusal(), Some(&SubmitError::NothingLearns));
+    assert_eq!(one.stats().total().submitted, 0);
+}
+
+#[test]
+fn a_worker_does_not_run_what_would_wait_for_it() {
+    let pool = pool(1);
+    let handle = pool.clone();
+    let inside = pool.run("job", move || handle.run("job", || 1)).unwrap();
+    assert!(matches!(
+        inside,
+        Err(JoinError::Refused(SubmitError::InsidePool))
+    ));
+    let handle = pool.clone();
+    let waits = pool.run("job", move || handle.wait_idle()).unwrap();
+    assert_eq!(waits, Err(SubmitError::InsidePool));
+    let other = crate::common::pool(1);
+    let across = pool
+        .run("job", move || other.run("job", || 1).unwrap())
+        .unwrap();
+    assert_eq!(across, 1);
+}
+
+#[test]
+fn a_checkpoint_outside_is_an_error_and_inside_none() {
+    assert_eq!(checkpoint(), Err(OutsidePool));
+    assert_eq!(pool(1).run("job", checkpoint).unwrap(), Ok(()));
+}
+
+#[test]
+fn a_pool_that_was_shut_down_refuses() {
+    let pool = pool(2);
+    pool.run("job", || ()).unwrap();
+    pool.shutdown(Duration::from_secs(60)).unwrap();
+    let late = pool.run("job", || ()).unwrap_err();
+    assert!(matches!(late, JoinError::Refused(SubmitError::ShutDown)));
+    assert_eq!(pool.stats().total().refused, 1);
+    assert!(pool.stats().total().add_up());
+    assert_eq!(pool.stats().threads, 0);
+}
+
+#[test]
+fn the_builder_says_what_it_does_otherwise() {
+    let built = |policy: &str, workers| {
+        Pool::builder()
+            .policy(policy)
+            .workers(workers)
+            .build()
+            .unwrap()
+    };
+    assert_eq!(
+        built("srpt", 2).warnings(),
+        [PoolWarning::RunsToEnd { policy: "srpt" }]
+    );
+    assert_eq!(
+        built("darc", 1).warnings(),
+        [PoolWarning::OneWorker { policy: "darc" }]
+    );
+    assert_eq!(built("darc-stable", 2).warnings(), []);
+}
+
+#[test]
+fn a_forked_child_is_told_that_it_has_no_pool() {
+    let pool = pool(1);
+    pool.run("job", || ()).unwrap();
+    let waiting = {
+        let gate = crate::common::occupy(&pool, 1);
+        (pool.submit("job", || ()), gate)
+    };
+    // The child makes no assertion, since a panic there would run the parent's test harness: it says by its status what it saw.
+    let status = forked(|| {
+        let submitted = pool.try_submit("job", || ()).err() == Some(SubmitError::Forked);
+        let ran = matches!(
+            pool.run("job", || ()),
+            Err(JoinError::Refused(SubmitError::Forked))
+        );
+        let waited = matches!(
+            waiting.0.wait(),
+            Err(JoinError::Refused(SubmitError::Forked))
+        );
+        i32::from(!(submitted && ran && waited))
+    });
+    assert_eq!(status, 0);
+    waiting.1.open();
+    pool.wait_idle().unwrap();
+}
+
+/// Runs `body` in a forked child, which ends with its status.
+#[expect(unsafe_code, reason = "fork, _exit and waitpid")]
+fn forked(body: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child calls the pool, which takes no lock there, and `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "a child");
+    if child == 0 {
+        let status = body();
+        // SAFETY: ends the child without its parent's destructors.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for this child.
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(waited, child);
+    assert!(libc::WIFEXITED(status), "the child ended by itself");
+    libc::WEXITSTATUS(status)
+}

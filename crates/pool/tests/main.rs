@@ -1,0 +1,11 @@
+//! Pools on real threads. The tests assert counts, orders and ends, and wait for conditions, never for a time.
+
+mod bad_input;
+mod cancelling;
+mod common;
+mod counts;
+mod ends;
+mod futures;
+mod limits;
+mod nesting;
+mod policies;

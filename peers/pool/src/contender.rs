@@ -1,0 +1,168 @@
+//! What runs a closure on another thread and gives its result back.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use headway_pool::{ClassOptions, JobFuture, Pool, PoolBuilder, PoolClass};
+use tokio::sync::oneshot;
+
+/// A pool that is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Kind {
+    /// headway-pool, its default policy
+    Headway,
+    /// headway-pool, first come first served
+    HeadwayFcfs,
+    /// headway-pool, least remaining service first, jobs interrupted at their checkpoints
+    HeadwaySrpt,
+    /// rayon, with a oneshot channel
+    Rayon,
+    /// Tokio's `spawn_blocking`
+    SpawnBlocking,
+    /// A task of Tokio's runtime
+    Tokio,
+}
+
+/// A pool that is ready.
+pub(crate) enum Contender {
+    Headway {
+        pool: Pool,
+        short: PoolClass,
+        long: PoolClass,
+        feeder: PoolClass,
+    },
+    Rayon(rayon::ThreadPool),
+    SpawnBlocking(tokio::runtime::Runtime),
+    Tokio(tokio::runtime::Runtime),
+}
+
+/// A result on its way.
+pub(crate) enum Pending {
+    Headway(JobFuture<()>),
+    Oneshot(oneshot::Receiver<()>),
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Headway => "headway-pool",
+            Self::HeadwayFcfs => "headway-pool, c-fcfs",
+            Self::HeadwaySrpt => "headway-pool, srpt",
+            Self::Rayon => "rayon and a oneshot",
+            Self::SpawnBlocking => "spawn_blocking",
+            Self::Tokio => "Tokio task",
+        }
+    }
+
+    /// Starts it with so many workers.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) fn start(self, workers: usize) -> Result<Contender> {
+        let tokio = || {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder
+                .worker_threads(workers)
+                .max_blocking_threads(workers)
+                .build()
+        };
+        Ok(match self {
+            Self::Headway => headway(Pool::builder(), workers)?,
+            Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
+            Self::HeadwaySrpt => headway(interrupting(), workers)?,
+            Self::Rayon => Contender::Rayon(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(workers)
+                    .build()?,
+            ),
+            Self::SpawnBlocking => Contender::SpawnBlocking(tokio()?),
+            Self::Tokio => Contender::Tokio(tokio()?),
+        })
+    }
+}
+
+fn headway(builder: PoolBuilder, workers: usize) -> Result<Contender> {
+    let named = ["short", "long", "feeder"];
+    let builder = builder.workers(workers).capacity(1 << 20);
+    let builder = named.iter().fold(builder, |builder, name| {
+        builder.class(name, ClassOptions::new())
+    });
+    let pool = builder.build()?;
+    let [short, long, feeder] = named.map(|name| pool.class(name));
+    let (short, long, feeder) = (short?, long?, feeder?);
+    Ok(Contender::Headway {
+        pool,
+        short,
+        long,
+        feeder,
+    })
+}
+
+#[expect(
+    unsafe_code,
+    reason = "what is measured here holds nothing over a checkpoint"
+)]
+fn interrupting() -> PoolBuilder {
+    // SAFETY: the jobs of this program spin, and hold nothing over a checkpoint.
+    unsafe { Pool::builder().policy("srpt").interrupt_with_plain_fibers() }
+}
+
+impl Contender {
+    /// Submits a closure.
+    #[inline]
+    pub(crate) fn submit(&self, is_long: bool, work: impl FnOnce() + Send + 'static) -> Pending {
+        match self {
+            Self::Headway {
+                pool, short, long, ..
+            } => Pending::Headway(pool.submit(if is_long { *long } else { *short }, work)),
+            Self::Rayon(pool) => {
+                let (sender, receiver) = oneshot::channel();
+                pool.spawn(move || {
+                    work();
+                    let _ = sender.send(());
+                });
+                Pending::Oneshot(receiver)
+            }
+            Self::SpawnBlocking(runtime) => Pending::Task(runtime.spawn_blocking(work)),
+            Self::Tokio(runtime) => Pending::Task(runtime.spawn(async move { work() })),
+        }
+    }
+}
+
+impl Pending {
+    /// Blocks until the result is there.
+    ///
+    /// # Panics
+    /// When the job did not end well.
+    pub(crate) fn wait(self) {
+        match self {
+            Self::Headway(job) => job.wait().expect("the job ends"),
+            Self::Oneshot(receiver) => block_on(receiver).expect("the job ends"),
+            Self::Task(task) => block_on(task).expect("the job ends"),
+        }
+    }
+}
+
+/// The same executor for all: park until woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unparks(Thread);
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+        std::thread::park();
+    }
+}

@@ -1,0 +1,69 @@
+//! headway-pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second. Rounds are interleaved.
+
+mod contender;
+mod measures;
+mod replay;
+mod report;
+
+use anyhow::{Result, ensure};
+use clap::{Parser, ValueEnum};
+use contender::Kind;
+use headway_machine::MachineDescription;
+use measures::Measure;
+
+#[derive(Parser)]
+#[command(about)]
+struct Args {
+    /// What to measure; repeat for more [default: all]
+    #[arg(long = "measure", value_enum)]
+    measures: Vec<Measure>,
+    /// What to compare; repeat for more [default: all]
+    #[arg(long = "contender", value_enum)]
+    contenders: Vec<Kind>,
+    /// Workers of each pool
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rounds, each contender once in each
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    ensure!(
+        args.rounds > 0 && args.workers > 0,
+        "at least one round and one worker"
+    );
+    let chosen = |kinds: &[Kind]| {
+        if kinds.is_empty() {
+            Kind::value_variants().to_vec()
+        } else {
+            kinds.to_vec()
+        }
+    };
+    let measures = if args.measures.is_empty() {
+        Measure::value_variants().to_vec()
+    } else {
+        args.measures.clone()
+    };
+    println!(
+        "{} workers, {} rounds\n{}\n",
+        args.workers,
+        args.rounds,
+        MachineDescription::read()
+            .map_or_else(|error| error.to_string(), |machine| machine.to_string())
+    );
+    let contenders = chosen(&args.contenders);
+    for measure in measures {
+        let mut figures = vec![Vec::new(); contenders.len()];
+        for round in 0..args.rounds {
+            // Each round begins with another one, so that none always follows the same.
+            for turn in 0..contenders.len() {
+                let at = (round + turn) % contenders.len();
+                figures[at].push(measure.take(contenders[at], args.workers, round)?);
+            }
+        }
+        println!("{}", report::table(measure, &contenders, &figures));
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! What is measured of a pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use headway_machine::Clock;
+
+use crate::contender::{Contender, Kind, Pending};
+use crate::replay::{Mix, p99_slowdown};
+
+const HIGH_BIMODAL: Mix = Mix {
+    short_ns: 1_000,
+    long_ns: 100_000,
+    long_share: 0.5,
+};
+
+const EXTREME_BIMODAL: Mix = Mix {
+    short_ns: 500,
+    long_ns: 500_000,
+    long_share: 0.005,
+};
+
+/// One figure of each contender and round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Measure {
+    /// CPU time of an empty job, a thousand outstanding, on one core with one worker
+    EmptyJob,
+    /// CPU time of an empty job awaited before the next, on one core with one worker
+    EmptyJobAlone,
+    /// Time from submission to the start, every worker asleep
+    IdleStart,
+    /// p99 slowdown of replayed arrivals of 1 and 100 µs, half each, load 0.7
+    HighBimodal,
+    /// p99 slowdown of replayed arrivals of 0.5 and 500 µs, 0.5 % of them, load 0.7
+    ExtremeBimodal,
+    /// Equal jobs of 1 µs a second
+    Jobs1us,
+    /// Equal jobs of 10 µs a second
+    Jobs10us,
+    /// Equal jobs of 100 µs a second
+    Jobs100us,
+}
+
+impl Measure {
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::EmptyJob => "CPU of an empty job, a thousand outstanding, one core, ns",
+            Self::EmptyJobAlone => "CPU of an empty job, awaited before the next, one core, ns",
+            Self::IdleStart => "submission to start on an idle pool, median, ns",
+            Self::HighBimodal => "p99 slowdown, 1 and 100 µs half each, load 0.7",
+            Self::ExtremeBimodal => "p99 slowdown, 0.5 and 500 µs (0.5 %), load 0.7",
+            Self::Jobs1us => "jobs of 1 µs a second",
+            Self::Jobs10us => "jobs of 10 µs a second",
+            Self::Jobs100us => "jobs of 100 µs a second",
+        }
+    }
+
+    /// Measures a contender once.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) fn take(self, kind: Kind, workers: usize, round: usize) -> Result<f64> {
+        Ok(match self {
+            Self::EmptyJob => on_one_core(|| Ok(empty_ns(&kind.start(1)?, 1_000, 200_000)))?,
+            Self::EmptyJobAlone => on_one_core(|| Ok(empty_ns(&kind.start(1)?, 1, 10_000)))?,
+            Self::IdleStart => idle_start_ns(&kind.start(workers)?),
+            Self::HighBimodal => p99_slowdown(kind, workers, HIGH_BIMODAL, round)?,
+            Self::ExtremeBimodal => p99_slowdown(kind, workers, EXTREME_BIMODAL, round)?,
+            Self::Jobs1us => jobs_per_s(&kind.start(workers)?, 1_000, 200_000),
+            Self::Jobs10us => jobs_per_s(&kind.start(workers)?, 10_000, 40_000),
+            Self::Jobs100us => jobs_per_s(&kind.start(workers)?, 100_000, 4_000),
+        })
+    }
+}
+
+/// The process's CPU time over so many empty jobs, each, with so many outstanding.
+fn empty_ns(pool: &Contender, outstanding: usize, jobs: usize) -> f64 {
+    let mut pending = Vec::with_capacity(outstanding);
+    let mut go = |jobs: usize| {
+        for _ in 0..jobs / outstanding {
+            pending.extend((0..outstanding).map(|_| pool.submit(false, || {})));
+            pending.drain(..).for_each(Pending::wait);
+        }
+    };
+    go(jobs / 10);
+    let before_ns = cpu_ns();
+    go(jobs);
+    (cpu_ns() - before_ns) as f64 / jobs as f64
+}
+
+/// The median over submissions to a pool whose threads sleep.
+fn idle_start_ns(pool: &Contender) -> f64 {
+    let clock = Clock::global();
+    let mut waits_ns: Vec<u64> = (0..200)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            let started_ns = Arc::new(AtomicU64::new(0));
+            let seen = Arc::clone(&started_ns);
+            let from_ns = clock.now_ns();
+            let job = pool.submit(false, move || {
+                seen.store(Clock::global().now_ns(), Ordering::Relaxed);
+            });
+            job.wait();
+            started_ns.load(Ordering::Relaxed) - from_ns
+        })
+        .collect();
+    waits_ns.sort_unstable();
+    waits_ns[waits_ns.len() / 2] as f64
+}
+
+/// Jobs that spin for so long, submitted from one thread as fast as it can, at most a thousand outstanding.
+fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
+    const OUTSTANDING: usize = 1_000;
+    let clock = Clock::global();
+    let work = clock.ticks_in(service_ns);
+    let job = move || {
+        let from = clock.ticks();
+        while clock.ticks().wrapping_sub(from) < work {}
+    };
+    let from_ns = clock.now_ns();
+    let mut pending = std::collections::VecDeque::with_capacity(OUTSTANDING);
+    for _ in 0..jobs {
+        if pending.len() == OUTSTANDING {
+            // Half at a time, so that the submitter wakes seldom, whatever it submits to.
+            pending.drain(..OUTSTANDING / 2).for_each(Pending::wait);
+        }
+        pending.push_back(pool.submit(false, job));
+    }
+    pending.into_iter().for_each(Pending::wait);
+    jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64
+}
+
+/// Runs `body` with the whole process on one core.
+fn on_one_core<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+    let before = affinity();
+    let mut one = empty_set();
+    let core = (0..libc::CPU_SETSIZE as usize)
+        .find(|&core| is_in(core, &before))
+        .unwrap_or(0);
+    insert(core, &mut one);
+    set_affinity(&one);
+    let result = body();
+    set_affinity(&before);
+    result
+}
+
+#[expect(unsafe_code, reason = "sets of cores and the process's clock")]
+mod system {
+    /// The process's CPU time, ns.
+    pub(super) fn cpu_ns() -> u64 {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is written.
+        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    pub(super) fn empty_set() -> libc::cpu_set_t {
+        // SAFETY: all zero is the empty set.
+        unsafe { std::mem::zeroed() }
+    }
+
+    pub(super) fn insert(core: usize, set: &mut libc::cpu_set_t) {
+        // SAFETY: the set is valid and the core below its size.
+        unsafe { libc::CPU_SET(core, set) };
+    }
+
+    pub(super) fn is_in(core: usize, set: &libc::cpu_set_t) -> bool {
+        // SAFETY: the set is valid and the core below its size.
+        unsafe { libc::CPU_ISSET(core, set) }
+    }
+
+    pub(super) fn affinity() -> libc::cpu_set_t {
+        let mut set = empty_set();
+        // SAFETY: the set is written.
+        unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+        set
+    }
+
+    /// Of the calling thread, and of those that it starts.
+    pub(super) fn set_affinity(set: &libc::cpu_set_t) {
+        // SAFETY: the set is read.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
+    }
+}
+use system::{affinity, cpu_ns, empty_set, insert, is_in, set_affinity};

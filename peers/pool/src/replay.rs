@@ -1,0 +1,230 @@
+//! Arrivals that are replayed: the tail of slowdowns where short and long jobs share two workers.
+//!
+//! As in `make bench-peers` no pool has a core for a generator: a feeder, a job or task of the pool itself, submits what is due and makes way. A job
+//! spins for its service time; its latency counts from the intended arrival to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use headway_machine::Clock;
+use headway_policy::Rng;
+
+use crate::contender::{Contender, Kind};
+
+/// Offered load, of all workers.
+const LOAD: f64 = 0.7;
+
+/// During which jobs arrive.
+const SPAN_NS: f64 = 1e9;
+
+/// The share of first arrivals that are not measured.
+const WARM_UP: f64 = 0.1;
+
+/// Two kinds of jobs.
+#[derive(Clone, Copy)]
+pub(crate) struct Mix {
+    pub(crate) short_ns: u64,
+    pub(crate) long_ns: u64,
+    pub(crate) long_share: f64,
+}
+
+struct Arrival {
+    at_ns: u64,
+    service_ns: u64,
+    is_long: bool,
+}
+
+/// A round's arrivals, and when each job ended.
+pub(crate) struct Replay {
+    clock: Clock,
+    start_ns: u64,
+    arrivals: Vec<Arrival>,
+    next: AtomicUsize,
+    ended: AtomicUsize,
+    latencies_ns: Vec<AtomicU64>,
+}
+
+impl Replay {
+    fn draw(mix: Mix, workers: usize, seed: u64) -> Arc<Self> {
+        let mean_ns =
+            mix.short_ns as f64 * (1.0 - mix.long_share) + mix.long_ns as f64 * mix.long_share;
+        let between_ns = mean_ns / (LOAD * workers as f64);
+        let mut rng = Rng::new(seed);
+        let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut at_ns = 0.0;
+        let mut arrivals = Vec::new();
+        while at_ns < SPAN_NS {
+            at_ns -= between_ns * (1.0 - uniform()).ln();
+            let is_long = uniform() < mix.long_share;
+            let service_ns = if is_long { mix.long_ns } else { mix.short_ns };
+            arrivals.push(Arrival {
+                at_ns: at_ns as u64,
+                service_ns,
+                is_long,
+            });
+        }
+        let clock = Clock::global();
+        Arc::new(Self {
+            clock,
+            start_ns: clock.now_ns() + 5_000_000,
+            latencies_ns: arrivals.iter().map(|_| AtomicU64::new(0)).collect(),
+            arrivals,
+            next: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        })
+    }
+
+    /// Whether every arrival was taken.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.arrivals.len()
+    }
+
+    /// Takes the next arrival that is due: its number, and whether it is a long one.
+    pub(crate) fn claim_due(&self) -> Option<(usize, bool)> {
+        loop {
+            let index = self.next.load(Ordering::Relaxed);
+            let arrival = self.arrivals.get(index)?;
+            if self.clock.now_ns() < self.start_ns + arrival.at_ns {
+                return None;
+            }
+            let claim =
+                self.next
+                    .compare_exchange(index, index + 1, Ordering::Relaxed, Ordering::Relaxed);
+            if claim.is_ok() {
+                return Some((index, arrival.is_long));
+            }
+        }
+    }
+
+    /// Serves an arrival. `checkpoint` is called in each turn of the loop; time in which others ran there is no service.
+    pub(crate) fn serve(&self, index: usize, checkpoint: impl Fn()) {
+        let Arrival {
+            at_ns, service_ns, ..
+        } = self.arrivals[index];
+        let work = self.clock.ticks_in(service_ns);
+        let (mut done, mut last) = (0, self.clock.ticks());
+        let mut pauses = headway_fiber::suspensions();
+        while done < work {
+            checkpoint();
+            let now = self.clock.ticks();
+            let seen = headway_fiber::suspensions();
+            if seen == pauses {
+                done += now.wrapping_sub(last);
+            }
+            (pauses, last) = (seen, now);
+        }
+        let ended_ns = self.clock.now_ns();
+        let latency_ns = ended_ns.saturating_sub(self.start_ns + at_ns);
+        self.latencies_ns[index].store(latency_ns.max(1), Ordering::Relaxed);
+        self.ended.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The 99th percentile of all jobs' slowdowns, latency over service time.
+///
+/// # Errors
+/// When the pool does not start, or leaves jobs without an end.
+pub(crate) fn p99_slowdown(kind: Kind, workers: usize, mix: Mix, round: usize) -> Result<f64> {
+    let pool = kind.start(workers)?;
+    let replay = Replay::draw(mix, workers, 1 + round as u64);
+    feed(&pool, &replay);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while replay.ended.load(Ordering::Acquire) < replay.arrivals.len() {
+        ensure!(
+            std::time::Instant::now() < deadline,
+            "{} leaves jobs without an end",
+            kind.name()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let measured = replay.arrivals.iter().zip(&replay.latencies_ns);
+    let mut slowdowns: Vec<f64> = measured
+        .skip((replay.arrivals.len() as f64 * WARM_UP) as usize)
+        .map(|(arrival, latency_ns)| {
+            latency_ns.load(Ordering::Relaxed) as f64 / arrival.service_ns as f64
+        })
+        .collect();
+    slowdowns.sort_by(f64::total_cmp);
+    Ok(slowdowns[slowdowns.len() * 99 / 100])
+}
+
+/// Starts the feeder.
+fn feed(pool: &Contender, replay: &Arc<Replay>) {
+    let replay = Arc::clone(replay);
+    match pool {
+        Contender::Headway {
+            pool,
+            short,
+            long,
+            feeder,
+        } => {
+            let (handle, short, long, feeder) = (pool.clone(), *short, *long, *feeder);
+            let feeds = async move {
+                while !replay.is_taken() {
+                    while let Some((index, is_long)) = replay.claim_due() {
+                        let served = Arc::clone(&replay);
+                        let work = move || served.serve(index, interruptible);
+                        handle
+                            .submit(if is_long { long } else { short }, work)
+                            .detach();
+                    }
+                    make_way().await;
+                }
+            };
+            pool.spawn(feeder, feeds).detach();
+        }
+        Contender::Rayon(pool) => {
+            pool.spawn_broadcast(move |_| {
+                while !replay.is_taken() {
+                    while let Some((index, _)) = replay.claim_due() {
+                        let served = Arc::clone(&replay);
+                        rayon::spawn_fifo(move || served.serve(index, || ()));
+                    }
+                    rayon::yield_now();
+                }
+            });
+        }
+        Contender::Tokio(runtime) => {
+            runtime.spawn(async move {
+                while !replay.is_taken() {
+                    while let Some((index, _)) = replay.claim_due() {
+                        let served = Arc::clone(&replay);
+                        tokio::spawn(async move { served.serve(index, || ()) });
+                    }
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        // Its feeder is a task of the runtime, beside the blocking threads.
+        Contender::SpawnBlocking(runtime) => {
+            runtime.spawn(async move {
+                while !replay.is_taken() {
+                    while let Some((index, _)) = replay.claim_due() {
+                        let served = Arc::clone(&replay);
+                        tokio::task::spawn_blocking(move || served.serve(index, || ()));
+                    }
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+}
+
+/// A checkpoint of a pool's; in a pool that does not interrupt it costs a few ns.
+fn interruptible() {
+    let _ = headway_pool::checkpoint();
+}
+
+/// Pending once, and woken at once.
+fn make_way() -> impl Future<Output = ()> {
+    let mut is_first = true;
+    std::future::poll_fn(move |context| {
+        if std::mem::take(&mut is_first) {
+            context.waker().wake_by_ref();
+            return std::task::Poll::Pending;
+        }
+        std::task::Poll::Ready(())
+    })
+}
