@@ -10,14 +10,14 @@ use headway_machine::Clock;
 use headway_sync::{Guarded, MutexGuard};
 
 use crate::abi::words::{NEVER, SELF_TIMED};
-use crate::fiber::SendFiber;
 use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
+use crate::present_line::PresentLine;
 use crate::retired::{flag_dropped, flag_made};
+use crate::send_fiber::SendFiber;
 use crate::slice_timer::{NoTimer, SliceTimer};
 use crate::timed::{RenewSlice, give_clock};
-use crate::worker_state::WorkerState;
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
@@ -326,10 +326,20 @@ impl Drop for YieldFlag {
 }
 
 /// The number of a thread's flags, and where they point.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct FlagCount {
     count: Guarded<usize>,
-    worker: WorkerState,
+    worker: PresentLine,
+}
+
+impl Default for FlagCount {
+    /// The calling thread's.
+    fn default() -> FlagCount {
+        FlagCount {
+            count: Guarded::default(),
+            worker: PresentLine::new(local::shared_line()),
+        }
+    }
 }
 
 impl FlagCount {

@@ -17,17 +17,7 @@ use std::ptr::NonNull;
 
 use crate::control::FiberControl;
 use crate::fs;
-
-/// The registers of a side that waits, on its stack. Written as the switch leaves that side, and read as it comes back.
-///
-/// The frame pointer lies below the return address, so a walk along frame pointers goes on here.
-#[repr(C)]
-pub(crate) struct Saved {
-    pub(crate) rbp: usize,
-    pub(crate) rip: usize,
-    pub(crate) rbx: usize,
-    pub(crate) rsp: usize,
-}
+use crate::saved::Saved;
 
 /// Saves the registers that the compiler keeps over the block at `r8`, and where to go on: at `2:`.
 macro_rules! save {

@@ -19,10 +19,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use headway_machine::thread::fork;
 
-use crate::context::{self, Saved};
-use crate::control::FiberControl;
 use crate::fs;
-use crate::stack::{GUARD_BYTES, Mapping};
+use crate::mapping::{GUARD_BYTES, Mapping};
+use crate::saved::Saved;
 
 /// What a parked donor waits for.
 mod order {
@@ -51,12 +50,16 @@ pub(crate) struct Donor {
     /// A word of [`order`], a futex. Not a private one: Linux 6.16 and later keep those in a table sized by the processors, in which parked donors would make each
     /// wake of the process slow.
     order: AtomicU32,
-    /// The fiber, once there is one.
-    fiber: Cell<*mut FiberControl>,
+    /// The function that goes on with the fiber, and the fiber, once there is one.
+    run: Cell<Option<RunAtHome>>,
+    fiber: Cell<*mut ()>,
     /// The base of the donor's thread-local variables.
     base: usize,
     thread: libc::pthread_t,
 }
+
+/// Goes on with a donor's fiber in the donor's own thread, until it leaves or ends. It uses no thread-local variable after that: another thread may go on with it.
+pub(crate) type RunAtHome = unsafe extern "C" fn(donor: *const Donor);
 
 /// What a donor's first frame tells who made it.
 struct Birth {
@@ -137,10 +140,23 @@ impl Donor {
         self.base
     }
 
-    /// A fiber was made on its stack, and says in that word of its own where its frames are.
-    pub(crate) fn has_fiber(&self, fiber: *mut FiberControl, shown: &Cell<usize>) {
+    /// The frame in which it parks.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> usize {
+        self.home.get()
+    }
+
+    /// The fiber on its stack.
+    #[inline(always)]
+    pub(crate) fn fiber(&self) -> *mut () {
+        self.fiber.get()
+    }
+
+    /// A fiber was made on its stack, which goes on at home by `run`, and says in that word of its own where its frames are.
+    pub(crate) fn has_fiber(&self, fiber: *mut (), run: RunAtHome, shown: &Cell<usize>) {
         shown.set(self.home.get());
         self.fiber.set(fiber);
+        self.run.set(Some(run));
         self.shown.set(shown);
     }
 
@@ -175,6 +191,7 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         shown: Cell::new(ptr::null()),
         home: Cell::new(0),
         order: AtomicU32::new(order::PARK),
+        run: Cell::new(None),
         fiber: Cell::new(ptr::null_mut()),
         base: fs::base(),
         // SAFETY: always valid to ask.
@@ -224,7 +241,7 @@ fn settle(donor: &Donor, colour_bytes: usize) -> Result<NonNull<Mapping>, libc::
         mapping.write(Mapping {
             start: (low - GUARD_BYTES) as *mut u8,
             bytes: bytes + GUARD_BYTES,
-            donor: ptr::from_ref(donor),
+            donor: ptr::from_ref(donor).cast(),
         });
         Ok(NonNull::new_unchecked(mapping))
     }
@@ -277,10 +294,6 @@ const SIGSETXID: u32 = 33;
 
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 
-#[expect(
-    improper_ctypes,
-    reason = "the assembly reads the words of the donor's own alone"
-)]
 unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 
@@ -304,27 +317,6 @@ fn record_bytes(attributes: &libc::pthread_attr_t) -> usize {
             return RECORD_BYTES;
         }
         mem::transmute::<*mut libc::c_void, LeastBytes>(least)(attributes)
-    }
-}
-
-/// A parked donor goes on with its fiber, in its own thread.
-///
-/// It uses no thread-local variable after the fiber has left: another thread may go on with it.
-///
-/// # Safety
-/// Called by the parked donor; the fiber is suspended.
-unsafe extern "C" fn run_at_home(donor: *const Donor) {
-    // SAFETY: whoever gave the order leaves the fiber alone until it is carried out.
-    unsafe {
-        let control = NonNull::new_unchecked((*donor).fiber.get());
-        let fiber = control.as_ref();
-        fiber.resumer_base.set((*donor).base);
-        fiber.shown.set((*donor).home.get());
-        let (left_at, _) = context::enter(control, fiber.left_at.get(), false);
-        fiber.left_at.set(left_at);
-        if fiber.is_suspended() {
-            fiber.shown.set(left_at);
-        }
     }
 }
 
@@ -370,7 +362,7 @@ global_asm!(
     "cmp edx, {run}",
     "jne 4f",
     "mov rdi, rbx",
-    "call {run_at_home}",
+    "call [rbx + {run_at_home}]",
     // From this store on another thread may resume the fiber.
     "mov dword ptr [rbx + {order}], {park}",
     "mov eax, {futex}",
@@ -401,7 +393,7 @@ global_asm!(
     futex = const libc::SYS_futex,
     run = const order::RUN,
     park = const order::PARK,
-    run_at_home = sym run_at_home,
+    run_at_home = const offset_of!(Donor, run),
 );
 
 /// Sleeps while the word has this value, or for no reason.

@@ -14,11 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
 use crate::control::{Ended, FiberControl, Said, rest};
-use crate::donor::Donor;
-use crate::fs;
-use crate::handover::ThreadWords;
 use crate::held::{Held, HeldNote};
 use crate::local;
+use crate::owned_thread::{enter_with_thread, take_thread};
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
 
@@ -286,20 +284,6 @@ impl<J> Fiber<J> {
         Ok(self.into_stack())
     }
 
-    /// Allows the fiber to change threads.
-    ///
-    /// # Safety
-    /// While the fiber is suspended, nothing on its stack may belong to a thread: no value that is not `Send`, no address of a thread-local
-    /// variable, no value of such a variable that the code uses later. Compilers keep such addresses over a probe, since they know of no yield
-    /// there. So all code in which a probe may yield is compiled with Headway's pass, which hides them, or uses no thread-local variable
-    /// (`errno` is kept). The body itself must be `Send`.
-    pub unsafe fn migratable(self) -> SendFiber<J>
-    where
-        J: Send,
-    {
-        SendFiber(self)
-    }
-
     /// Turns the fiber into one word, for queues of words.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {
@@ -320,7 +304,7 @@ impl<J> Fiber<J> {
     }
 
     #[inline]
-    fn control(&self) -> &FiberControl {
+    pub(crate) fn control(&self) -> &FiberControl {
         // SAFETY: the handle's owner is outside the fiber, which is the only other user, and not running.
         unsafe { &(*self.core.as_ptr()).control }
     }
@@ -332,7 +316,7 @@ impl<J> Fiber<J> {
     }
 
     #[inline(always)]
-    fn turned(&mut self, left_at: usize) -> Turn<J> {
+    pub(crate) fn turned(&mut self, left_at: usize) -> Turn<J> {
         match left_at {
             rest::IDLE => {
                 // SAFETY: there was a job; now there is none.
@@ -408,46 +392,6 @@ impl<J> Drop for Fiber<J> {
     }
 }
 
-/// Gives a new fiber the state of a parked donor.
-///
-/// # Safety
-/// The donor is parked and lends its state to nobody else; the control is the fiber's.
-#[cold]
-unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        ThreadWords::at(donor.base()).set_fiber(control.as_ptr());
-        donor.has_fiber(control.as_ptr(), &control.as_ref().shown);
-    }
-}
-
-/// As [`context::enter`], for a fiber that owns a thread's state: the thread-local variables change with the stack.
-///
-/// # Safety
-/// As there; nothing else runs the fiber.
-#[inline]
-unsafe fn enter_with_thread(control: NonNull<FiberControl>, from: usize, unwind: bool) -> usize {
-    // SAFETY: the control lives as long as its fiber, which is the caller's until it is entered, and again when it has left. In between nothing here uses a
-    // thread-local variable.
-    unsafe {
-        let fiber = control.as_ref();
-        let own_base = fs::base();
-        let (own, its) = (ThreadWords::at(own_base), ThreadWords::at(fiber.base));
-        own.lend(its);
-        fiber.resumer_base.set(own_base);
-        fiber.shadow.entering_with_thread();
-        fs::set_base(fiber.base);
-        let (left_at, _) = context::enter(control, from, unwind);
-        fiber.shadow.left_with_thread();
-        own.take_back(its);
-        fiber.left_at.set(left_at);
-        if fiber.is_suspended() {
-            fiber.shown.set(left_at);
-        }
-        left_at
-    }
-}
-
 /// The fiber's side: runs a job.
 ///
 /// # Safety
@@ -487,120 +431,4 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> End
 unsafe fn drop_body<F>(body: *mut ()) {
     // SAFETY: the caller's promise.
     unsafe { body.cast::<F>().drop_in_place() };
-}
-
-/// A fiber that may change threads, made by [`Fiber::migratable`].
-pub struct SendFiber<J: 'static>(Fiber<J>);
-
-// SAFETY: promised by the caller of `migratable`.
-unsafe impl<J: Send> Send for SendFiber<J> {}
-
-impl<J: Send> SendFiber<J> {
-    /// A fiber that owns a [thread's state](crate::Stacks::of_donors): it may go on in any thread, whatever its code keeps in thread-local variables. Only what the
-    /// kernel keeps for a thread changes then: its number, signal mask, priority, affinity.
-    ///
-    /// # Errors
-    /// The stack, which comes without a thread's state.
-    pub fn owning_thread_state<F: FnMut(&mut J) + Send + 'static>(
-        stack: Stack,
-        body: F,
-    ) -> Result<Self, Stack> {
-        if stack.owns_thread_state() {
-            Ok(SendFiber(Fiber::new(stack, body)))
-        } else {
-            Err(stack)
-        }
-    }
-}
-
-impl<J> SendFiber<J> {
-    /// Whether the fiber owns a [thread's state](crate::Stacks::of_donors).
-    #[inline]
-    pub fn owns_thread_state(&self) -> bool {
-        self.0.control().owns_thread_state
-    }
-
-    /// The line that its probes read, if this thread runs it.
-    #[inline(always)]
-    pub(crate) fn line(&self) -> *const AtomicU64 {
-        let control = self.0.control();
-        if control.owns_thread_state {
-            local::shared_line_at(control.base)
-        } else {
-            local::shared_line()
-        }
-    }
-
-    /// Lets the fiber's own thread go on with the suspended job, *at home*, until it is done or suspended again: [`turn_at_home`](Self::turn_at_home) says when. For
-    /// a job whose lock others wait for, when no worker comes by. Nobody asks it to yield meanwhile.
-    ///
-    /// # Panics
-    /// The fiber is not suspended, or owns no thread's state.
-    pub fn run_at_home(&mut self) {
-        let control = self.0.control();
-        assert!(control.is_suspended(), "the fiber was suspended in a job");
-        let donor = control
-            .stack
-            .donor()
-            .expect("the fiber owns a thread's state");
-        // SAFETY: the donor lives as long as its stack, and is parked while others have its fiber.
-        unsafe {
-            ThreadWords::at(control.base).belong_to_nobody();
-            donor.as_ref().run_at_home();
-        }
-    }
-
-    /// How the turn [at home](Self::run_at_home) ended; `None` while it goes on. A panic of the body resumes here. The fiber must not be used otherwise before.
-    pub fn turn_at_home(&mut self) -> Option<Turn<J>> {
-        let control = self.0.control();
-        let donor = control.stack.donor()?;
-        // SAFETY: the donor lives as long as its stack.
-        if unsafe { donor.as_ref() }.is_at_home() {
-            return None;
-        }
-        Some(self.0.turned(control.left_at.get()))
-    }
-
-    /// The fiber, bound to the calling thread.
-    #[inline]
-    pub fn into_inner(self) -> Fiber<J> {
-        self.0
-    }
-
-    /// As [`Fiber::run`].
-    ///
-    /// # Panics
-    /// As there.
-    #[inline(always)]
-    pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
-        self.0.run(job, label)
-    }
-
-    /// As [`Fiber::resume`], but safe: by the conditions of [`Fiber::migratable`] a suspended job holds nothing that belongs to a thread.
-    ///
-    /// # Panics
-    /// As there.
-    #[inline(always)]
-    pub fn resume(&mut self) -> Turn<J> {
-        // SAFETY: promised by the caller of `migratable`.
-        unsafe { self.0.resume() }
-    }
-
-    /// As [`Fiber::take_held`].
-    #[inline]
-    pub fn take_held(&mut self) -> Option<Held> {
-        self.0.take_held()
-    }
-
-    /// As [`Fiber::said_long`].
-    #[inline]
-    pub fn said_long(&self) -> bool {
-        self.0.said_long()
-    }
-
-    /// As [`Fiber::take_saying`].
-    #[inline]
-    pub fn take_saying(&mut self) -> bool {
-        self.0.take_saying()
-    }
 }

@@ -13,7 +13,7 @@ use crate::abi::words::{
 };
 use crate::control::FiberControl;
 use crate::local::{preempt_offset, self_offset, worker_offset};
-use crate::worker_state::WorkerState;
+use crate::present_line::PresentLine;
 
 /// Words of the own line that a worker lends. The sections and the fiber are not among them.
 const OWN: [usize; 6] = [
@@ -82,7 +82,7 @@ impl ThreadWords {
             let epoch = get(self.own + EPOCH_OFFSET);
             let resting = get(self.own + RESTING_OFFSET);
             let (mine, its) = (self.asked(), to.asked());
-            if let Some(worker) = (get(self.workers + WORKER_OFFSET) as *const WorkerState).as_ref()
+            if let Some(worker) = (get(self.workers + WORKER_OFFSET) as *const PresentLine).as_ref()
             {
                 worker.set_line(its);
             }

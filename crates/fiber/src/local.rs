@@ -15,7 +15,7 @@ use crate::abi::words::{
 };
 use crate::control::FiberControl;
 use crate::fs;
-use crate::worker_state::WorkerState;
+use crate::present_line::PresentLine;
 
 /// The offset of `__headway_preempt` from a thread's base: the same in all threads, so it may be computed once.
 #[inline(always)]
@@ -190,7 +190,7 @@ write!(
 
 /// Sets the worker that runs this, null for none.
 #[inline(always)]
-pub(crate) fn set_worker(worker: *const WorkerState) {
+pub(crate) fn set_worker(worker: *const PresentLine) {
     set_worker_word::<WORKER_OFFSET>(worker as u64);
 }
 

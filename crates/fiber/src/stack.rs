@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::donor::{self, Donor};
+use crate::mapping::{GUARD_BYTES, Mapping};
 use crate::retired::retire;
 
 /// The least usable bytes of a stack. A signal frame with AVX-512 state takes 3 KiB, a probe's slow path less than 1 KiB, and a printed panic
@@ -16,9 +17,6 @@ pub const MIN_STACK_BYTES: usize = 16 << 10;
 /// The most usable bytes of a stack: 1 GiB. Thousands of them fit the address space, and no size overflows when the
 /// guard is added to it.
 pub const MAX_STACK_BYTES: usize = 1 << 30;
-
-/// Inaccessible bytes below each stack. More than a page, since C code does not touch every page of a large frame.
-pub(crate) const GUARD_BYTES: usize = 64 << 10;
 
 const PAGE_BYTES: usize = 4096;
 
@@ -32,18 +30,6 @@ const COLOUR_BYTES: usize = PAGE_BYTES / COLOURS;
 /// A handle of one word. A larger one is copied in other pieces than it was written in, and each such read waits for the writes.
 #[derive(Debug)]
 pub struct Stack(NonNull<Mapping>);
-
-/// A stack's mapping, written in the stack's own highest bytes.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Mapping {
-    /// Where the guard begins.
-    pub(crate) start: *mut u8,
-    /// With the guard.
-    pub(crate) bytes: usize,
-    /// The thread whose stack it is; null for a mapping of our own.
-    pub(crate) donor: *const Donor,
-}
 
 // SAFETY: owns its mapping, as a box would.
 unsafe impl Send for Stack {}
@@ -90,7 +76,7 @@ impl Stack {
     #[inline]
     pub(crate) fn donor(&self) -> Option<NonNull<Donor>> {
         // SAFETY: written by who made the stack, and only this stack reads it.
-        NonNull::new(unsafe { self.0.as_ref() }.donor.cast_mut())
+        NonNull::new(unsafe { self.0.as_ref() }.donor.cast_mut().cast())
     }
 
     /// Whether the stack comes with a [thread's state](Stacks::of_donors).

@@ -55,7 +55,7 @@ pub(crate) const LEFT_OFFSET: usize = 60;
 /// probes, the countdowns of the last interval beyond the first.
 pub(crate) const SKIPPED_OFFSET: usize = 62;
 
-/// In [`__headway_worker`]: pointer to the [worker](crate::worker_state::WorkerState) that runs this, null for none.
+/// In [`__headway_worker`]: pointer to the [worker](crate::present_line::PresentLine) that runs this, null for none.
 pub(crate) const WORKER_OFFSET: usize = 0;
 /// In [`__headway_worker`]: `u64`, when the worker was last known to get on, ns.
 pub(crate) const ALIVE_OFFSET: usize = 8;

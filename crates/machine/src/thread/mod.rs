@@ -13,7 +13,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 pub use cpu_clock::CpuClock;
-pub use state::ThreadState;
+pub use state::ThreadActivity;
 
 /// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
 /// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt;
 
 /// A thread's state, as the system's files tell it (`proc_pid_stat(5)`).
 #[derive(Debug)]
-pub struct ThreadState(File);
+pub struct ThreadActivity(File);
 
-impl ThreadState {
+impl ThreadActivity {
     /// The calling thread's; `None` without `/proc`.
     #[must_use]
     pub fn of_current() -> Option<Self> {
@@ -41,14 +41,14 @@ mod tests {
     #[test]
     fn a_thread_that_waits_sleeps_and_one_that_computes_does_not() {
         assert_eq!(
-            ThreadState::of_current().unwrap().is_asleep(),
+            ThreadActivity::of_current().unwrap().is_asleep(),
             Some(false),
             "it looks at itself"
         );
         let (tell, hear) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            tell.send(ThreadState::of_current().unwrap()).unwrap();
+            tell.send(ThreadActivity::of_current().unwrap()).unwrap();
             let _ = ended.recv();
         });
         let state = hear.recv().unwrap();

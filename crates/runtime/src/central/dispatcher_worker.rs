@@ -11,8 +11,9 @@ use headway_policy::server::role::{DispatcherSlice, Ingress, Monitor};
 use super::dispatcher::Dispatcher;
 use super::waiting::Waiting;
 use crate::request::executor::Executor;
-use crate::request::fibers::{FiberContext, Fibers};
+use crate::request::fibers::Fibers;
 use crate::request::run_slice::{SliceOwner, TakenRequest, run_slice};
+use crate::request::shared_fibers::FiberContext;
 use crate::request::slice::SliceLimits;
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.

@@ -15,7 +15,7 @@ use super::inline_fibers::InlineFiberWorker;
 use super::watch::CentralWorkerSlot;
 use super::worker::CentralWorker;
 use crate::engine::launch::EngineBase;
-use crate::request::fibers::FiberContext;
+use crate::request::shared_fibers::FiberContext;
 use crate::threads::door::Door;
 
 /// Starts a thread for the dispatcher, and workers; where there is a fiber context they may be interrupted.

@@ -8,11 +8,11 @@ use headway_net::pool::SlotPool;
 
 use super::parts::EngineParts;
 use crate::error::StartError;
-use crate::request::fibers::FiberContext;
 use crate::request::idle_fibers::MOST_IDLE;
 use crate::request::overflow;
 use crate::request::rescue::Rescue;
 use crate::request::sayers::Sayers;
+use crate::request::shared_fibers::FiberContext;
 use crate::request::suspended::SuspendedRequests;
 use crate::stats::overruns::Overruns;
 use crate::threads::control::ServerControl;

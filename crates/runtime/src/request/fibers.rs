@@ -13,69 +13,23 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use headway_fiber::{Attached, Held, Mechanism, SendFiber, Stacks, Turn};
+use headway_fiber::{Attached, Held, SendFiber, Turn};
 use headway_machine::Clock;
-use headway_net::pool::{SlotId, SlotPool};
+use headway_net::pool::SlotId;
 use headway_policy::{ClassId, Resume, WorkerId};
 
 use crate::queue::token::job_of;
 use crate::request::assignment::next_epoch;
 use crate::request::executor::Executor;
 use crate::request::idle_fibers::IdleFibers;
-use crate::request::lateness::{EndedLate, Lateness};
-use crate::request::rescue::{Rescue, WorkerTurns};
-use crate::request::sayers::Sayers;
-use crate::request::service::Service;
+use crate::request::lateness::{EndedLate, LatenessWatch};
+use crate::request::rescue::WorkerTurns;
+use crate::request::shared_fibers::FiberContext;
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
-use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, TakenUp, request_in};
+use crate::request::suspended::{FiberWork, Suspended, TakenUp, request_in};
 use crate::request::turn::{NextTurn, RanSlice, RunningRequest, SliceEnd};
-use crate::stats::overruns::Overruns;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
-
-/// What the fibers of all threads share.
-pub(crate) struct FiberContext {
-    pub(crate) service: Arc<dyn Service>,
-    pub(crate) stacks: Arc<Stacks>,
-    /// Stacks with a thread's state, for requests that may be interrupted; `None` where they need none.
-    pub(crate) donors: Option<Arc<Stacks>>,
-    /// The classes whose requests may say that they are long.
-    pub(crate) sayers: Arc<Sayers>,
-    /// Who sends suspended requests home.
-    pub(crate) rescue: Arc<Rescue>,
-    pub(crate) suspended: Arc<SuspendedRequests>,
-    pub(crate) pool: Arc<SlotPool>,
-    pub(crate) resume: Resume,
-    /// By what the dispatcher interrupts.
-    pub(crate) mechanism: Mechanism,
-    /// Whether requests are interrupted only where they say that they are long.
-    pub(crate) feedback: bool,
-    /// Whether who limits a request's slices goes by its saying that it is long.
-    pub(crate) heeds_length: bool,
-    /// What becomes of requests that do not yield.
-    pub(crate) overruns: Arc<Overruns>,
-    pub(crate) clock: Clock,
-}
-
-impl Clone for FiberContext {
-    fn clone(&self) -> Self {
-        Self {
-            service: Arc::clone(&self.service),
-            stacks: Arc::clone(&self.stacks),
-            donors: self.donors.clone(),
-            sayers: Arc::clone(&self.sayers),
-            rescue: Arc::clone(&self.rescue),
-            suspended: Arc::clone(&self.suspended),
-            pool: Arc::clone(&self.pool),
-            resume: self.resume,
-            mechanism: self.mechanism,
-            feedback: self.feedback,
-            heeds_length: self.heeds_length,
-            overruns: Arc::clone(&self.overruns),
-            clock: self.clock,
-        }
-    }
-}
 
 /// One thread's fibers.
 pub(crate) struct Fibers<'a> {
@@ -93,7 +47,7 @@ pub(crate) struct Fibers<'a> {
     renews_in_place: bool,
     next_writes: [*const (); 2],
     attached: &'a Attached,
-    lateness: Lateness,
+    lateness: LatenessWatch,
     /// What the request is on that was taken up last.
     next: NextTurn,
     turns: Arc<WorkerTurns>,
@@ -109,7 +63,7 @@ impl<'a> Fibers<'a> {
     /// Those of this thread.
     pub(crate) fn new(context: FiberContext, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = IdleFibers::new(&context);
-        let lateness = Lateness::new(context.overruns.classes());
+        let lateness = LatenessWatch::new(context.overruns.classes());
         let turns = context.rescue.join();
         attached.set_clock(context.clock.reader());
         // Without a timer, probes read the clock.

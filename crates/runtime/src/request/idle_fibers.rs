@@ -9,7 +9,7 @@ use std::sync::Arc;
 use headway_fiber::{Fiber, Mechanism, SendFiber, Stack, StackCache};
 use headway_policy::Resume;
 
-use super::fibers::FiberContext;
+use super::shared_fibers::FiberContext;
 use super::suspended::FiberWork;
 use crate::request::executor::handle;
 use crate::request::service::CallMode;

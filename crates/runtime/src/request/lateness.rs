@@ -28,14 +28,14 @@ impl EndedLate {
 }
 
 /// A thread's watch over the classes whose requests end late.
-pub(super) struct Lateness {
+pub(super) struct LatenessWatch {
     /// The time that this thread has had a core.
     own_time: OwnTime,
     /// Classes of which a request was late: the next one's own time is measured.
     suspects: Vec<ClassId>,
 }
 
-impl Lateness {
+impl LatenessWatch {
     /// The calling thread's, of requests of so many classes.
     pub(super) fn new(classes: usize) -> Self {
         Self {

@@ -29,6 +29,7 @@ pub(crate) mod run_slice;
 pub(crate) mod sayers;
 pub(crate) mod server_queue;
 pub(crate) mod service;
+pub(crate) mod shared_fibers;
 pub(crate) mod slice;
 pub(crate) mod suspended;
 pub(crate) mod turn;

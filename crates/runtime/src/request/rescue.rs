@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use headway_machine::thread::ThreadState;
+use headway_machine::thread::ThreadActivity;
 use headway_sync::{Guarded, Padded};
 
 use super::suspended::SuspendedRequests;
@@ -51,14 +51,14 @@ pub(crate) struct WorkerTurns {
     count: Padded<AtomicU64>,
     own_time: OwnTime,
     /// `None` where the system does not tell: then nobody is rescued.
-    state: Option<ThreadState>,
+    state: Option<ThreadActivity>,
 }
 
 impl WorkerTurns {
     #[cold]
     fn is_asleep(&self) -> bool {
         let state = self.state.as_ref();
-        state.and_then(ThreadState::is_asleep) == Some(true)
+        state.and_then(ThreadActivity::is_asleep) == Some(true)
     }
 
     /// The worker has ended.
@@ -96,7 +96,7 @@ impl Rescue {
         let turns = Arc::new(WorkerTurns {
             count: Padded(AtomicU64::new(0)),
             own_time: OwnTime::of_current(),
-            state: ThreadState::of_current(),
+            state: ThreadActivity::of_current(),
         });
         self.workers.lock().push(Arc::clone(&turns));
         turns

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use headway_net::pool::SlotId;
-use headway_policy::Job;
+use headway_policy::{ClassId, Job};
 
 use crate::request::executor::{Executor, Ran};
 use crate::request::fibers::Fibers;
@@ -118,17 +118,9 @@ pub(crate) fn run_slice<O: SliceOwner>(
         }
         SliceEnd::AtHome { job } => {
             owner.yielded(now_ns, &job, slot, 0);
-            return SliceOutcome {
-                span,
-                yielded: true,
-            };
+            return SliceOutcome { span, yielded };
         }
-        SliceEnd::NoStack => {
-            let slot = executor.refuse(slot, now_ns);
-            let (job, slot) = executor.job(slot);
-            owner.refused(now_ns, &job, slot);
-            job.class
-        }
+        SliceEnd::NoStack => refuse(executor, owner, slot, now_ns),
     };
     let renewals = owner.renewals();
     let tally = executor.tally.class(class.0);
@@ -136,4 +128,18 @@ pub(crate) fn run_slice<O: SliceOwner>(
     tally.renewals.add(renewals);
     executor.tally.held(class.0, held, yielded);
     SliceOutcome { span, yielded }
+}
+
+/// There was no stack for the request, which is answered as shed. Returns its class.
+#[cold]
+fn refuse<O: SliceOwner>(
+    executor: &mut Executor,
+    owner: &mut O,
+    slot: SlotId,
+    now_ns: u64,
+) -> ClassId {
+    let slot = executor.refuse(slot, now_ns);
+    let (job, slot) = executor.job(slot);
+    owner.refused(now_ns, &job, slot);
+    job.class
 }

@@ -62,7 +62,7 @@ mod held_by {
 }
 
 /// The place of a request.
-struct Place {
+struct RequestPlace {
     /// A value of [`held_by`].
     held_by: AtomicU8,
     request: UnsafeCell<Option<Suspended>>,
@@ -80,7 +80,7 @@ pub(super) enum TakenUp<'a> {
 
 /// The requests that have begun on a fiber, one place for each slot. A request keeps its place while it runs and while it is suspended.
 pub(crate) struct SuspendedRequests {
-    places: Box<[Place]>,
+    places: Box<[RequestPlace]>,
     /// Where the next rescue begins to look.
     next: AtomicUsize,
 }
@@ -95,7 +95,7 @@ impl SuspendedRequests {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             places: (0..slots)
-                .map(|_| Place {
+                .map(|_| RequestPlace {
                     held_by: AtomicU8::new(held_by::TOKEN),
                     request: UnsafeCell::new(None),
                 })

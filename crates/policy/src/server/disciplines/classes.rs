@@ -95,12 +95,12 @@ impl ClassQueues {
 
 /// How many requests of each class wait in queues that all classes share. A class that is at its limit sheds its own requests only: longs that wait take no
 /// place from shorts.
-pub(super) struct ClassCounts {
+pub(super) struct QueuedByClass {
     waiting: Vec<usize>,
     limit: usize,
 }
 
-impl ClassCounts {
+impl QueuedByClass {
     /// Of `classes` classes, UNKNOWN included, with at most `limit` requests each.
     pub(super) fn new(classes: usize, limit: usize) -> Self {
         Self {

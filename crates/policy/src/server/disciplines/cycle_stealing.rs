@@ -1,7 +1,7 @@
 //! Cycle stealing with a central queue, CS-CQ (Harchol-Balter, Li, Osogami, Scheller-Wolf and
 //! Squillante, ICDCS '03): hosts for longs, which run shorts while no long waits.
 
-use super::classes::ClassCounts;
+use super::classes::QueuedByClass;
 use super::{Accounting, Discipline, WithoutPreview, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -23,7 +23,7 @@ pub struct CycleStealing {
     long_hosts: usize,
     /// Longs that run.
     running: usize,
-    counts: ClassCounts,
+    counts: QueuedByClass,
 }
 
 impl CycleStealing {
@@ -46,7 +46,7 @@ impl CycleStealing {
             workers,
             long_hosts: 0,
             running: 0,
-            counts: ClassCounts::new(classes, limit),
+            counts: QueuedByClass::new(classes, limit),
         };
         queue.divide(workers);
         queue

@@ -1,6 +1,6 @@
 //! A priority queue of waiting requests, and the disciplines that are one.
 
-use super::classes::ClassCounts;
+use super::classes::QueuedByClass;
 use super::{Accounting, Discipline, Preview, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::role::Shed;
@@ -85,7 +85,7 @@ pub struct ByKey<K> {
     key: K,
     heap: Heap,
     pushed: u64,
-    counts: ClassCounts,
+    counts: QueuedByClass,
 }
 
 impl<K: Key> ByKey<K> {
@@ -97,7 +97,7 @@ impl<K: Key> ByKey<K> {
             key,
             heap: Heap { entries },
             pushed: 0,
-            counts: ClassCounts::new(classes, limit),
+            counts: QueuedByClass::new(classes, limit),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The multi-level feedback queue (Corbató, Merwin-Daggett and Daley, AFIPS '62): who has run
 //! longer waits behind who has not.
 
-use super::classes::ClassCounts;
+use super::classes::QueuedByClass;
 use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
@@ -37,7 +37,7 @@ pub struct Mlfq {
     queues: Vec<List>,
     occupied: BitSet,
     waiting: usize,
-    counts: ClassCounts,
+    counts: QueuedByClass,
 }
 
 impl Mlfq {
@@ -54,7 +54,7 @@ impl Mlfq {
             queues: vec![List::EMPTY; levels.count],
             occupied: BitSet::EMPTY,
             waiting: 0,
-            counts: ClassCounts::new(classes, limit),
+            counts: QueuedByClass::new(classes, limit),
         }
     }
 }

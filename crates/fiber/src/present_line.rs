@@ -1,29 +1,25 @@
-//! What is the worker's, whichever fiber it runs.
+//! The line that the probes of a worker read, which changes with the fiber.
 //!
-//! A fiber that owns a [thread's state](crate::donor) has thread-local variables of its own. It finds its worker by one word among them, which is set each
-//! time that it is resumed.
+//! A fiber that owns a [thread's state](crate::donor) has thread-local variables of its own, with a line to flag among them. It finds its worker by one word, which is set
+//! each time that it is resumed.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use crate::local;
-
 /// A worker, as others see it who ask it to yield.
 #[derive(Debug)]
-pub(crate) struct WorkerState {
+pub(crate) struct PresentLine {
     /// The line that the probes of the present assignment read.
     line: AtomicPtr<AtomicU64>,
 }
 
-impl Default for WorkerState {
-    /// The calling thread's, which runs no fiber.
-    fn default() -> WorkerState {
-        WorkerState {
-            line: AtomicPtr::new(local::shared_line().cast_mut()),
+impl PresentLine {
+    /// Of a worker that runs no fiber, and whose own line this is.
+    pub(crate) fn new(line: *const AtomicU64) -> PresentLine {
+        PresentLine {
+            line: AtomicPtr::new(line.cast_mut()),
         }
     }
-}
 
-impl WorkerState {
     /// The line to which whoever asks writes. It stays valid for as long as there are [flags](crate::YieldFlag).
     #[inline(always)]
     pub(crate) fn line(&self) -> *const AtomicU64 {
@@ -37,17 +33,4 @@ impl WorkerState {
             self.line.store(line.cast_mut(), Ordering::Release);
         }
     }
-}
-
-/// When the worker that runs the caller was last known to get on: a time of the caller's own, carried along with the worker's words. 0 at first.
-#[inline]
-#[must_use]
-pub fn alive_ns() -> u64 {
-    local::alive_ns()
-}
-
-/// Sets [`alive_ns`].
-#[inline]
-pub fn set_alive_ns(now_ns: u64) {
-    local::set_alive_ns(now_ns);
 }

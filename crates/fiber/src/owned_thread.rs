@@ -1,0 +1,79 @@
+//! A fiber and the thread whose state it owns: both change hands together.
+#![expect(unsafe_code, reason = "enters code with another thread's variables")]
+
+use std::ptr::NonNull;
+
+use crate::context;
+use crate::control::FiberControl;
+use crate::donor::Donor;
+use crate::fs;
+use crate::handover::ThreadWords;
+
+/// Gives a new fiber the state of a parked donor.
+///
+/// # Safety
+/// The donor is parked and lends its state to nobody else; the control is the fiber's.
+#[cold]
+pub(crate) unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ThreadWords::at(donor.base()).set_fiber(control.as_ptr());
+        donor.has_fiber(
+            control.as_ptr().cast(),
+            run_at_home,
+            &control.as_ref().shown,
+        );
+    }
+}
+
+/// As [`context::enter`], for a fiber that owns a thread's state: the thread-local variables change with the stack.
+///
+/// # Safety
+/// As there; nothing else runs the fiber.
+#[inline]
+pub(crate) unsafe fn enter_with_thread(
+    control: NonNull<FiberControl>,
+    from: usize,
+    unwind: bool,
+) -> usize {
+    // SAFETY: the control lives as long as its fiber, which is the caller's until it is entered, and again when it has left. In between nothing here uses a
+    // thread-local variable.
+    unsafe {
+        let fiber = control.as_ref();
+        let own_base = fs::base();
+        let (own, its) = (ThreadWords::at(own_base), ThreadWords::at(fiber.base));
+        own.lend(its);
+        fiber.resumer_base.set(own_base);
+        fiber.shadow.entering_with_thread();
+        fs::set_base(fiber.base);
+        let (left_at, _) = context::enter(control, from, unwind);
+        fiber.shadow.left_with_thread();
+        own.take_back(its);
+        fiber.left_at.set(left_at);
+        if fiber.is_suspended() {
+            fiber.shown.set(left_at);
+        }
+        left_at
+    }
+}
+
+/// A parked donor goes on with its fiber, in its own thread.
+///
+/// It uses no thread-local variable after the fiber has left: another thread may go on with it.
+///
+/// # Safety
+/// Called by the parked donor; the fiber is suspended.
+unsafe extern "C" fn run_at_home(donor: *const Donor) {
+    // SAFETY: whoever gave the order leaves the fiber alone until it is carried out.
+    unsafe {
+        let control = NonNull::new_unchecked((*donor).fiber().cast::<FiberControl>());
+        let fiber = control.as_ref();
+        fiber.resumer_base.set((*donor).base());
+        fiber.shown.set((*donor).home());
+        let (left_at, _) = context::enter(control, fiber.left_at.get(), false);
+        fiber.left_at.set(left_at);
+        if fiber.is_suspended() {
+            fiber.shown.set(left_at);
+        }
+    }
+}
