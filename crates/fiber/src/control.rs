@@ -66,6 +66,8 @@ pub(crate) struct FiberControl {
     pub(crate) said: Cell<Said>,
     /// Whether it owns what a thread has: it is on a [donor](crate::donor)'s stack.
     pub(crate) owns_thread_state: bool,
+    /// Whether it left so that its own thread goes on with it.
+    pub(crate) wants_home: Cell<bool>,
     /// Then the base of its thread-local variables.
     pub(crate) base: usize,
     /// While it runs: the base of the code that entered it.

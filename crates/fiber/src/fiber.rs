@@ -154,6 +154,7 @@ impl<J> Fiber<J> {
             owns_thread_state: donor.is_some(),
             // SAFETY: the donor lives as long as its stack.
             base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
+            wants_home: Cell::new(false),
             resumer_base: Cell::new(0),
             shown: Cell::new(0),
             kind: std::ptr::null(),

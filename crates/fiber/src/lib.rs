@@ -73,6 +73,6 @@ pub use slice_timer::{NoTimer, TimerCost};
 pub use slow::{may_stop_here, may_suspend_here, say_long};
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
-pub use switch::{in_fiber, note_held, pauses, suspensions, yield_now};
+pub use switch::{in_fiber, note_held, on_own_thread, pauses, suspensions, yield_now};
 pub use timed::RenewSlice;
 pub use work_meter::WorkMeter;

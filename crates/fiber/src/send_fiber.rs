@@ -86,6 +86,13 @@ impl<J> SendFiber<J> {
         }
     }
 
+    /// Whether the last turn ended only so that the job goes on [at home](Self::run_at_home): see [`on_own_thread`](crate::on_own_thread). True once.
+    #[inline]
+    pub fn take_home_wish(&self) -> bool {
+        let wish = &self.0.control().wants_home;
+        wish.get() && wish.take()
+    }
+
     /// How the turn [at home](Self::run_at_home) ended; `None` while it goes on. A panic of the body resumes here. The fiber must not be used otherwise before.
     pub fn turn_at_home(&mut self) -> Option<Turn<J>> {
         let control = self.0.control();

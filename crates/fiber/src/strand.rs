@@ -140,6 +140,7 @@ impl<H> Strand<H> {
             said: Cell::new(Said::Nothing),
             owns_thread_state: false,
             base: 0,
+            wants_home: Cell::new(false),
             resumer_base: Cell::new(0),
             shown: Cell::new(0),
             kind: (&raw const *kind).cast(),

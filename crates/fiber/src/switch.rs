@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
 use std::arch::asm;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::thread;
 
@@ -35,6 +36,32 @@ pub fn yield_now() {
     if unsafe { leave(control) } {
         context::unwind();
     }
+}
+
+/// Calls the function in the fiber's own thread, *at home*: for what the kernel must know as the caller's, such as a change of credentials, a contended lock with priority
+/// inheritance, `pthread_exit`, a virtual machine's attached thread, and for calls that block for long. The fiber leaves its worker meanwhile, and is suspended
+/// once more when the function has returned.
+///
+/// It is called where the caller is if that is no fiber with a [thread's state](crate::Stacks::of_donors), or inside a no-preempt section, or if whoever resumes the fiber does not
+/// [send it home](crate::SendFiber::take_home_wish).
+pub fn on_own_thread<R>(call: impl FnOnce() -> R) -> R {
+    let (fiber, sections) = local::fiber_and_sections();
+    let Some(control) = NonNull::new(fiber) else {
+        return call();
+    };
+    // SAFETY: this thread's current fiber, which lives.
+    let fiber = unsafe { control.as_ref() };
+    if !fiber.owns_thread_state || sections > 0 {
+        return call();
+    }
+    fiber.wants_home.set(true);
+    // SAFETY: current, and outside of sections; a fiber with a thread's state is not unwound from outside while it is sent home.
+    unsafe { leave(control) };
+    fiber.wants_home.set(false);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    // SAFETY: as above: it is still, or again, the current fiber of whoever runs it.
+    unsafe { leave(control) };
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Records for the running fiber the result of [`Fiber::take_held`](crate::Fiber::take_held) for a fiber that it runs within itself. Has no effect

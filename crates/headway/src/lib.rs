@@ -120,7 +120,7 @@ pub mod config;
 
 /// A probe placed by hand, and one that looks in every so many rounds of a loop.
 #[doc(inline)]
-pub use headway_fiber::{CheckpointEvery, checkpoint};
+pub use headway_fiber::{CheckpointEvery, checkpoint, on_own_thread};
 
 /// Probes in a function's loops, where no compiler pass can be loaded; and handlers that are long as a whole.
 #[doc(inline)]

@@ -212,6 +212,7 @@ impl<'a> Fibers<'a> {
             slot,
             place,
             stays_home: false,
+            goes_home: false,
         };
         if let Some(slice_ns) = slice_ns {
             let first =
@@ -222,7 +223,7 @@ impl<'a> Fibers<'a> {
         let Some(turn) = self.first_turn(&mut running) else {
             return RanSlice::no_stack(running.slot, now);
         };
-        if running.says_long(&turn) {
+        if !running.wants_home(&turn) && running.says_long(&turn) {
             return self.run_as_long(running, now, limits);
         }
         let over = self.now().max(now);
@@ -283,7 +284,8 @@ impl<'a> Fibers<'a> {
         let first = first(self, &mut running);
         let over = first.map(|mut turn| {
             loop {
-                if matches!(turn, Turn::Finished(_)) || running.stays_home {
+                let is_over = matches!(turn, Turn::Finished(_)) || running.stays_home;
+                if is_over || running.wants_home(&turn) {
                     break (turn, self.now().max(now));
                 }
                 // SAFETY: the fiber does not run, so nobody else uses it.
@@ -350,6 +352,11 @@ impl<'a> Fibers<'a> {
         let held = request.fiber.take_held();
         let held = held.map(|held| self.held_turn(held, span.end));
         let end = match turn {
+            Turn::Yielded if running.goes_home => {
+                let job = request.job(running.id);
+                self.context.suspended.go_home(running.id, request);
+                SliceEnd::AtHome { job }
+            }
             Turn::Yielded => {
                 let job = request.job(running.id);
                 if request.fiber.owns_thread_state() {

@@ -114,6 +114,16 @@ impl SuspendedRequests {
             .store(held_by::NOBODY, Ordering::Release);
     }
 
+    /// Its own thread goes on with this request, which was suspended.
+    ///
+    /// Called by the holder of its token.
+    pub(super) fn go_home(&self, id: JobId, request: &mut Suspended) {
+        request.fiber.run_at_home();
+        self.places[id.index()]
+            .held_by
+            .store(held_by::HOME, Ordering::Release);
+    }
+
     /// Takes up a suspended request, which may have gone home meanwhile.
     ///
     /// # Safety

@@ -68,6 +68,8 @@ pub(super) struct RunningRequest<'p> {
     pub(super) place: &'p mut Option<Suspended>,
     /// Its own thread goes on with it still.
     pub(super) stays_home: bool,
+    /// It is to.
+    pub(super) goes_home: bool,
 }
 
 impl RunningRequest<'_> {
@@ -87,6 +89,15 @@ impl RunningRequest<'_> {
     pub(super) fn may_be_interrupted(&mut self, idle: &IdleFibers) -> bool {
         let fiber = &request_in(self.place.as_mut()).fiber;
         fiber.owns_thread_state() || !idle.own_thread_states()
+    }
+
+    /// Whether this turn ended only so that the request's own thread goes on with it.
+    #[inline(always)]
+    pub(super) fn wants_home(&mut self, turn: &Turn<FiberWork>) -> bool {
+        if !self.stays_home && matches!(turn, Turn::Yielded) {
+            self.goes_home = request_in(self.place.as_mut()).fiber.take_home_wish();
+        }
+        self.goes_home
     }
 
     /// Whether this turn ended only so that the request could say that it is long.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use headway_policy::Resume;
-use headway_runtime::{Call, Layout, Stats, checkpoint};
+use headway_runtime::{Call, Layout, Stats, checkpoint, on_own_thread};
 
 use super::common::{FOREVER, is_steered, play, replay};
 use super::{alone, builder, in_both_layouts};
@@ -156,4 +156,28 @@ fn a_lazy_static_is_waited_for() {
     serve("concord,q=5us", Layout::Inline, 2, |_: &mut Call<'_>| {
         assert_eq!(*TABLE, 7);
     });
+}
+
+/// What is called in the request's own thread is called in another than the worker's, and the request goes on afterwards.
+#[test]
+fn a_call_may_go_to_the_requests_own_thread() {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    under_every_policy(|policy, layout, workers| {
+        serve(policy, layout, workers, |_: &mut Call<'_>| {
+            work();
+            let (worker, me) = (super::kernel_thread(), std::thread::current().id());
+            let own = on_own_thread(|| {
+                assert_eq!(std::thread::current().id(), me);
+                CALLS.fetch_add(1, Ordering::Relaxed);
+                super::kernel_thread()
+            });
+            assert_ne!(own, worker);
+            work();
+            let panicked = std::panic::catch_unwind(|| {
+                on_own_thread(|| std::panic::resume_unwind(Box::new(7)))
+            });
+            assert_eq!(*panicked.unwrap_err().downcast::<i32>().unwrap(), 7);
+        })
+    });
+    assert!(CALLS.load(Ordering::Relaxed) >= REQUESTS);
 }
