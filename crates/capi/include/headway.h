@@ -399,6 +399,15 @@ void headway_feedback_start(struct headway_request *request);
 // As headway_buffer().
 void headway_feedback_finished(struct headway_request *request);
 
+// Calls `function` with `argument` in the request's own thread: for what the kernel must know as the caller's (a change of credentials, a contended lock with priority inheritance,
+// an attached virtual machine), and for calls that block for long. The worker serves others meanwhile. Outside of a request that may be interrupted, inside a section, and with
+// HEADWAY_FIBERS_PLAIN it is called where the caller is. No C++ exception may leave it.
+//
+// # Safety
+// `function` may be called with `argument`.
+void headway_on_own_thread(void (*function)(void *argument),
+                           void *argument);
+
 // Suspends the calling request until the policy resumes it, for code that waits for another request. Does nothing under a policy that never
 // interrupts; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next headway_feedback_start(), if
 // it is in no long part.

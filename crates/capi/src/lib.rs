@@ -30,4 +30,5 @@ pub mod status;
 mod text;
 pub mod threads;
 mod versioned;
+mod vfork;
 pub mod waiting;

@@ -166,6 +166,21 @@ pub unsafe extern "C" fn headway_feedback_finished(request: *mut HeadwayRequest)
     unsafe { call(request) }.feedback_finished();
 }
 
+/// Calls `function` with `argument` in the request's own thread: for what the kernel must know as the caller's (a change of credentials, a contended lock with priority inheritance,
+/// an attached virtual machine), and for calls that block for long. The worker serves others meanwhile. Outside of a request that may be interrupted, inside a section, and with
+/// HEADWAY_FIBERS_PLAIN it is called where the caller is. No C++ exception may leave it.
+///
+/// # Safety
+/// `function` may be called with `argument`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_on_own_thread(
+    function: unsafe extern "C" fn(argument: *mut c_void),
+    argument: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    headway_runtime::on_own_thread(|| unsafe { function(argument) });
+}
+
 /// Suspends the calling request until the policy resumes it, for code that waits for another request. Does nothing under a policy that never
 /// interrupts; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next headway_feedback_start(), if
 /// it is in no long part.

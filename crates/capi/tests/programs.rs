@@ -331,6 +331,24 @@ fn what_a_thread_has_every_request_has() {
     }
 }
 
+/// A child of `vfork` runs in its parent's memory: a probe there must not suspend it.
+#[test]
+fn a_request_may_vfork_and_spawn() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/vforks.c", Linked::Shared);
+    for (policy, workers) in [
+        ("tiny-quanta,q=5us", "1"),
+        ("concord,q=5us,dispatcher=dedicated", "2"),
+        ("c-fcfs", "1"),
+    ] {
+        let interrupted = preemptions(Command::new(&program).args([policy, workers]));
+        assert!(policy == "c-fcfs" || interrupted > 0, "{policy}");
+    }
+}
+
 /// A request that is asked to yield while it holds a lock is counted by the kind of the lock.
 #[test]
 fn what_keeps_a_request_from_yielding_is_counted() {

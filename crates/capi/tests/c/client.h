@@ -1,5 +1,6 @@
 /* The shared parts of self-checking programs: a client of their own server, and the report of a failed check. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <headway.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,8 +24,12 @@ static inline int ask(int socket, unsigned char class_number) {
 /* Waits for this many answers of four bytes; 0 when all came. */
 static inline int await(int socket, int answers) {
     unsigned char datagram[2048];
-    while (answers-- > 0)
-        if (recv(socket, datagram, sizeof datagram, 0) != HEADWAY_HEADER_BYTES + 4) return -1;
+    while (answers-- > 0) {
+        ssize_t length;
+        do length = recv(socket, datagram, sizeof datagram, 0);
+        while (length < 0 && errno == EINTR); /* A child of the server ended. */
+        if (length != HEADWAY_HEADER_BYTES + 4) return -1;
+    }
     return 0;
 }
 
