@@ -17,6 +17,7 @@ mod locks;
 mod names;
 mod rooms;
 mod targets;
+mod thread_locals;
 mod tree;
 mod unsafe_modules;
 

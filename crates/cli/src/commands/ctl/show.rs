@@ -106,6 +106,7 @@ fn classes(status: &Value) -> Table {
         "preempted",
         "renewed",
         "overruns",
+        "rescued",
     ];
     let mut table = Table::new(columns.into_iter().chain(["mean"]));
     for class in status["classes"].as_array().into_iter().flatten() {
