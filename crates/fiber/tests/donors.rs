@@ -518,3 +518,56 @@ fn raised_exceptions_of_floating_point_are_the_fibers() {
     }
     drop(flag);
 }
+
+#[inline(never)]
+fn innermost_of_a_suspended_job() {
+    yield_now();
+    std::hint::black_box(1);
+}
+
+#[inline(never)]
+fn middle_of_a_suspended_job() {
+    innermost_of_a_suspended_job();
+    std::hint::black_box(2);
+}
+
+#[test]
+#[ignore = "run by a_debugger_shows_a_suspended_job_in_its_donors_thread"]
+fn debugged() {
+    let stacks = donors(1);
+    let mut fiber = fiber(&stacks);
+    let job: Job = Box::new(middle_of_a_suspended_job);
+    assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
+    // SAFETY: the debugger stops here.
+    unsafe { libc::raise(libc::SIGTRAP) };
+    assert!(matches!(fiber.resume(), Turn::Finished(_)));
+}
+
+/// Without a script: the donor's frame says that the suspended job's last one called it.
+#[test]
+fn a_debugger_shows_a_suspended_job_in_its_donors_thread() {
+    let subject = std::env::current_exe().unwrap();
+    let mut gdb = std::process::Command::new("gdb");
+    gdb.args(["-batch", "-nx", "-ex", "run", "-ex", "thread apply all bt"])
+        .arg("--args")
+        .arg(subject)
+        .args(["--exact", "debugged", "--ignored", "--nocapture"]);
+    let said = match gdb.output() {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(error) => {
+            eprintln!("SKIPPED: gdb does not start: {error} (apt-get install gdb)");
+            return;
+        }
+    };
+    if !said.contains("SIGTRAP") {
+        eprintln!("SKIPPED: gdb may not trace here: {said}");
+        return;
+    }
+    let donor = said
+        .split("Thread ")
+        .find(|thread| thread.contains("headway-donor"));
+    let donor = donor.unwrap_or_else(|| panic!("no thread of a donor: {said}"));
+    let innermost = donor.find("innermost_of_a_suspended_job");
+    let middle = donor.find("middle_of_a_suspended_job");
+    assert!(innermost.is_some() && innermost < middle, "{said}");
+}
