@@ -34,6 +34,8 @@ pub struct PacketCounts {
     /// Dropped: responses, and requests handed back, from another address than the server's that was asked; requests in the name
     /// of a server or of the switch itself.
     pub spoofed: u64,
+    /// Dropped: responses, and requests handed back, by another interface than the one that leads to the server that was asked.
+    pub wrong_side: u64,
     /// Requests whose type byte names no type. They were forwarded as UNKNOWN.
     pub unknown_type: u64,
 }
@@ -42,6 +44,6 @@ impl PacketCounts {
     /// Packets that the switch dropped silently.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.truncated + self.too_long + self.unexpected + self.spoofed
+        self.truncated + self.too_long + self.unexpected + self.spoofed + self.wrong_side
     }
 }

@@ -11,6 +11,8 @@
 //! | what becomes of each packet | [`RackSwitch`] |
 //! | whose request it is: client's address and index | `nat.rs` |
 //! | the servers' addresses | [`ServerAddresses`] |
+//! | the interfaces by which servers are heard | [`ServerInterfaces`] |
+//! | the sizes of its tables | [`SwitchLimits`] |
 //! | what the switch knows of its servers | `servers.rs` |
 //! | which type a type byte names | `types.rs` |
 //! | servers that are silent | `watch.rs` |
@@ -31,6 +33,8 @@ mod control;
 mod control_loop;
 mod counts;
 mod held;
+mod interfaces;
+mod limits;
 mod nat;
 mod port;
 mod servers;
@@ -46,8 +50,10 @@ pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, score_by_simulation};
 pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
 pub use counts::PacketCounts;
+pub use interfaces::ServerInterfaces;
+pub use limits::SwitchLimits;
 pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
-pub use switch::{PacketSink, RackSwitch, SwitchLimits};
+pub use switch::{PacketSink, RackSwitch};
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;
 pub use udp::{PortSwitch, SwitchStopper, UdpSwitch};

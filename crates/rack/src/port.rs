@@ -17,6 +17,21 @@ pub struct ReceivedPacket<'a> {
     pub bytes: &'a [u8],
     /// Whether the packet was longer than these bytes.
     pub is_cut: bool,
+    /// The system's number of the interface by which it came; 0 where the port does not know.
+    pub interface: u32,
+}
+
+impl<'a> ReceivedPacket<'a> {
+    /// A packet of this sender, received in full by an unknown interface.
+    #[must_use]
+    pub fn of(from: Peer, bytes: &'a [u8]) -> Self {
+        Self {
+            from,
+            bytes,
+            is_cut: false,
+            interface: 0,
+        }
+    }
 }
 
 /// A switch's one port: batches of packets in, batches of packets out.
@@ -142,6 +157,7 @@ impl PacketPort for UdpPort {
                 from: packet.from,
                 bytes: packet.bytes,
                 is_cut: packet.is_cut,
+                interface: packet.interface,
             };
             take(packet, &mut self.outbox);
         }

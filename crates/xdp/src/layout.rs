@@ -33,7 +33,7 @@ constants! {
     /// The most requests under way, of all CPUs together.
     NAT_SLOTS = 65536;
     /// The number of fates by which packets are counted.
-    COUNTS = 16;
+    COUNTS = 17;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -217,15 +217,15 @@ mirror! {
         nat_mask: u32 as "nat_mask" at 4,
         nat_taken: u32 as "nat_taken" at 8,
         counts: [u64; COUNTS] as "counts" at 16,
-        next_turn: [u32; MAX_GROUPS] as "next_turn" at 144,
-        of_type: [TypeRow; MAX_TYPES] as "type" at 400,
-        of_server: [ServerRow; MAX_SERVERS] as "server" at 6544,
-        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12688,
+        next_turn: [u32; MAX_GROUPS] as "next_turn" at 152,
+        of_type: [TypeRow; MAX_TYPES] as "type" at 408,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6552,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12696,
     }
 }
 
 pub(crate) const RACK_TABLES_BYTES: usize = 11784 + MAX_SERVERS * 40;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 12688 + MAX_TYPES * 8;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 12696 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(

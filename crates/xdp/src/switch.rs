@@ -254,9 +254,23 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError::Program`] when the kernel refuses, as for packets shorter than an Ethernet header.
     pub fn run(&mut self, packet: &[u8], repeat: u32) -> Result<RunPacket, SwitchError> {
+        self.run_from(0, packet, repeat)
+    }
+
+    /// The same for a packet that came in by the interface of this number; 0 stands for loopback.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when this network namespace has no such interface.
+    pub fn run_from(
+        &mut self,
+        ifindex: u32,
+        packet: &[u8],
+        repeat: u32,
+    ) -> Result<RunPacket, SwitchError> {
         let mut bytes = vec![0; packet.len() + 256];
-        // An `xdp_md`: the packet begins at its first word, ends at the second. The program's metadata lies before it.
+        // An `xdp_md`: the packet begins at its first word, ends at the second. The program's metadata lies before it. The fourth is the interface.
         let mut context = [0; 24];
+        context[12..16].copy_from_slice(&ifindex.to_ne_bytes());
         context[4..8].copy_from_slice(&(packet.len() as u32).to_ne_bytes());
         let before_run = context;
         let result = xdp(&mut self.program)?

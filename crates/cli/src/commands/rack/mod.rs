@@ -6,6 +6,7 @@ mod explain;
 mod file;
 mod live;
 mod metrics;
+mod routes;
 mod settings;
 mod show;
 mod slo_status;

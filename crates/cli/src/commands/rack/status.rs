@@ -263,6 +263,7 @@ pub(super) fn counts(counts: &PacketCounts) -> Value {
         "too_long": counts.too_long,
         "unexpected": counts.unexpected,
         "spoofed": counts.spoofed,
+        "wrong_side": counts.wrong_side,
         "unknown_type": counts.unknown_type,
     })
 }

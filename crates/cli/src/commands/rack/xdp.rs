@@ -413,6 +413,7 @@ impl Relay {
             too_long: counts.too_long,
             unexpected: counts.unexpected,
             spoofed: counts.spoofed,
+            wrong_side: counts.wrong_side,
             unknown_type: counts.unknown_type,
             ..PacketCounts::default()
         };
