@@ -44,8 +44,6 @@ constants! {
     CLONING_CALMEST = 1;
     /// `config.cloning`.
     CLONING_LONGER = 2;
-    /// The index of the control plane's own probes.
-    QUESTION_INDEX = 0;
     /// Marks an order of clones.
     CLONE_MAGIC = 0x4857_4332;
     /// `server_entry.family` of IPv4.
@@ -134,7 +132,7 @@ pub(crate) fn bytes_of<T: Raw, const N: usize>(value: &T) -> [u8; N] {
 
 mirror! {
     /// The configuration, constant from the load on.
-    SwitchConfig as "switch_config", 48, assert_config {
+    SwitchConfig as "switch_config", 56, assert_config {
         own_ip6: [u8; 16] as "own_ip6" at 0,
         own_ip4: [u8; 4] as "own_ip4" at 16,
         answer_ticks: u32 as "answer_ticks" at 20,
@@ -144,6 +142,7 @@ mirror! {
         cloning: u8 as "cloning" at 29,
         window_ns: u64 as "window_ns" at 32,
         index_seed: u64 as "index_seed" at 40,
+        question_index: u32 as "question_index" at 48,
     }
 }
 

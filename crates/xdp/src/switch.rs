@@ -146,6 +146,7 @@ pub struct XdpSwitch {
     tables: TablesMap,
     registers: RegistersMap,
     generation: u64,
+    question_index: u32,
     classes: usize,
     clones: bool,
 }
@@ -160,7 +161,8 @@ impl XdpSwitch {
     /// [`SwitchError`] when the configuration is invalid, or the kernel refuses the program.
     pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
         let rate = ticks_a_second(object)?;
-        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config, rate)?);
+        let constants = config_of(config, rate)?;
+        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&constants);
         let mut program = EbpfLoader::new()
             .override_global("config", &bytes, true)
             .load(object)?;
@@ -179,6 +181,7 @@ impl XdpSwitch {
             clones,
             program,
             generation: 0,
+            question_index: constants.question_index,
             classes: usize::from(config.types) + 1,
         })
     }
@@ -230,6 +233,12 @@ impl XdpSwitch {
     /// [`SwitchError::Program`] when it is not loaded.
     pub fn program_fd(&mut self) -> Result<&ProgramFd, SwitchError> {
         xdp(&mut self.program)?.fd().map_err(SwitchError::Program)
+    }
+
+    /// The index of the control plane's own probes, drawn at random at the load. The program passes a server's response with it to the kernel.
+    #[must_use]
+    pub fn question_index(&self) -> u32 {
+        self.question_index
     }
 
     /// The number of tables published so far.
@@ -385,5 +394,6 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         mode: mode as u8,
         cloning: cloning as u8,
         index_seed: getrandom::u64().expect("the system gives random numbers"),
+        question_index: getrandom::u32().expect("the system gives random numbers"),
     })
 }

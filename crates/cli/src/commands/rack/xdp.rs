@@ -70,7 +70,7 @@ pub(super) fn serve<S: Switch>(
         }
     };
     observe(control.control());
-    let watch = watch(settings, &port)?;
+    let watch = watch(settings, &port, switch.question_index())?;
     let mut relay = Relay::new(
         switch,
         shaper,
@@ -434,7 +434,11 @@ impl Relay {
 }
 
 /// Makes the watch of the settings, which sends its questions from `port`; none without `silence`.
-fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch>> {
+fn watch(
+    settings: &RackSettings,
+    port: &UdpSocket,
+    question_index: u32,
+) -> Result<Option<ServerWatch>> {
     let Some(silent_ns) = settings.silent_ns else {
         return Ok(None);
     };
@@ -444,7 +448,7 @@ fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch
     };
     let liveness = Liveness::new(&settings.cores, rules);
     let port = port.try_clone().context("cannot share the switch's port")?;
-    let watch = ServerWatch::new(liveness, port, settings.servers.clone());
+    let watch = ServerWatch::new(liveness, port, settings.servers.clone(), question_index);
     Ok(Some(watch.seeing_responses(settings.direct.is_none())))
 }
 
