@@ -241,6 +241,7 @@ fn agents(hub: &AgentHub) -> Value {
         "wrong_key": counts.wrong_key,
         "replayed": counts.replayed,
         "malformed": counts.malformed,
+        "misaddressed": counts.misaddressed,
         "strangers": counts.strangers,
     })
 }
