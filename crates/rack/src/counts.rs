@@ -40,6 +40,17 @@ pub struct PacketCounts {
     pub unknown_type: u64,
 }
 
+/// Counts of packets that only a switch in the kernel tells apart, since it began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelCounts {
+    /// Left to the network stack: fragments.
+    pub fragment: u64,
+    /// Left to the network stack: packets with IP options or extension headers.
+    pub options: u64,
+    /// Dropped: requests whose server has addresses of the other family.
+    pub other_family: u64,
+}
+
 impl PacketCounts {
     /// Packets that the switch dropped silently.
     #[must_use]

@@ -49,7 +49,7 @@ mod xsk;
 pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, score_by_simulation};
 pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
-pub use counts::PacketCounts;
+pub use counts::{KernelCounts, PacketCounts};
 pub use interfaces::ServerInterfaces;
 pub use limits::SwitchLimits;
 pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
