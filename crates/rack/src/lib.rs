@@ -18,6 +18,7 @@
 //! | servers that are silent | `watch.rs` |
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
+//! | packets as they come and leave | [`ReceivedPacket`], [`PacketSink`] |
 //! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
 //! | a device's packets by `AF_XDP` | `xsk.rs`, [`headway_xsk::XskUdpPort`] |
 //! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
@@ -36,6 +37,7 @@ mod held;
 mod interfaces;
 mod limits;
 mod nat;
+mod packet;
 mod port;
 mod servers;
 pub mod slo;
@@ -52,8 +54,9 @@ pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
 pub use counts::{KernelCounts, PacketCounts};
 pub use interfaces::ServerInterfaces;
 pub use limits::SwitchLimits;
-pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
-pub use switch::{PacketSink, RackSwitch};
+pub use packet::{PacketSink, ReceivedPacket};
+pub use port::{LostPackets, PacketPort, PortWaker, UdpPort, UdpSink};
+pub use switch::RackSwitch;
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;
 pub use udp::{PortSwitch, SwitchStopper, UdpSwitch};

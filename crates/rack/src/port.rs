@@ -1,38 +1,12 @@
 //! The boundary between the loop of a switch and a kind of socket.
 
-use crate::PacketSink;
+use crate::packet::{PacketSink, ReceivedPacket};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::udp::batch::{NamedInbox, NamedOutbox};
 use headway_net::udp::{BindError, UdpHub};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// A packet that a port received.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceivedPacket<'a> {
-    /// Its sender.
-    pub from: Peer,
-    /// The bytes received.
-    pub bytes: &'a [u8],
-    /// Whether the packet was longer than these bytes.
-    pub is_cut: bool,
-    /// The system's number of the interface by which it came; 0 where the port does not know.
-    pub interface: u32,
-}
-
-impl<'a> ReceivedPacket<'a> {
-    /// A packet of this sender, received in full by an unknown interface.
-    #[must_use]
-    pub fn of(from: Peer, bytes: &'a [u8]) -> Self {
-        Self {
-            from,
-            bytes,
-            is_cut: false,
-            interface: 0,
-        }
-    }
-}
 
 /// A switch's one port: batches of packets in, batches of packets out.
 pub trait PacketPort {

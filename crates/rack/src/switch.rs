@@ -2,21 +2,16 @@
 
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
+use crate::packet::{PacketSink, ReceivedPacket};
 use crate::servers::SwitchServers;
 use crate::slo::{SloCounts, SloWatch};
 use crate::types::TypeTable;
-use crate::{PacketCounts, ReceivedPacket, ServerAddresses, ServerInterfaces, SwitchLimits};
-use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
+use crate::{PacketCounts, ServerAddresses, ServerInterfaces, SwitchLimits};
+use headway_net::header::{CloneRole, Flag, Header, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_policy::ClassId;
 use headway_policy::rack::{Forward, Liveness, Mark, Packet, Reply, ServerId, Switch};
 use std::sync::Arc;
-
-/// The sink for packets that a switch sends.
-pub trait PacketSink {
-    /// Sends a datagram of this header and this body to this address.
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
-}
 
 /// How many times servers may hand a request back before the switch asks its server to keep it.
 const MOST_BOUNCES: u8 = 3;

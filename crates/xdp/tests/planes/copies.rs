@@ -1,7 +1,8 @@
 //! Requests that go to two servers.
 
+use crate::addresses::CLIENTS_SIDE;
 use crate::common::PASS;
-use crate::{CLIENTS_SIDE, Planes, UnderWay};
+use crate::{Planes, UnderWay};
 use headway_net::header::CloneRole;
 use headway_policy::rack::Mark;
 use headway_xdp::CloneOrder;

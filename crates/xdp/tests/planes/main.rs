@@ -4,11 +4,13 @@
 //! One difference is by design: each switch gives a request its own index. Each plane's responses carry that plane's index, and only the index
 //! of a request sent to a server is left out of the comparison.
 
+mod addresses;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
 mod odd;
 
+use addresses::{CLIENTS_SIDE, Family, ifindex_of, server_mac};
 use common::*;
 use copies::{CopiesOut, role_of};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
@@ -45,45 +47,6 @@ impl PacketSink for Sent {
         let datagram = [&header[..], body].concat();
         self.0.push((to.socket_addr(), datagram));
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
-    Ip4,
-    Ip6,
-}
-
-impl Family {
-    fn ip(self, net: u8, host: u8) -> IpAddr {
-        match self {
-            Family::Ip4 => IpAddr::from([10, 0, net, host]),
-            Family::Ip6 => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, u16::from(net), u16::from(host)]),
-        }
-    }
-
-    fn own(self) -> SocketAddr {
-        SocketAddr::new(self.ip(0, 1), PORT)
-    }
-
-    fn server(self, number: usize) -> SocketAddr {
-        SocketAddr::new(self.ip(1, number as u8 / 2), 6000 + number as u16)
-    }
-
-    fn client(self, number: u32) -> SocketAddr {
-        SocketAddr::new(self.ip(2, number as u8 % 40), 9000 + (number % 7) as u16)
-    }
-}
-
-fn server_mac(number: usize) -> [u8; 6] {
-    [2, 0, 0, 0, 1, number as u8]
-}
-
-/// The interface by which clients are reached, and every second server: loopback.
-const CLIENTS_SIDE: u32 = 1;
-
-/// The interface that leads to a server.
-fn ifindex_of(number: usize) -> u32 {
-    1 + number as u32 % 2
 }
 
 /// A copy of a request at a server, with its index in each plane.

@@ -1,8 +1,9 @@
 //! Packets that no correct client or server sends.
 
+use crate::addresses::{CLIENTS_SIDE, Family, ifindex_of};
 use crate::common::*;
 use crate::copies::role_of;
-use crate::{CLIENTS_SIDE, Family, PORT, Planes, SERVERS, ifindex_of};
+use crate::{PORT, Planes, SERVERS};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
 use headway_policy::rack::Mark;
 use rand_core::Rng;
