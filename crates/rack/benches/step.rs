@@ -8,7 +8,7 @@ use headway_policy::rack::{
     Cloning, ControlPlane, ControlRules, Reported, RoundRobinSwitch, Shaper, ShortestSwitch,
     Switch, Turns,
 };
-use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
+use headway_rack::{PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits};
 use std::net::SocketAddr;
 
 /// Copies the packets of one batch, as the socket's sink does.
@@ -69,12 +69,13 @@ fn per_packet<S: Switch>(criterion: &mut Criterion, name: &str, policy: S) {
             now_ns += 100_000;
             (sent.filled, answered.filled) = (0, 0);
             for (client, request) in clients.iter().zip(&requests) {
-                switch.step(now_ns, *client, request, false, &mut sent);
+                switch.step(now_ns, ReceivedPacket::of(*client, request), &mut sent);
             }
             // The servers' part: turns the request into its response.
             for (server, bytes) in &mut sent.packets[..sent.filled] {
                 bytes[1] = Flag::response(Status::Ok).bits();
-                switch.step(now_ns, *server, &bytes[..BYTES], false, &mut answered);
+                let response = ReceivedPacket::of(*server, &bytes[..BYTES]);
+                switch.step(now_ns, response, &mut answered);
             }
         });
     });

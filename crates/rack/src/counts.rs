@@ -34,14 +34,27 @@ pub struct PacketCounts {
     /// Dropped: responses, and requests handed back, from another address than the server's that was asked; requests in the name
     /// of a server or of the switch itself.
     pub spoofed: u64,
+    /// Dropped: responses, and requests handed back, by another interface than the one that leads to the server that was asked.
+    pub wrong_side: u64,
     /// Requests whose type byte names no type. They were forwarded as UNKNOWN.
     pub unknown_type: u64,
+}
+
+/// Counts of packets that only a switch in the kernel tells apart, since it began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KernelCounts {
+    /// Left to the network stack: fragments.
+    pub fragment: u64,
+    /// Left to the network stack: packets with IP options or extension headers.
+    pub options: u64,
+    /// Dropped: requests whose server has addresses of the other family.
+    pub other_family: u64,
 }
 
 impl PacketCounts {
     /// Packets that the switch dropped silently.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.truncated + self.too_long + self.unexpected + self.spoofed
+        self.truncated + self.too_long + self.unexpected + self.spoofed + self.wrong_side
     }
 }

@@ -11,11 +11,14 @@
 //! | what becomes of each packet | [`RackSwitch`] |
 //! | whose request it is: client's address and index | `nat.rs` |
 //! | the servers' addresses | [`ServerAddresses`] |
+//! | the interfaces by which servers are heard | [`ServerInterfaces`] |
+//! | the sizes of its tables | [`SwitchLimits`] |
 //! | what the switch knows of its servers | `servers.rs` |
 //! | which type a type byte names | `types.rs` |
 //! | servers that are silent | `watch.rs` |
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
+//! | packets as they come and leave | [`ReceivedPacket`], [`PacketSink`] |
 //! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
 //! | a device's packets by `AF_XDP` | `xsk.rs`, [`headway_xsk::XskUdpPort`] |
 //! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
@@ -31,7 +34,10 @@ mod control;
 mod control_loop;
 mod counts;
 mod held;
+mod interfaces;
+mod limits;
 mod nat;
+mod packet;
 mod port;
 mod servers;
 pub mod slo;
@@ -45,9 +51,12 @@ mod xsk;
 pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, score_by_simulation};
 pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
-pub use counts::PacketCounts;
-pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
-pub use switch::{PacketSink, RackSwitch, SwitchLimits};
+pub use counts::{KernelCounts, PacketCounts};
+pub use interfaces::ServerInterfaces;
+pub use limits::SwitchLimits;
+pub use packet::{PacketSink, ReceivedPacket};
+pub use port::{LostPackets, PacketPort, PortWaker, UdpPort, UdpSink};
+pub use switch::RackSwitch;
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;
 pub use udp::{PortSwitch, SwitchStopper, UdpSwitch};

@@ -1,23 +1,12 @@
 //! The boundary between the loop of a switch and a kind of socket.
 
-use crate::PacketSink;
+use crate::packet::{PacketSink, ReceivedPacket};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::udp::batch::{NamedInbox, NamedOutbox};
 use headway_net::udp::{BindError, UdpHub};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// A packet that a port received.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceivedPacket<'a> {
-    /// Its sender.
-    pub from: Peer,
-    /// The bytes received.
-    pub bytes: &'a [u8],
-    /// Whether the packet was longer than these bytes.
-    pub is_cut: bool,
-}
 
 /// A switch's one port: batches of packets in, batches of packets out.
 pub trait PacketPort {
@@ -142,6 +131,7 @@ impl PacketPort for UdpPort {
                 from: packet.from,
                 bytes: packet.bytes,
                 is_cut: packet.is_cut,
+                interface: packet.interface,
             };
             take(packet, &mut self.outbox);
         }

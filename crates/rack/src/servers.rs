@@ -1,9 +1,10 @@
 //! The switch's record of its servers: addresses, unanswered requests, liveness.
 
-use crate::ServerAddresses;
+use crate::{ServerAddresses, ServerInterfaces};
 use headway_net::header::{Flag, QUEUE_BYTES};
 use headway_net::slot::Peer;
 use headway_policy::rack::{Liveness, ServerId};
+use std::sync::Arc;
 
 /// The servers behind a switch.
 pub(crate) struct SwitchServers {
@@ -12,6 +13,8 @@ pub(crate) struct SwitchServers {
     pub(crate) unanswered: Vec<u32>,
     /// The servers' liveness, where the switch watches it.
     pub(crate) liveness: Option<Liveness>,
+    /// The interfaces that lead to the servers, where the switch knows them.
+    pub(crate) interfaces: Option<Arc<ServerInterfaces>>,
     /// Whether the switch asks servers for their queue lengths.
     pub(crate) asks_queues: bool,
 }
@@ -22,8 +25,17 @@ impl SwitchServers {
             unanswered: vec![0; addresses.count()],
             addresses,
             liveness: None,
+            interfaces: None,
             asks_queues,
         }
+    }
+
+    /// Whether a packet that came by `interface` may be the server's.
+    #[inline]
+    pub(crate) fn is_on_its_side(&self, server: ServerId, interface: u32) -> bool {
+        let leads = self.interfaces.as_ref();
+        let leads = leads.map_or(0, |interfaces| interfaces.get(server));
+        leads == 0 || interface == 0 || leads == interface
     }
 
     /// Counts a copy that is sent to a server, and returns the server's address.

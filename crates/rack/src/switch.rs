@@ -2,56 +2,16 @@
 
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
+use crate::packet::{PacketSink, ReceivedPacket};
 use crate::servers::SwitchServers;
 use crate::slo::{SloCounts, SloWatch};
 use crate::types::TypeTable;
-use crate::{PacketCounts, ServerAddresses};
-use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
+use crate::{PacketCounts, ServerAddresses, ServerInterfaces, SwitchLimits};
+use headway_net::header::{CloneRole, Flag, Header, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_policy::ClassId;
 use headway_policy::rack::{Forward, Liveness, Mark, Packet, Reply, ServerId, Switch};
-
-/// The sink for packets that a switch sends.
-pub trait PacketSink {
-    /// Sends a datagram of this header and this body to this address.
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
-}
-
-/// The sizes of a switch's tables, and the time limit for answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SwitchLimits {
-    /// Declared types: the type bytes 0 to `types` − 1.
-    pub types: usize,
-    /// Other type bytes that become types as they show up. Further ones are UNKNOWN.
-    pub undeclared: usize,
-    /// Room for 2^`nat_bits` requests under way, 1 to 24.
-    pub nat_bits: u32,
-    /// The most requests that the switch holds, the same number that its policy was built with; each takes 2000 bytes.
-    pub held: usize,
-    /// The time after which the switch forgets an unanswered request, ns.
-    pub answer_ns: u64,
-    /// What the indices on the servers' side follow from: random, so that nobody guesses one, and no answer to an earlier switch fits.
-    pub index_seed: u64,
-}
-
-impl SwitchLimits {
-    /// Limits for exactly `types` types: 65 536 requests under way, none held, and 5 s for an answer. The header's execution time ends
-    /// below that, at 4.29 s. The seed of the indices is the system's.
-    ///
-    /// # Panics
-    /// When the system gives no random numbers.
-    #[must_use]
-    pub fn new(types: usize) -> Self {
-        Self {
-            types,
-            undeclared: 0,
-            nat_bits: 16,
-            held: 0,
-            answer_ns: 5_000_000_000,
-            index_seed: getrandom::u64().expect("the system gives random numbers"),
-        }
-    }
-}
+use std::sync::Arc;
 
 /// How many times servers may hand a request back before the switch asks its server to keep it.
 const MOST_BOUNCES: u8 = 3;
@@ -115,30 +75,32 @@ impl<S: Switch> RackSwitch<S> {
         self.slo = Some(slo);
     }
 
-    /// Handles one datagram. `is_cut` says that it was longer than the received bytes.
+    /// Believes servers only on the interfaces that lead to them, from now on.
+    ///
+    /// # Panics
+    /// When `interfaces` is for another number of servers.
+    pub fn hear_servers_by(&mut self, interfaces: Arc<ServerInterfaces>) {
+        assert_eq!(interfaces.count(), self.servers(), "each server has one");
+        self.servers.interfaces = Some(interfaces);
+    }
+
+    /// Handles one datagram.
     #[inline]
-    pub fn step(
-        &mut self,
-        now_ns: u64,
-        from: Peer,
-        datagram: &[u8],
-        is_cut: bool,
-        out: &mut impl PacketSink,
-    ) {
-        if is_cut || datagram.len() > PAYLOAD_BYTES {
+    pub fn step(&mut self, now_ns: u64, packet: ReceivedPacket<'_>, out: &mut impl PacketSink) {
+        if packet.is_cut || packet.bytes.len() > PAYLOAD_BYTES {
             self.counts.too_long += 1;
             return;
         }
-        let Ok((header, body)) = Header::parse(datagram) else {
+        let Ok((header, body)) = Header::parse(packet.bytes) else {
             self.counts.truncated += 1;
             return;
         };
         if header.flag.is_response() {
-            self.response(now_ns, from, header, body, out);
+            self.response(now_ns, &packet, header, body, out);
         } else if header.flag.is_bounced() {
-            self.bounced(now_ns, from, header, body, out);
+            self.bounced(now_ns, &packet, header, body, out);
         } else {
-            self.request(now_ns, from, header, body, out);
+            self.request(now_ns, packet.from, header, body, out);
         }
     }
 
@@ -245,7 +207,7 @@ impl<S: Switch> RackSwitch<S> {
     fn response(
         &mut self,
         now_ns: u64,
-        from: Peer,
+        received: &ReceivedPacket<'_>,
         header: Header,
         body: &[u8],
         out: &mut impl PacketSink,
@@ -260,7 +222,7 @@ impl<S: Switch> RackSwitch<S> {
             &mut self.nat,
             &mut self.servers,
             &mut self.counts,
-            from,
+            received,
             header,
         )
         else {
@@ -317,7 +279,7 @@ impl<S: Switch> RackSwitch<S> {
     fn bounced(
         &mut self,
         now_ns: u64,
-        from: Peer,
+        received: &ReceivedPacket<'_>,
         header: Header,
         body: &[u8],
         out: &mut impl PacketSink,
@@ -331,7 +293,7 @@ impl<S: Switch> RackSwitch<S> {
             &mut self.nat,
             &mut self.servers,
             &mut self.counts,
-            from,
+            received,
             header,
         )
         else {
@@ -519,7 +481,7 @@ fn expected<'a>(
     nat: &'a mut NatTable,
     servers: &mut SwitchServers,
     counts: &mut PacketCounts,
-    from: Peer,
+    received: &ReceivedPacket<'_>,
     header: Header,
 ) -> Option<ServerPacket<'a>> {
     let mark = mark_of(header.flag.clone_role());
@@ -533,8 +495,12 @@ fn expected<'a>(
         counts.unexpected += 1;
         return None;
     };
-    if servers.addresses.peer(server) != from {
+    if servers.addresses.peer(server) != received.from {
         counts.spoofed += 1;
+        return None;
+    }
+    if !servers.is_on_its_side(server, received.interface) {
+        counts.wrong_side += 1;
         return None;
     }
     servers.heard(server);

@@ -1,7 +1,7 @@
 //! The exchange between switch and control plane: registers one way, tables the other. Neither waits for the other.
 
 use crate::slo::SloCounts;
-use crate::{LostPackets, PacketCounts, RackSwitch};
+use crate::{KernelCounts, LostPackets, PacketCounts, RackSwitch};
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Shaper, Switch};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,6 +32,8 @@ struct PublishedAgent {
 pub struct SwitchReport {
     /// Counts of packets by fate.
     pub counts: PacketCounts,
+    /// Further counts of a switch in the kernel.
+    pub kernel: Option<KernelCounts>,
     /// Packets that its port lost; `None` for a switch without a port, as in the kernel.
     pub lost: Option<LostPackets>,
     /// Requests at servers or held.

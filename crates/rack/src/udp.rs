@@ -2,7 +2,7 @@
 
 use crate::port::{LostPackets, PacketPort, PortWaker, UdpPort};
 use crate::slo::SloWatch;
-use crate::{RackSwitch, ServerAddresses, SwitchLimits, SwitchTables};
+use crate::{RackSwitch, ServerAddresses, ServerInterfaces, SwitchLimits, SwitchTables};
 use headway_machine::Clock;
 use headway_net::slot::Peer;
 use headway_net::udp::BindError;
@@ -107,6 +107,13 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         self
     }
 
+    /// Believes servers only on the interfaces that lead to them.
+    #[must_use]
+    pub fn hearing_servers_by(mut self, interfaces: Arc<ServerInterfaces>) -> Self {
+        self.switch.hear_servers_by(interfaces);
+        self
+    }
+
     /// Connects the switch to a control plane: it installs tables from there, and publishes its report and, where its policy has them, its registers.
     #[must_use]
     pub fn with_tables(mut self, tables: Arc<SwitchTables>) -> Self {
@@ -168,7 +175,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         self.sync(is_tick);
         let switch = &mut self.switch;
         self.port.each(|packet, out| {
-            switch.step(now_ns, packet.from, packet.bytes, packet.is_cut, out);
+            switch.step(now_ns, packet, out);
         });
         if is_tick {
             self.next_tick_ns = now_ns + TICK_NS;

@@ -35,13 +35,8 @@ impl PacketPort for XskUdpPort {
     #[inline]
     fn each(&mut self, mut take: impl FnMut(ReceivedPacket<'_>, &mut XskUdpSender)) {
         Self::each(self, |PortDatagram { from, bytes }, out| {
-            // A frame that does not fit is never handed over in part.
-            let packet = ReceivedPacket {
-                from,
-                bytes,
-                is_cut: false,
-            };
-            take(packet, out);
+            // A frame that does not fit is never handed over in part. Clients and servers are behind the same device.
+            take(ReceivedPacket::of(from, bytes), out);
         });
     }
 

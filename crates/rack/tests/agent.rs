@@ -84,7 +84,7 @@ fn a_departure_is_confirmed_when_the_switch_sends_nothing_more() {
     };
     let (rack, mut agent) = (
         RackAgents::new(key(), rack, draw),
-        AgentSession::new(key(), 77),
+        AgentSession::new(key(), 77, from().ip()),
     );
     let mut report = |draining| {
         let status = ServerStatus {
@@ -108,7 +108,7 @@ fn a_departure_is_confirmed_when_the_switch_sends_nothing_more() {
 
 #[test]
 fn an_agent_joins_with_its_second_report_and_gets_its_order() {
-    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77));
+    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77, from().ip()));
     assert_eq!(round(&mut rack, &mut agent), None);
     assert!(!agent.is_joined());
     let news = round(&mut rack, &mut agent).expect("a session began");
@@ -131,13 +131,13 @@ fn an_agent_joins_with_its_second_report_and_gets_its_order() {
 
 #[test]
 fn another_key_is_refused_and_counted_at_both_ends() {
-    let (mut rack, mut stranger) = (registry(), AgentSession::new(other_key(), 77));
+    let (mut rack, mut stranger) = (registry(), AgentSession::new(other_key(), 77, from().ip()));
     for _ in 0..3 {
         let handled = rack.handle(from(), &stranger.report(&status()), no_order);
         assert_eq!(handled, (None, None));
     }
     assert_eq!(rack.counts().wrong_key, 3);
-    let mut agent = AgentSession::new(key(), 78);
+    let mut agent = AgentSession::new(key(), 78, from().ip());
     let (answer, _) = rack.handle(from(), &agent.report(&status()), no_order);
     assert_eq!(
         stranger.answer(&answer.unwrap()),
@@ -147,7 +147,7 @@ fn another_key_is_refused_and_counted_at_both_ends() {
 
 #[test]
 fn a_report_counts_once_whenever_it_comes_again() {
-    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77));
+    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77, from().ip()));
     round(&mut rack, &mut agent);
     let recorded: Vec<_> = (0..4).map(|_| agent.report(&status())).collect();
     // Packets may overtake each other: the older one is late, and does not count.
@@ -157,7 +157,7 @@ fn a_report_counts_once_whenever_it_comes_again() {
     }
     assert_eq!(rack.counts().replayed, 3);
     // A second agent begins and ends the first agent's session; a replay never revives it.
-    let mut second = AgentSession::new(key(), 78);
+    let mut second = AgentSession::new(key(), 78, from().ip());
     round(&mut rack, &mut second);
     round(&mut rack, &mut second).expect("a session began");
     for packet in &recorded {
@@ -174,10 +174,10 @@ fn a_report_counts_once_whenever_it_comes_again() {
 
 #[test]
 fn an_answer_counts_once_and_for_its_agent_alone() {
-    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77));
+    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77, from().ip()));
     let (first, _) = rack.handle(from(), &agent.report(&status()), no_order);
     let first = first.unwrap();
-    let mut other = AgentSession::new(key(), 78);
+    let mut other = AgentSession::new(key(), 78, from().ip());
     other.report(&status());
     assert_eq!(other.answer(&first), Ok(None));
     assert!(agent.answer(&first).unwrap().is_some());
@@ -194,7 +194,7 @@ fn an_answer_counts_once_and_for_its_agent_alone() {
 
 #[test]
 fn a_rack_that_comes_back_takes_its_agents_up_again() {
-    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77));
+    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77, from().ip()));
     round(&mut rack, &mut agent);
     round(&mut rack, &mut agent).unwrap();
     let recorded = agent.report(&status());
@@ -207,10 +207,13 @@ fn a_rack_that_comes_back_takes_its_agents_up_again() {
 
 #[test]
 fn servers_of_other_racks_and_other_packets_are_counted_by_reason() {
-    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77));
+    let (mut rack, mut agent) = (registry(), AgentSession::new(key(), 77, from().ip()));
     let elsewhere = addr("10.0.0.9:1");
     let report = agent.report(&status());
     assert_eq!(rack.handle(elsewhere, &report, no_order), (None, None));
+    let mut abroad = AgentSession::new(key(), 79, elsewhere.ip());
+    let foreign = abroad.report(&status());
+    assert_eq!(rack.handle(elsewhere, &foreign, no_order), (None, None));
     for packet in [&b""[..], b"HWRA", &report[..40], &[0; 100]] {
         assert_eq!(rack.handle(from(), packet, no_order), (None, None));
     }
@@ -227,7 +230,30 @@ fn servers_of_other_racks_and_other_packets_are_counted_by_reason() {
     );
     let counts = rack.counts();
     assert_eq!((counts.strangers, counts.malformed), (1, 4));
+    assert_eq!(counts.misaddressed, 1);
     assert_eq!(counts.wrong_key, 1, "cut off behind its head");
+}
+
+/// Two servers with the same port. Whoever is between an agent and the rack, and sends on its reports in the name of the other server, and the answers
+/// back, moves nothing.
+#[test]
+fn a_report_counts_only_for_the_server_that_it_was_made_for() {
+    let other = addr("10.0.0.2:5555");
+    let servers = ServerAddresses::new(&[addr("10.0.0.1:7002"), addr("10.0.0.2:7002")]);
+    let mut rack = AgentRegistry::new(key(), servers.unwrap(), 7100, draw);
+    let mut agent = AgentSession::new(key(), 77, from().ip());
+    for _ in 0..3 {
+        let (answer, news) = rack.handle(other, &agent.report(&status()), no_order);
+        assert_eq!(news, None);
+        if let Some(answer) = answer {
+            agent.answer(&answer).expect("the rack's answer");
+        }
+    }
+    assert_eq!(rack.state(ServerId(1)), None);
+    assert_eq!(rack.counts().misaddressed, 3);
+    round(&mut rack, &mut agent);
+    let news = round(&mut rack, &mut agent).expect("a session began");
+    assert_eq!(news.server, ServerId(0));
 }
 
 fn any_order() -> impl Strategy<Value = OrderedDuty> {
@@ -255,10 +281,10 @@ fn any_order() -> impl Strategy<Value = OrderedDuty> {
 
 proptest! {
     #[test]
-    fn reports_read_back(words in any::<[u64; 6]>(), port: u16, workers: u16, draining: bool) {
+    fn reports_read_back(words in any::<[u64; 6]>(), ip: [u8; 16], port: u16, workers: u16, draining: bool) {
         let [agent, session, counter, in_force, clones_dropped, handed_back] = words;
         let report = AgentReport {
-            agent, session, counter, port, workers, draining, in_force, clones_dropped, handed_back,
+            agent, session, counter, ip, port, workers, draining, in_force, clones_dropped, handed_back,
         };
         let packet = report.seal(&key());
         prop_assert!(packet.len() <= AGENT_PACKET_BYTES_MAX);
@@ -279,7 +305,7 @@ proptest! {
     /// The rack refuses a packet with any one bit changed.
     #[test]
     fn no_bit_may_differ(at in any::<prop::sample::Index>(), bit in 0u8..8) {
-        let mut packet = AgentSession::new(key(), 7).report(&status());
+        let mut packet = AgentSession::new(key(), 7, from().ip()).report(&status());
         let at = at.index(packet.len());
         packet[at] ^= 1 << bit;
         prop_assert!(AgentReport::open(&key(), &packet).is_err());

@@ -11,8 +11,8 @@ use headway_plan::RackSlo;
 use headway_policy::rack::{Cloning, ControlPlane, ControlRules, DemandReading, Shaper, Turns};
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
-    PacketSink, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
-    UdpSwitch, keep_control, run_control, score_by_simulation,
+    PacketSink, RackControl, RackSwitch, ReceivedPacket, ScoringTask, ServerAddresses,
+    SwitchLimits, SwitchTables, UdpSwitch, keep_control, run_control, score_by_simulation,
 };
 use headway_runtime::{Pin, Server};
 use std::net::{SocketAddr, UdpSocket};
@@ -58,10 +58,14 @@ fn exchange(switch: &mut RackSwitch<Shaper>, class: u8, execution_ns: u64) -> Pe
         time_ns: 0,
     };
     let mut last = Last::default();
-    switch.step(0, client(0).into(), &request.encode(), false, &mut last);
+    switch.step(
+        0,
+        ReceivedPacket::of(client(0).into(), &request.encode()),
+        &mut last,
+    );
     let (to, asked) = last.0.take().expect("a server");
     let answer = Header::decode(asked).response(Status::Ok, execution_ns);
-    switch.step(0, to, &answer.encode(), false, &mut last);
+    switch.step(0, ReceivedPacket::of(to, &answer.encode()), &mut last);
     to
 }
 

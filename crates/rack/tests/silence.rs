@@ -7,8 +7,8 @@ use headway_policy::rack::{
     Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Switch, Turns,
 };
 use headway_rack::{
-    LostPackets, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
-    score_by_simulation,
+    LostPackets, RackControl, RackSwitch, ReceivedPacket, ScoringTask, ServerAddresses,
+    SwitchLimits, SwitchTables, score_by_simulation,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -192,7 +192,11 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     let mut generation = tables.install(0, switch.policy());
     let mut sent = common::Sent::default();
     // Shorts have one core: the longs' other servers get no requests, and no server answers.
-    switch.step(0, client(0).into(), &request(0, 1, b""), false, &mut sent);
+    switch.step(
+        0,
+        ReceivedPacket::of(client(0).into(), &request(0, 1, b"")),
+        &mut sent,
+    );
     let (first, _) = sent.0.pop().unwrap();
     switch.tick(60 * MS, 1, &mut sent);
     tables.publish_report(&switch, LostPackets::default());
@@ -207,7 +211,11 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     assert_eq!(may_send, [0, 1, 2].map(|number| first != server(number)));
     for index in 0..12 {
         let datagram = request((index % 2) as u8, index, b"");
-        switch.step(61 * MS, client(0).into(), &datagram, false, &mut sent);
+        switch.step(
+            61 * MS,
+            ReceivedPacket::of(client(0).into(), &datagram),
+            &mut sent,
+        );
     }
     assert!(
         sent.0.iter().all(|(to, _)| *to != first),
@@ -251,10 +259,14 @@ fn types_that_nobody_declared_get_groups_of_their_own() {
             };
             let mut sent = common::Sent::default();
             let datagram = request(class, index, b"");
-            switch.step(0, client(0).into(), &datagram, false, &mut sent);
+            switch.step(
+                0,
+                ReceivedPacket::of(client(0).into(), &datagram),
+                &mut sent,
+            );
             let (to, asked) = sent.0.pop().unwrap();
             let answer = response(&asked, Status::Ok, execution_ns, b"");
-            switch.step(0, to.into(), &answer, false, &mut sent);
+            switch.step(0, ReceivedPacket::of(to.into(), &answer), &mut sent);
         }
         tables.publish_readings(switch.policy());
         rack.look(10 * MS)

@@ -6,7 +6,7 @@ use headway_net::slot::PAYLOAD_BYTES;
 use headway_policy::ClassId;
 use headway_policy::rack::ServerId;
 use headway_rack::slo::SloWatch;
-use headway_rack::{PacketCounts, RackSwitch, SwitchLimits};
+use headway_rack::{PacketCounts, RackSwitch, ReceivedPacket, SwitchLimits};
 use std::net::SocketAddr;
 
 /// Sends a request of one copy, and returns its destination and header.
@@ -440,7 +440,11 @@ fn datagrams_that_are_too_short_or_too_long_go_nowhere() {
     }
     assert_eq!(pass(&mut switch, 0, client(0), &long), []);
     let mut sent = Sent::default();
-    switch.step(0, client(0).into(), &long[..PAYLOAD_BYTES], true, &mut sent);
+    let cut = ReceivedPacket {
+        is_cut: true,
+        ..ReceivedPacket::of(client(0).into(), &long[..PAYLOAD_BYTES])
+    };
+    switch.step(0, cut, &mut sent);
     assert_eq!(sent.0, []);
     let counts = switch.counts();
     assert_eq!(

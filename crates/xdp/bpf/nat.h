@@ -66,8 +66,8 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 		/* The slot's own count continues, so that a late packet of an earlier request is recognised. */
 		__u32 before = entry->index ? entry->index : first_count(slot);
 		entry->index = slot | ((before & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
-		if (entry->index == QUESTION_INDEX)
-			entry->index = NAT_SLOTS;
+		if (entry->index == config.question_index)
+			entry->index += NAT_SLOTS;
 		return entry;
 	}
 	return 0;
@@ -172,6 +172,10 @@ static __always_inline struct nat_entry *expected(struct step *s)
 		count(s, COUNT_SPOOFED);
 		return 0;
 	}
+	if (!on_its_side(s, server)) {
+		count(s, COUNT_WRONG_SIDE);
+		return 0;
+	}
 	registers_of(s, entry->servers[which & 1])->answered += 1;
 	return entry;
 }
@@ -179,7 +183,10 @@ static __always_inline struct nat_entry *expected(struct step *s)
 /* A server answers the control plane's probe. */
 static __always_inline bool answers_question(const struct step *s)
 {
-	return config.mode == MODE_NAT && word(s->f.wire->index) == QUESTION_INDEX && from_server(s);
+	if (config.mode != MODE_NAT || bpf_ntohl(word(s->f.wire->index)) != config.question_index)
+		return false;
+	const struct server_entry *server = sending_server(s);
+	return server && on_its_side(s, server);
 }
 
 /* Adds the execution time of a response to the type's average. */

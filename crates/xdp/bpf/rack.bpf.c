@@ -62,19 +62,26 @@ static __always_inline __u32 bucket_of(const struct step *s)
 	return mixed >> 22;
 }
 
-/* Whether the packet comes from a server's address. Most do not, and find a free bucket at once. */
-static __always_inline bool from_server(const struct step *s)
+/* The server whose address the packet comes from. Most come from no server's, and find a free bucket at once. */
+static __always_inline const struct server_entry *sending_server(const struct step *s)
 {
 	__u32 at = bucket_of(s);
 	for (int probe = 0; probe < MAX_PROBES; probe++) {
 		__u32 number = s->tables->bucket[(at + probe) & (BUCKETS - 1)];
 		if (number == 0)
-			return false;
+			return 0;
 		const struct server_entry *server = &s->tables->server[(number - 1) & (MAX_SERVERS - 1)];
 		if (server->family == s->f.family && server->port == s->f.udp->source && same_ip(s->f.family, source_ip(&s->f), server->ip))
-			return true;
+			return server;
 	}
-	return false;
+	return 0;
+}
+
+/* Whether the packet came in by the interface that leads to the server. Whoever sends under the server's address elsewhere, as on the clients' side,
+ * is not it. */
+static __always_inline bool on_its_side(const struct step *s, const struct server_entry *server)
+{
+	return server->ifindex == s->ctx->ingress_ifindex;
 }
 
 static __always_inline bool from_own_address(const struct frame *f)
@@ -150,7 +157,7 @@ static __always_inline void address_to_client(struct step *s, const struct nat_e
 
 static __always_inline int request(struct step *s)
 {
-	if (from_own_address(&s->f) || from_server(s))
+	if (from_own_address(&s->f) || sending_server(s))
 		return drop(s, COUNT_SPOOFED);
 	count(s, COUNT_REQUESTS);
 	__u32 class = class_of(s, s->f.wire->class);

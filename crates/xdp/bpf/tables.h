@@ -19,9 +19,6 @@
 /* The switch replaces address and index, and puts them back into the response. */
 #define MODE_NAT 0
 
-/* The index of the control plane's own probes, which no client's request gets. */
-#define QUESTION_INDEX 0
-
 #define CLONING_OFF 0
 #define CLONING_CALMEST 1  /* the excess of a burst to the group with the lowest degree of burst */
 #define CLONING_LONGER 2   /* the same among groups of longer requests */
@@ -38,6 +35,8 @@ struct switch_config {
 	__u8 pad[2];
 	__u64 window_ns;   /* of bursts */
 	__u64 index_seed;  /* what the indices of requests begin with */
+	__u32 question_index; /* of the control plane's own probes; no client's request gets it */
+	__u8 more_pad[4];
 };
 
 /* One group in one copy of the tables. */
@@ -145,6 +144,7 @@ enum packet_count {
 	COUNT_TOO_LONG,
 	COUNT_UNEXPECTED,
 	COUNT_SPOOFED,
+	COUNT_WRONG_SIDE,
 	COUNT_UNKNOWN_TYPE,
 	COUNT_FRAGMENT,
 	COUNT_OPTIONS,

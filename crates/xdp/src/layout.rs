@@ -33,7 +33,7 @@ constants! {
     /// The most requests under way, of all CPUs together.
     NAT_SLOTS = 65536;
     /// The number of fates by which packets are counted.
-    COUNTS = 16;
+    COUNTS = 17;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -44,8 +44,6 @@ constants! {
     CLONING_CALMEST = 1;
     /// `config.cloning`.
     CLONING_LONGER = 2;
-    /// The index of the control plane's own probes.
-    QUESTION_INDEX = 0;
     /// Marks an order of clones.
     CLONE_MAGIC = 0x4857_4332;
     /// `server_entry.family` of IPv4.
@@ -134,7 +132,7 @@ pub(crate) fn bytes_of<T: Raw, const N: usize>(value: &T) -> [u8; N] {
 
 mirror! {
     /// The configuration, constant from the load on.
-    SwitchConfig as "switch_config", 48, assert_config {
+    SwitchConfig as "switch_config", 56, assert_config {
         own_ip6: [u8; 16] as "own_ip6" at 0,
         own_ip4: [u8; 4] as "own_ip4" at 16,
         answer_ticks: u32 as "answer_ticks" at 20,
@@ -144,6 +142,7 @@ mirror! {
         cloning: u8 as "cloning" at 29,
         window_ns: u64 as "window_ns" at 32,
         index_seed: u64 as "index_seed" at 40,
+        question_index: u32 as "question_index" at 48,
     }
 }
 
@@ -217,15 +216,15 @@ mirror! {
         nat_mask: u32 as "nat_mask" at 4,
         nat_taken: u32 as "nat_taken" at 8,
         counts: [u64; COUNTS] as "counts" at 16,
-        next_turn: [u32; MAX_GROUPS] as "next_turn" at 144,
-        of_type: [TypeRow; MAX_TYPES] as "type" at 400,
-        of_server: [ServerRow; MAX_SERVERS] as "server" at 6544,
-        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12688,
+        next_turn: [u32; MAX_GROUPS] as "next_turn" at 152,
+        of_type: [TypeRow; MAX_TYPES] as "type" at 408,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6552,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12696,
     }
 }
 
 pub(crate) const RACK_TABLES_BYTES: usize = 11784 + MAX_SERVERS * 40;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 12688 + MAX_TYPES * 8;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 12696 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(

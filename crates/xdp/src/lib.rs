@@ -11,7 +11,7 @@
 //! | headers and checksums | `bpf/packet.h` |
 //! | tables and registers in memory, described once | `bpf/tables.h`, mirrored in `layout.rs` |
 //! | the object, built by clang | [`compile`] |
-//! | how the kernel reaches a server | [`neighbour_of`] |
+//! | how the kernel reaches a server | [`neighbour_of`], [`interface_to`] |
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
@@ -29,7 +29,7 @@ mod ticks;
 
 /// The driver's way to run the program.
 pub use aya::programs::XdpMode;
-pub use neighbours::{NeighbourError, neighbour_of};
+pub use neighbours::{NeighbourError, interface_to, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};
 pub use support::missing;

@@ -114,6 +114,18 @@ pub fn neighbour_of(server: SocketAddr, patience: Duration) -> Result<Neighbour,
     })
 }
 
+/// The number of the interface by which the kernel reaches this address; `None` for an address of this machine. From outside the kernel takes no
+/// packet in the name of such an address.
+///
+/// # Errors
+/// [`NeighbourError::NoRoute`]
+pub fn interface_to(server: IpAddr) -> Result<Option<u32>, NeighbourError> {
+    let no_route = |source| NeighbourError::NoRoute { server, source };
+    let route = Kernel::open().and_then(|kernel| kernel.route(server));
+    let route = route.map_err(no_route)?;
+    Ok((!route.is_local).then_some(route.ifindex))
+}
+
 /// Sends an empty datagram, so that the kernel asks for the next hop's address. Servers drop it as truncated.
 fn provoke(server: SocketAddr) {
     let own: SocketAddr = if server.is_ipv4() {
@@ -283,6 +295,12 @@ mod tests {
     fn an_address_of_this_machine_is_refused() {
         let error = neighbour_of(([127, 0, 0, 1], 7000).into(), Duration::ZERO).unwrap_err();
         assert!(matches!(error, NeighbourError::Own { .. }), "{error}");
+    }
+
+    #[test]
+    fn an_address_of_this_machine_has_no_interface_of_its_own() {
+        let own = interface_to([127, 0, 0, 1].into());
+        assert!(matches!(own, Ok(None)), "{own:?}");
     }
 
     #[test]

@@ -54,6 +54,8 @@ counts! {
     unexpected as "COUNT_UNEXPECTED",
     /// Dropped: responses from another address than the server's that was asked; requests in the name of a server or of the switch.
     spoofed as "COUNT_SPOOFED",
+    /// Dropped: responses, and requests handed back, by another interface than the one that leads to the server that was asked.
+    wrong_side as "COUNT_WRONG_SIDE",
     /// Requests whose type byte names no declared type. They were forwarded as UNKNOWN.
     unknown_type as "COUNT_UNKNOWN_TYPE",
     /// Passed to the kernel: fragments of packets to the switch's address.

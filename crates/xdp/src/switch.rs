@@ -146,6 +146,7 @@ pub struct XdpSwitch {
     tables: TablesMap,
     registers: RegistersMap,
     generation: u64,
+    question_index: u32,
     classes: usize,
     clones: bool,
 }
@@ -160,7 +161,8 @@ impl XdpSwitch {
     /// [`SwitchError`] when the configuration is invalid, or the kernel refuses the program.
     pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
         let rate = ticks_a_second(object)?;
-        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config, rate)?);
+        let constants = config_of(config, rate)?;
+        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&constants);
         let mut program = EbpfLoader::new()
             .override_global("config", &bytes, true)
             .load(object)?;
@@ -179,6 +181,7 @@ impl XdpSwitch {
             clones,
             program,
             generation: 0,
+            question_index: constants.question_index,
             classes: usize::from(config.types) + 1,
         })
     }
@@ -232,6 +235,12 @@ impl XdpSwitch {
         xdp(&mut self.program)?.fd().map_err(SwitchError::Program)
     }
 
+    /// The index of the control plane's own probes, drawn at random at the load. The program passes a server's response with it to the kernel.
+    #[must_use]
+    pub fn question_index(&self) -> u32 {
+        self.question_index
+    }
+
     /// The number of tables published so far.
     #[must_use]
     pub fn generation(&self) -> u64 {
@@ -254,9 +263,23 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError::Program`] when the kernel refuses, as for packets shorter than an Ethernet header.
     pub fn run(&mut self, packet: &[u8], repeat: u32) -> Result<RunPacket, SwitchError> {
+        self.run_from(0, packet, repeat)
+    }
+
+    /// The same for a packet that came in by the interface of this number; 0 stands for loopback.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when this network namespace has no such interface.
+    pub fn run_from(
+        &mut self,
+        ifindex: u32,
+        packet: &[u8],
+        repeat: u32,
+    ) -> Result<RunPacket, SwitchError> {
         let mut bytes = vec![0; packet.len() + 256];
-        // An `xdp_md`: the packet begins at its first word, ends at the second. The program's metadata lies before it.
+        // An `xdp_md`: the packet begins at its first word, ends at the second. The program's metadata lies before it. The fourth is the interface.
         let mut context = [0; 24];
+        context[12..16].copy_from_slice(&ifindex.to_ne_bytes());
         context[4..8].copy_from_slice(&(packet.len() as u32).to_ne_bytes());
         let before_run = context;
         let result = xdp(&mut self.program)?
@@ -371,5 +394,6 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         mode: mode as u8,
         cloning: cloning as u8,
         index_seed: getrandom::u64().expect("the system gives random numbers"),
+        question_index: getrandom::u32().expect("the system gives random numbers"),
     })
 }

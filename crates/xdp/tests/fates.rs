@@ -26,8 +26,13 @@ fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
     XdpSwitch::load(object, &config).expect("the program loads")
 }
 
-/// Two IPv4 servers in turn.
+/// Two IPv4 servers in turn, on the interface of test runs.
 fn publish(switch: &mut XdpSwitch) {
+    publish_behind(1, switch);
+}
+
+/// The same behind the interface of this number.
+fn publish_behind(ifindex: u32, switch: &mut XdpSwitch) {
     let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
     let layout = RackLayout::new(&[1; 2], 1).updated(&[2], &[None]);
     let mut shaper = Shaper::new(1, 2, Turns::Even, Cloning::Off, 1);
@@ -36,7 +41,7 @@ fn publish(switch: &mut XdpSwitch) {
         .map(|number| Neighbour {
             address: SocketAddr::from(([10, 0, 1, number], 8000)),
             mac: [2, 0, 0, 0, 1, number],
-            ifindex: 1,
+            ifindex,
             own_mac: OWN_MAC,
         })
         .collect();
@@ -252,4 +257,48 @@ fn an_answer_to_a_request_of_an_earlier_switch_is_dropped_and_counted() {
     }
     let counts = switch.registers().expect("registers").counts;
     assert_eq!((counts.unexpected, counts.answered), (16, 16));
+}
+
+#[test]
+fn a_servers_answer_to_a_probe_is_known_by_an_index_that_nobody_guesses() {
+    let Some(objects) = objects("answers to probes") else {
+        return;
+    };
+    let start = |ifindex| {
+        let mut switch = switch(&objects.rack, Mode::Nat, Duration::from_secs(60));
+        publish_behind(ifindex, &mut switch);
+        switch
+    };
+    let (mut switch, before) = (start(1), start(1));
+    let answer = |index| {
+        let header = Header {
+            class: 255,
+            flag: Flag::response(Status::Ok),
+            index,
+            time_ns: 0,
+        };
+        Frame {
+            from: SocketAddr::from(([10, 0, 1, 1], 8000)),
+            payload: header.encode().to_vec(),
+            ..request(true, true)
+        }
+    };
+    let own = answer(switch.question_index());
+    let ran = switch.run(&own.bytes(), 1).expect("the packet runs");
+    assert_eq!((ran.action, ran.bytes), (PASS, own.bytes()));
+    // The index of an earlier switch, that of every switch before, and a client that knows the right one.
+    let late = [before.question_index(), 0].map(answer);
+    let client = Frame {
+        from: SocketAddr::from(([10, 0, 0, 9], 9000)),
+        ..own.clone()
+    };
+    for dropped in [&late[0], &late[1], &client] {
+        let ran = switch.run(&dropped.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, DROP);
+    }
+    // The interface of test runs is not the one that leads to the servers.
+    let mut behind = start(2);
+    let own = answer(behind.question_index());
+    let ran = behind.run(&own.bytes(), 1).expect("the packet runs");
+    assert_eq!(ran.action, DROP);
 }

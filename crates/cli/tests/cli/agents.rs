@@ -316,7 +316,7 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     assert!(said.contains("has another key"), "{said}");
     // The test begins a session as the first server's agent, and replays a packet.
     let key = AgentKey::read(&rack.key).unwrap();
-    let mut session = AgentSession::new(key, 4711);
+    let mut session = AgentSession::new(key, 4711, [127, 0, 0, 1].into());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(&rack.agents_at).unwrap();
     let patience = Some(Duration::from_millis(300));

@@ -294,6 +294,9 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         signals[1].send(libc::SIGCONT).expect("the host runs");
         let back = await_second(ctl, "it returns", |server| server["silent"] == false);
         assert!(back["counts"]["returned"].as_u64() > Some(0), "{back}");
+        for fate in ["fragment", "options", "other_family", "wrong_side"] {
+            assert_eq!(back["counts"][fate], 0, "{back}");
+        }
         seen.store(true, Ordering::Release);
         let lost = client.end();
         assert!(lost <= owed(&alone), "{lost}: {alone}");
@@ -401,6 +404,28 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
         let said = refused_by(&[], &other);
         assert!(said.contains("ip link show p10"), "{said}");
         drop(rack);
+        for host in &hosts {
+            host.begin();
+        }
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+#[test]
+fn a_device_that_is_removed_ends_the_kernels_switch_with_an_error() {
+    in_namespaces("a removed device of headway rack --xdp", || {
+        enter_namespace();
+        let hosts = SERVERS.map(|number| Host::start(number, || ()));
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        // It comes back under its name at once.
+        let again = "ip link add px type veth peer name py; ip link set dev px up";
+        shell(again);
+        let rack = Serving::start_command(&rack_args("p10,p11,px", &[]));
+        shell(&format!("ip link delete px; {again}"));
+        let (code, said) = rack.end();
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("device px was removed"), "{said}");
         for host in &hosts {
             host.begin();
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -109,16 +109,22 @@ fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
         setsockopt(&fd, sockopt::Ipv6V6Only, &false).map_err(other(addr, "IPV6_V6ONLY"))?;
     }
     if addr.ip().is_unspecified() {
-        // The kernel then reports each datagram's destination address, and the response can use it as its source.
-        match addr {
-            SocketAddr::V4(_) => setsockopt(&fd, sockopt::Ipv4PacketInfo, &true)
-                .map_err(other(addr, "IP_PKTINFO"))?,
-            SocketAddr::V6(_) => setsockopt(&fd, sockopt::Ipv6RecvPacketInfo, &true)
-                .map_err(other(addr, "IPV6_RECVPKTINFO"))?,
-        }
+        // The response can use a datagram's destination address as its source.
+        tell_arrivals(&fd, addr)?;
     }
     options::enlarge_receive_buffer(&fd).map_err(other(addr, "SO_RCVBUF"))?;
     Ok(fd)
+}
+
+/// Has the kernel report each datagram's destination address and the interface by which it came.
+pub(super) fn tell_arrivals(socket: &impl AsFd, addr: SocketAddr) -> Result<(), BindError> {
+    match addr {
+        SocketAddr::V4(_) => {
+            setsockopt(socket, sockopt::Ipv4PacketInfo, &true).map_err(other(addr, "IP_PKTINFO"))
+        }
+        SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)
+            .map_err(other(addr, "IPV6_RECVPKTINFO")),
+    }
 }
 
 fn bind_to(fd: OwnedFd, addr: SocketAddr) -> Result<UdpSocket, BindError> {

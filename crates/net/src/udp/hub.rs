@@ -23,6 +23,7 @@ impl UdpHub {
     /// [`BindError`], which names the remedy.
     pub fn bind(addr: SocketAddr) -> Result<Self, BindError> {
         let socket = bind::exclusive(addr)?;
+        bind::tell_arrivals(&socket, addr)?;
         let bound = bind::local_addr(&socket, addr)?;
         let waker = Waker::new().map_err(|source| BindError::Other {
             addr,

@@ -3,21 +3,22 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–3 | `HWRA` |
-//! | 4 | version, 1 |
+//! | 4 | version, 2 |
 //! | 5 | 1 a report, 2 an answer |
 //! | 6–13 | the agent: a number drawn when it began |
 //! | 14–21 | the session: 0 while the agent knows none |
 //! | 22–29 | a report's number in its session; in an answer that of the report |
-//! | 30 … | the report, or the answer |
+//! | 30 … | the report, which begins with the server's address (IPv4 mapped) and port, or the answer |
 //! | the last 32 | HMAC-SHA-256 of all before |
 //!
 //! A message has one encoding: encoding a decoded message gives the same bytes.
 
 use super::key::{AgentKey, MAC_BYTES};
 use headway_policy::rack::Bouncing;
+use std::net::IpAddr;
 
 const MAGIC: [u8; 4] = *b"HWRA";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const REPORT: u8 = 1;
 const ANSWER: u8 = 2;
 /// The most groups of one server in an order.
@@ -74,7 +75,9 @@ pub struct AgentReport {
     pub session: u64,
     /// Grows with each report of a session.
     pub counter: u64,
-    /// The server's port, at the address that the report comes from.
+    /// The server's IP address, IPv4 mapped: the one that the report comes from, or the rack drops it.
+    pub ip: [u8; 16],
+    /// The server's port.
     pub port: u16,
     /// Workers in use.
     pub workers: u16,
@@ -125,11 +128,20 @@ pub struct RackAnswer {
     pub order: Option<OrderedDuty>,
 }
 
+/// An address's bytes, IPv4 mapped.
+pub(super) fn mapped(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
 impl AgentReport {
     /// The packet.
     #[must_use]
     pub fn seal(&self, key: &AgentKey) -> Vec<u8> {
         let mut bytes = head(REPORT, [self.agent, self.session, self.counter]);
+        bytes.extend(self.ip);
         bytes.extend(self.port.to_be_bytes());
         bytes.extend(self.workers.to_be_bytes());
         bytes.push(u8::from(self.draining));
@@ -258,6 +270,7 @@ impl<'a> PacketFields<'a> {
             agent: self.u64()?,
             session: self.u64()?,
             counter: self.u64()?,
+            ip: self.take()?,
             port: self.u16()?,
             workers: self.u16()?,
             draining: self.flag()?,

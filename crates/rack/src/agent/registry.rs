@@ -1,7 +1,7 @@
 //! The rack's end without I/O: reports in, answers out.
 
 use super::key::AgentKey;
-use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer};
+use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer, mapped};
 use crate::ServerAddresses;
 use headway_net::slot::Peer;
 use headway_policy::rack::ServerId;
@@ -22,6 +22,8 @@ pub struct AgentCounts {
     pub replayed: u64,
     /// Dropped: packets of another protocol.
     pub malformed: u64,
+    /// Dropped: reports of a server at another address than the one that they came from.
+    pub misaddressed: u64,
     /// Dropped: packets about a server outside this rack.
     pub strangers: u64,
 }
@@ -100,6 +102,10 @@ impl AgentRegistry {
                 return (None, None);
             }
         };
+        if report.ip != mapped(from.ip()) {
+            self.counts.misaddressed += 1;
+            return (None, None);
+        }
         let at = Peer::from(SocketAddr::new(from.ip(), report.port));
         let Some(server) = self.servers.find(at) else {
             self.counts.strangers += 1;

@@ -53,6 +53,9 @@ pub trait AgentEvents {
 
 /// Reports to the rack through a socket of [`connect_agent`] until `stopped`, then says that the server leaves, and returns when the switch
 /// sends nothing more or after a second.
+///
+/// # Panics
+/// When the system does not tell the socket's own address.
 pub fn run_agent(
     socket: &UdpSocket,
     rack: SocketAddr,
@@ -61,7 +64,9 @@ pub fn run_agent(
     stopped: &AtomicBool,
     events: &mut impl AgentEvents,
 ) {
-    let mut agent = RackAgent::new(key, random(), rack, clock);
+    let own = socket.local_addr().expect("a bound socket has an address");
+    let session = AgentSession::new(key, random(), own.ip());
+    let mut agent = RackAgent::new(session, rack, clock);
     let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
     let mut received = None;
     loop {
@@ -152,12 +157,12 @@ pub enum AgentStep {
 }
 
 impl RackAgent {
-    /// The agent with this number, which it drew at random. Its first step reports.
+    /// The agent of a session that has not begun. Its first step reports.
     #[must_use]
-    pub fn new(key: AgentKey, agent: u64, rack: SocketAddr, clock: Clock) -> Self {
+    pub fn new(session: AgentSession, rack: SocketAddr, clock: Clock) -> Self {
         let now_ns = clock.now_ns();
         Self {
-            session: AgentSession::new(key, agent),
+            session,
             rack,
             clock,
             joined: false,
@@ -347,7 +352,8 @@ mod tests {
     fn joined() -> (RackAgent, AgentRegistry) {
         let clock = Clock::given(|| NOW_NS.get());
         let rack = "10.0.0.9:7100".parse().unwrap();
-        let (mut agent, mut hub) = (RackAgent::new(key(), 77, rack, clock), hub());
+        let session = AgentSession::new(key(), 77, [10, 0, 0, 1].into());
+        let (mut agent, mut hub) = (RackAgent::new(session, rack, clock), hub());
         let (_, news) = step(&mut agent, &mut hub);
         assert!(news.iter().all(|news| !news.report.draining) && news.len() == 1);
         (agent, hub)

@@ -1,7 +1,8 @@
 //! The server's end without I/O: reports out, answers in.
 
 use super::key::AgentKey;
-use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer};
+use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer, mapped};
+use std::net::IpAddr;
 
 /// A server's status in a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,6 +25,7 @@ pub struct ServerStatus {
 pub struct AgentSession {
     key: AgentKey,
     agent: u64,
+    ip: [u8; 16],
     /// The session's number; 0 before the first.
     session: u64,
     sent: u64,
@@ -33,12 +35,13 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
-    /// A session of the agent with this number, which it drew at random.
+    /// A session of the agent with this number, which it drew at random, of the server at this address.
     #[must_use]
-    pub fn new(key: AgentKey, agent: u64) -> Self {
+    pub fn new(key: AgentKey, agent: u64, server: IpAddr) -> Self {
         Self {
             key,
             agent,
+            ip: mapped(server),
             session: 0,
             sent: 0,
             answered: 0,
@@ -53,6 +56,7 @@ impl AgentSession {
             agent: self.agent,
             session: self.session,
             counter: self.sent,
+            ip: self.ip,
             port: status.port,
             workers: status.workers,
             draining: status.draining,

@@ -6,7 +6,7 @@ use headway_net::slot::Peer;
 use headway_policy::ClassHint;
 use headway_policy::rack::{RackShape, RackSystem, RackVisit};
 use headway_policy::rack::{Switch, systems};
-use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
+use headway_rack::{PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits};
 use std::net::SocketAddr;
 
 /// The switch's packets, in order.
@@ -149,6 +149,6 @@ pub(crate) fn pass(
     datagram: &[u8],
 ) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut sent = Sent::default();
-    switch.step(now_ns, from.into(), datagram, false, &mut sent);
+    switch.step(now_ns, ReceivedPacket::of(from.into(), datagram), &mut sent);
     sent.0
 }

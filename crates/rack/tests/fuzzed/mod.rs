@@ -81,7 +81,7 @@ pub(crate) fn agent_message(data: &[u8]) {
                 check_duty(order, usize::from(data[data.len() - 1]) % 9);
             }
         }
-        let mut agent = AgentSession::new(key.clone(), 0x0102_0304_0506_0708);
+        let mut agent = AgentSession::new(key.clone(), 0x0102_0304_0506_0708, server(0).ip());
         agent.report(&ServerStatus::default());
         let _ = agent.answer(&packet);
         let servers = [server(0), server(1)];

@@ -75,11 +75,7 @@ impl PacketPort for WorldPort {
 
     fn each(&mut self, mut take: impl FnMut(ReceivedPacket<'_>, &mut WorldSink)) {
         for (from, bytes) in &self.batch {
-            let packet = ReceivedPacket {
-                from: Peer::from(*from),
-                bytes,
-                is_cut: false,
-            };
+            let packet = ReceivedPacket::of(Peer::from(*from), bytes);
             take(packet, &mut self.sink);
         }
     }

@@ -1,5 +1,6 @@
 //! Requests that go to two servers.
 
+use crate::addresses::CLIENTS_SIDE;
 use crate::common::PASS;
 use crate::{Planes, UnderWay};
 use headway_net::header::CloneRole;
@@ -51,8 +52,8 @@ impl Planes {
     /// orders both.
     pub(crate) fn reaches_both(&mut self, request: &UnderWay, servers: [usize; 2]) {
         let frame = request.frame.clone();
-        let sent = self.user_step(frame.from, &frame.payload);
-        let ran = self.xdp_run(&frame.bytes());
+        let sent = self.user_step(CLIENTS_SIDE, &frame);
+        let ran = self.xdp_run(CLIENTS_SIDE, &frame.bytes());
         let to: Vec<_> = sent.iter().map(|(to, _)| *to).collect();
         assert_eq!(to, servers.map(|server| self.family.server(server)));
         let order = CloneOrder {

@@ -4,11 +4,13 @@
 //! One difference is by design: each switch gives a request its own index. Each plane's responses carry that plane's index, and only the index
 //! of a request sent to a server is left out of the comparison.
 
+mod addresses;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
 mod odd;
 
+use addresses::{CLIENTS_SIDE, Family, ifindex_of, server_mac};
 use common::*;
 use copies::{CopiesOut, role_of};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
@@ -17,12 +19,15 @@ use headway_policy::rack::{
     Cloning, Demand, Forward, Grouping, Mark, Packet, RackLayout, Reply, ServerId, Shaper, Turns,
 };
 use headway_policy::{ClassHint, ClassId};
-use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
+use headway_rack::{
+    PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, ServerInterfaces, SwitchLimits,
+};
 use headway_xdp::{Mode, Neighbour, Registers, RunPacket, XdpSwitch, XdpSwitchConfig, tables_of};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SERVERS: usize = 6;
@@ -42,42 +47,6 @@ impl PacketSink for Sent {
         let datagram = [&header[..], body].concat();
         self.0.push((to.socket_addr(), datagram));
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
-    Ip4,
-    Ip6,
-}
-
-impl Family {
-    fn ip(self, net: u8, host: u8) -> IpAddr {
-        match self {
-            Family::Ip4 => IpAddr::from([10, 0, net, host]),
-            Family::Ip6 => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, u16::from(net), u16::from(host)]),
-        }
-    }
-
-    fn own(self) -> SocketAddr {
-        SocketAddr::new(self.ip(0, 1), PORT)
-    }
-
-    fn server(self, number: usize) -> SocketAddr {
-        SocketAddr::new(self.ip(1, number as u8 / 2), 6000 + number as u16)
-    }
-
-    fn client(self, number: u32) -> SocketAddr {
-        SocketAddr::new(self.ip(2, number as u8 % 40), 9000 + (number % 7) as u16)
-    }
-}
-
-fn server_mac(number: usize) -> [u8; 6] {
-    [2, 0, 0, 0, 1, number as u8]
-}
-
-/// The interface of every second server is the one that packets come in by, loopback in a test run.
-fn ifindex_of(number: usize) -> u32 {
-    1 + number as u32 % 2
 }
 
 /// A copy of a request at a server, with its index in each plane.
@@ -147,12 +116,17 @@ impl Planes {
     fn new(object: &[u8], family: Family, cloning: Cloning, seed: u64) -> Self {
         let servers: Vec<_> = (0..SERVERS).map(|number| family.server(number)).collect();
         let addresses = ServerAddresses::new(&servers).expect("servers");
-        let user = RackSwitch::new(
+        let interfaces = ServerInterfaces::unknown(SERVERS);
+        for number in 0..SERVERS {
+            interfaces.set(ServerId(number as u16), ifindex_of(number));
+        }
+        let mut user = RackSwitch::new(
             shaper(cloning),
             family.own().into(),
             addresses,
             SwitchLimits::new(TYPES),
         );
+        user.hear_servers_by(Arc::new(interfaces));
         let config = XdpSwitchConfig {
             own_ip4: match family.own().ip() {
                 IpAddr::V4(ip) => Some(ip),
@@ -235,16 +209,19 @@ impl Planes {
         self.frame(self.family.client(client), mac, payload)
     }
 
-    fn user_step(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
+    fn user_step(&mut self, by: u32, frame: &Frame) -> Vec<(SocketAddr, Vec<u8>)> {
         self.now_ns += 700;
         let mut sent = Sent::default();
-        self.user
-            .step(self.now_ns, from.into(), datagram, false, &mut sent);
+        let packet = ReceivedPacket {
+            interface: by,
+            ..ReceivedPacket::of(frame.from.into(), &frame.payload)
+        };
+        self.user.step(self.now_ns, packet, &mut sent);
         sent.0
     }
 
-    fn xdp_run(&mut self, bytes: &[u8]) -> RunPacket {
-        self.xdp.run(bytes, 1).expect("the packet runs")
+    fn xdp_run(&mut self, by: u32, bytes: &[u8]) -> RunPacket {
+        self.xdp.run_from(by, bytes, 1).expect("the packet runs")
     }
 
     /// A client's request of this type byte, with random bits in its flag.
@@ -274,7 +251,7 @@ impl Planes {
             Forward::To(server) => {
                 let frame = first.frame.clone();
                 let server = server.index();
-                self.reaches_server(UnderWay { server, ..first }, &frame, &frame);
+                self.reaches_server(UnderWay { server, ..first }, (CLIENTS_SIDE, &frame, &frame));
             }
             Forward::Both(original, clone) => {
                 self.reaches_both(&first, [original.index(), clone.index()]);
@@ -284,19 +261,17 @@ impl Planes {
     }
 
     /// Shows the packet to each plane, checks that it reaches the server that the policy chose, and records it as under way.
-    fn reaches_server(&mut self, mut at: UnderWay, user_in: &Frame, xdp_in: &Frame) {
-        let sent = self.user_step(user_in.from, &user_in.payload);
-        let ran = self.xdp_run(&xdp_in.bytes());
+    /// `came` is the interface by which the packet comes, and the packet in user space and in the kernel.
+    fn reaches_server(&mut self, mut at: UnderWay, came: (u32, &Frame, &Frame)) {
+        let (by, user_in, xdp_in) = came;
+        let sent = self.user_step(by, user_in);
+        let ran = self.xdp_run(by, &xdp_in.bytes());
         let [(to, datagram)] = &sent[..] else {
             panic!("the user-space switch sent {sent:?}");
         };
         assert_eq!(*to, self.family.server(at.server), "policy and user space");
         let expected = self.expected_at_server(&mut at, datagram, xdp_in, &ran.bytes);
-        let action = if ifindex_of(at.server) == 1 {
-            TX
-        } else {
-            REDIRECT
-        };
+        let action = leaves_by(by, ifindex_of(at.server));
         assert_eq!((ran.action, ran.order), (action, None));
         assert_eq!(ran.bytes, expected.bytes(), "user space and XDP");
         self.under_way.push(at);
@@ -371,8 +346,9 @@ impl Planes {
         };
         let flag = Flag::from_bits(Flag::response(status).bits() | noise | role);
         let (user_in, xdp_in) = self.packet_of_server(&at, self.family.server(at.server), flag);
-        let sent = self.user_step(user_in.from, &user_in.payload);
-        let ran = self.xdp_run(&xdp_in.bytes());
+        let by = ifindex_of(at.server);
+        let sent = self.user_step(by, &user_in);
+        let ran = self.xdp_run(by, &xdp_in.bytes());
         let was_served = status != Status::Shed && status != Status::Draining;
         at.copies.came_back();
         let is_refused = !was_served && !is_plain && at.copies.others_answer();
@@ -401,7 +377,8 @@ impl Planes {
                 payload: datagram.clone(),
                 ..xdp_in
             };
-            assert_eq!((ran.action, ran.bytes), (TX, expected.bytes()));
+            let action = leaves_by(by, CLIENTS_SIDE);
+            assert_eq!((ran.action, ran.bytes), (action, expected.bytes()));
         }
         self.done.push(at);
         if self.done.len() > 64 {
@@ -424,21 +401,22 @@ impl Planes {
         let Forward::To(server) = self.policy.request(self.now_ns, packet) else {
             panic!("one copy");
         };
+        let by = ifindex_of(at.server);
         at.server = server.index();
-        self.reaches_server(at, &user_in, &xdp_in);
+        self.reaches_server(at, (by, &user_in, &xdp_in));
     }
 
     /// A datagram that both switches drop.
-    fn dropped(&mut self, user_in: &Frame, xdp_in: &Frame) {
-        let sent = self.user_step(user_in.from, &user_in.payload);
+    fn dropped(&mut self, by: u32, user_in: &Frame, xdp_in: &Frame) {
+        let sent = self.user_step(by, user_in);
         assert_eq!(sent, []);
         let bytes = xdp_in.bytes();
-        let ran = self.xdp_run(&bytes);
+        let ran = self.xdp_run(by, &bytes);
         assert_eq!((ran.action, ran.bytes), (DROP, bytes));
     }
 
     fn dropped_alike(&mut self, frame: &Frame) {
-        self.dropped(frame, frame);
+        self.dropped(CLIENTS_SIDE, frame, frame);
     }
 
     fn step(&mut self) {
@@ -491,6 +469,7 @@ impl Planes {
             ("too_long", user.too_long),
             ("unexpected", user.unexpected),
             ("spoofed", user.spoofed),
+            ("wrong_side", user.wrong_side),
             ("unknown_type", user.unknown_type),
             ("fragment", self.below.fragment),
             ("options", self.below.options),
@@ -512,6 +491,11 @@ impl Planes {
     }
 }
 
+/// The program's verdict on a packet that comes by one interface and leaves by another, or by the same.
+fn leaves_by(came_by: u32, leaves_by: u32) -> u32 {
+    if came_by == leaves_by { TX } else { REDIRECT }
+}
+
 fn packets() -> u64 {
     let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
     asked.map_or(100_000, |text| {
@@ -523,7 +507,16 @@ fn three_planes_agree(test: &str, family: Family, cloning: Cloning, packets: u64
     let Some(objects) = objects(test) else {
         return;
     };
+    if let Some(why) = net::missing() {
+        println!("SKIPPED {test}: {why}");
+        return;
+    }
     stay_on_cpu(0);
+    // Loopback is the clients' side.
+    net::enter_namespace();
+    net::shell(
+        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
+    );
     let mut planes = Planes::new(&objects.rack, family, cloning, 18);
     for packet in 0..packets {
         planes.step();

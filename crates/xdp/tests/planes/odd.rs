@@ -1,8 +1,9 @@
 //! Packets that no correct client or server sends.
 
+use crate::addresses::{CLIENTS_SIDE, Family, ifindex_of};
 use crate::common::*;
 use crate::copies::role_of;
-use crate::{Family, PORT, Planes, SERVERS};
+use crate::{PORT, Planes, SERVERS};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
 use headway_policy::rack::Mark;
 use rand_core::Rng;
@@ -16,7 +17,7 @@ impl Planes {
             index: self.rng.next_u32(),
             time_ns: 5,
         };
-        match self.below(7) {
+        match self.below(9) {
             0 => {
                 let mut frame = self.client_frame(header);
                 frame
@@ -50,7 +51,7 @@ impl Planes {
                 let flag = flag.with_clone_role(role_of(at.mark));
                 let from = self.family.server(at.server);
                 let (user_in, xdp_in) = self.packet_of_server(&at, from, flag);
-                self.dropped(&user_in, &xdp_in);
+                self.dropped(ifindex_of(at.server), &user_in, &xdp_in);
             }
             kind => {
                 let Some(at) = self.under_way.last().cloned() else {
@@ -61,7 +62,13 @@ impl Planes {
                 } else {
                     Flag::REQUEST.with_bounced(true)
                 };
-                let (from, flag) = if kind == 5 {
+                let mut by = ifindex_of(at.server);
+                let (from, flag) = if kind >= 7 {
+                    // Right but for the interface by which it comes.
+                    by = 3 - by;
+                    let role = role_of(at.mark);
+                    (self.family.server(at.server), flag.with_clone_role(role))
+                } else if kind == 5 {
                     let other = (at.server + 1) % SERVERS;
                     let role = role_of(at.mark);
                     (self.family.server(other), flag.with_clone_role(role))
@@ -75,7 +82,7 @@ impl Planes {
                     (self.family.server(at.server), flag.with_clone_role(role))
                 };
                 let (user_in, xdp_in) = self.packet_of_server(&at, from, flag);
-                self.dropped(&user_in, &xdp_in);
+                self.dropped(by, &user_in, &xdp_in);
             }
         }
     }
@@ -163,7 +170,7 @@ impl Planes {
             }
         };
         let (bytes, action) = expected;
-        let ran = self.xdp_run(&bytes);
+        let ran = self.xdp_run(CLIENTS_SIDE, &bytes);
         assert_eq!((ran.action, ran.bytes), (action, bytes));
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the switch and its control plane until a signal.
 
 use super::device;
+use super::routes;
 use super::settings::{RackListen, RackSettings};
 use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
@@ -16,8 +17,8 @@ use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
 use headway_rack::{
-    PacketPort, PortSwitch, ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpPort,
-    keep_control,
+    PacketPort, PortSwitch, ScoringTask, ServerInterfaces, SwitchLimits, SwitchStopper,
+    SwitchTables, UdpPort, keep_control,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -56,11 +57,14 @@ impl RackVisit for Starter<'_> {
                 RackListen::Udp(at) => {
                     let port = UdpPort::bind(*at);
                     let port = port.map_err(|error| self.settings.listen.refused(error))?;
-                    serve(self.settings, system, port)
+                    let interfaces = routes::follow(self.settings)?;
+                    serve(self.settings, system, port, interfaces)
                 }
                 RackListen::Device(place) => {
                     let port = device::open(self.settings, place)?;
-                    serve(self.settings, system, port)
+                    // Servers and clients are behind the same device.
+                    let interfaces = ServerInterfaces::unknown(self.settings.servers.len());
+                    serve(self.settings, system, port, Arc::new(interfaces))
                 }
             },
         }
@@ -71,6 +75,7 @@ fn serve<S: Switch + Send + 'static>(
     settings: &RackSettings,
     mut system: RackSystem<S>,
     port: impl PacketPort + Send,
+    interfaces: Arc<ServerInterfaces>,
 ) -> Result<ExitCode> {
     let declared = settings.declared.len();
     let limits = SwitchLimits {
@@ -91,7 +96,8 @@ fn serve<S: Switch + Send + 'static>(
         settings.addresses.clone(),
         limits,
         clock,
-    );
+    )
+    .hearing_servers_by(interfaces);
     let at = switch.local_addr();
     let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;

@@ -6,6 +6,7 @@ mod explain;
 mod file;
 mod live;
 mod metrics;
+mod routes;
 mod settings;
 mod show;
 mod slo_status;
@@ -13,6 +14,8 @@ mod start;
 mod status;
 mod top_view;
 mod xdp;
+mod xdp_devices;
+mod xdp_expiry;
 mod xdp_servers;
 
 use crate::commands::ctl::client;

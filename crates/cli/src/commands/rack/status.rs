@@ -8,7 +8,7 @@ use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
 use headway_rack::agent::AgentHub;
-use headway_rack::{PacketCounts, SwitchReport, SwitchTables};
+use headway_rack::{KernelCounts, PacketCounts, SwitchReport, SwitchTables};
 use headway_report::Slo;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -113,7 +113,7 @@ impl RackSubject {
             "groups": control.map(|control| self.groups(&report, control)),
             "types": self.types(&report, control),
             "slo": self.slo.as_ref().map(|slo| self.bounds(slo, &report)),
-            "counts": counts(&report.counts),
+            "counts": all_counts(&report.counts, report.kernel.as_ref()),
             "port": report.lost.map(|lost| json!({ "unsent": lost.unsent, "rejected": lost.rejected })),
             "agents": self.agents.as_deref().map(agents),
         })
@@ -241,8 +241,20 @@ fn agents(hub: &AgentHub) -> Value {
         "wrong_key": counts.wrong_key,
         "replayed": counts.replayed,
         "malformed": counts.malformed,
+        "misaddressed": counts.misaddressed,
         "strangers": counts.strangers,
     })
+}
+
+/// Numbers of packets by outcome, those that only a switch in the kernel tells apart among them.
+pub(super) fn all_counts(common: &PacketCounts, kernel: Option<&KernelCounts>) -> Value {
+    let mut all = counts(common);
+    if let Some(kernel) = kernel {
+        all["fragment"] = kernel.fragment.into();
+        all["options"] = kernel.options.into();
+        all["other_family"] = kernel.other_family.into();
+    }
+    all
 }
 
 /// Numbers of packets by outcome.
@@ -263,6 +275,7 @@ pub(super) fn counts(counts: &PacketCounts) -> Value {
         "too_long": counts.too_long,
         "unexpected": counts.unexpected,
         "spoofed": counts.spoofed,
+        "wrong_side": counts.wrong_side,
         "unknown_type": counts.unknown_type,
     })
 }

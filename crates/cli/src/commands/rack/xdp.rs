@@ -4,7 +4,9 @@ use super::settings::{RackListen, RackSettings};
 use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
 };
-use super::status::{self, ObservedPlane, RackSubject};
+use super::status::{ObservedPlane, RackSubject, all_counts};
+use super::xdp_devices::AttachedDevices;
+use super::xdp_expiry::SentHistory;
 use super::xdp_servers::ServerWatch;
 use crate::commands::http::HttpServer;
 use crate::commands::serve::config::Sourced;
@@ -15,7 +17,7 @@ use headway_machine::Clock;
 use headway_policy::rack::systems::RackSystem;
 use headway_policy::rack::{Cloning, ControlPlane, Liveness, LivenessRules, Shaper, Switch};
 use headway_rack::{
-    PacketCounts, ScoringTask, SwitchReport, SwitchTables, TypeTable, keep_control,
+    KernelCounts, PacketCounts, ScoringTask, SwitchReport, SwitchTables, TypeTable, keep_control,
 };
 use headway_xdp::{
     Mode, Neighbour, NeighbourError, Registers, SwitchError, XdpCounts, XdpMode, XdpSwitch,
@@ -70,7 +72,7 @@ pub(super) fn serve<S: Switch>(
         }
     };
     observe(control.control());
-    let watch = watch(settings, &port)?;
+    let watch = watch(settings, &port, switch.question_index())?;
     let mut relay = Relay::new(
         switch,
         shaper,
@@ -268,7 +270,11 @@ struct Relay {
     /// Number of reports of each server's agent.
     heard: Vec<u64>,
     generation: u64,
+    history: SentHistory,
+    /// Copies that are no longer awaited. A late answer may still come, and takes none back.
+    expired: u64,
     next_reach: Instant,
+    devices: AttachedDevices,
 }
 
 /// Why the program no longer follows the control plane.
@@ -301,7 +307,10 @@ impl Relay {
             watch,
             heard: vec![0; settings.servers.len()],
             generation: 0,
+            history: SentHistory::new(settings.servers.len(), ANSWER),
+            expired: 0,
             next_reach: Instant::now() + NEIGHBOURS_EVERY,
+            devices: AttachedDevices::default(),
         }
     }
 
@@ -310,6 +319,7 @@ impl Relay {
         for interface in &interfaces.value {
             let attached = self.switch.attach(interface, XdpMode::Default);
             attached.map_err(|error| interfaces.refused(error))?;
+            self.devices.add(interface);
         }
         let names = interfaces.value.join(", ");
         eprintln!("the switch is in the kernel, on {names}");
@@ -326,10 +336,14 @@ impl Relay {
             }
             if Instant::now() >= self.next_reach {
                 self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
+                self.devices
+                    .check()
+                    .inspect_err(|_| stopped.store(true, Ordering::Release))?;
                 self.reach_again()?;
             }
         }
-        Ok(self.all_counts(&self.switch.registers()?.counts))
+        let counts = self.switch.registers()?.counts;
+        Ok(all_counts(&self.common(&counts), Some(&of_kernel(&counts))))
     }
 
     /// Passes registers to the control plane, and new tables to the program.
@@ -342,6 +356,9 @@ impl Relay {
             });
             watch.look(now_ns, &registers);
         }
+        self.history.note(now_ns, &registers.servers);
+        let forgotten = self.history.forgotten(&registers.servers);
+        self.expired = self.expired.max(registers.counts.expired + forgotten);
         self.tables.set_readings(&registers.readings());
         self.tables.set_report(self.report(&registers));
         let newest = self.tables.install(self.generation, &mut self.shaper);
@@ -382,15 +399,17 @@ impl Relay {
     fn report(&self, registers: &Registers) -> SwitchReport {
         let counts = &registers.counts;
         let settled = counts.answered + counts.shed + counts.expired + counts.other_family;
-        let servers = registers.servers.iter().take(self.servers.len());
+        let begun = counts.requests.saturating_sub(settled);
+        // The program forgets a request when it takes its slot again, which may be never.
+        let unanswered = self.history.unanswered(&registers.servers);
+        let at_servers = unanswered.iter().sum();
         let sees = |count: u64| if self.sees_responses { count } else { 0 };
         SwitchReport {
             counts: self.common(counts),
+            kernel: Some(of_kernel(counts)),
             lost: None,
-            under_way: sees(counts.requests.saturating_sub(settled)) as usize,
-            unanswered: servers
-                .map(|server| sees(server.unanswered()) as u32)
-                .collect(),
+            under_way: sees(begun.min(at_servers)) as usize,
+            unanswered: unanswered.iter().map(|&count| sees(count) as u32).collect(),
             cores: self.watch.as_ref().map_or(vec![], ServerWatch::cores),
             type_bytes: self.types.bytes().to_vec(),
             // The program does not keep when a request arrived.
@@ -408,11 +427,12 @@ impl Relay {
             copies_refused: counts.copies_refused,
             bounced: counts.bounced,
             shed: counts.shed,
-            expired: counts.expired,
+            expired: self.expired.max(counts.expired),
             truncated: counts.truncated,
             too_long: counts.too_long,
             unexpected: counts.unexpected,
             spoofed: counts.spoofed,
+            wrong_side: counts.wrong_side,
             unknown_type: counts.unknown_type,
             ..PacketCounts::default()
         };
@@ -421,19 +441,23 @@ impl Relay {
         }
         common
     }
+}
 
-    /// The counts that both data planes have, and those of the kernel alone.
-    fn all_counts(&self, counts: &XdpCounts) -> Value {
-        let mut all = status::counts(&self.common(counts));
-        all["fragment"] = counts.fragment.into();
-        all["options"] = counts.options.into();
-        all["other_family"] = counts.other_family.into();
-        all
+/// The counts that the switch in user space has not.
+fn of_kernel(counts: &XdpCounts) -> KernelCounts {
+    KernelCounts {
+        fragment: counts.fragment,
+        options: counts.options,
+        other_family: counts.other_family,
     }
 }
 
 /// Makes the watch of the settings, which sends its questions from `port`; none without `silence`.
-fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch>> {
+fn watch(
+    settings: &RackSettings,
+    port: &UdpSocket,
+    question_index: u32,
+) -> Result<Option<ServerWatch>> {
     let Some(silent_ns) = settings.silent_ns else {
         return Ok(None);
     };
@@ -443,7 +467,7 @@ fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch
     };
     let liveness = Liveness::new(&settings.cores, rules);
     let port = port.try_clone().context("cannot share the switch's port")?;
-    let watch = ServerWatch::new(liveness, port, settings.servers.clone());
+    let watch = ServerWatch::new(liveness, port, settings.servers.clone(), question_index);
     Ok(Some(watch.seeing_responses(settings.direct.is_none())))
 }
 

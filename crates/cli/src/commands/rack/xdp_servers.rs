@@ -9,8 +9,6 @@ use std::net::{SocketAddr, UdpSocket};
 
 /// UNKNOWN: a server may treat the question like a client's empty request.
 const QUESTION_TYPE: u8 = 255;
-/// The index by which the program recognises the answer and passes it to this socket.
-const QUESTION_INDEX: u32 = 0;
 
 /// Watches servers by the program's counts.
 pub(super) struct ServerWatch {
@@ -18,6 +16,8 @@ pub(super) struct ServerWatch {
     /// The switch's own port.
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
+    /// The index by which the program recognises the answer and passes it to this socket.
+    question_index: u32,
     /// False if servers answer clients directly: silence after a request then has no meaning.
     sees_responses: bool,
     /// The program's counts in the last round.
@@ -28,12 +28,18 @@ pub(super) struct ServerWatch {
 
 impl ServerWatch {
     /// `socket` must be non-blocking.
-    pub(super) fn new(liveness: Liveness, socket: UdpSocket, servers: Vec<SocketAddr>) -> Self {
+    pub(super) fn new(
+        liveness: Liveness,
+        socket: UdpSocket,
+        servers: Vec<SocketAddr>,
+        question_index: u32,
+    ) -> Self {
         Self {
             liveness,
             socket,
             seen: vec![ServerRegisters::default(); servers.len()],
             servers,
+            question_index,
             sees_responses: true,
             counts: PacketCounts::default(),
         }
@@ -70,12 +76,19 @@ impl ServerWatch {
         }
     }
 
-    /// Any packet from a server shows that it is alive.
+    /// A server's answer to a question shows that it is alive.
     fn hear_answers(&mut self) {
         let mut answer = [0; 64];
         loop {
             match self.socket.recv_from(&mut answer) {
-                Ok((_, from)) => {
+                Ok((length, from)) => {
+                    let answer = Header::parse(&answer[..length]);
+                    let answers = answer.is_ok_and(|(header, _)| {
+                        header.flag.is_response() && header.index == self.question_index
+                    });
+                    if !answers {
+                        continue;
+                    }
                     if let Some(number) = self.servers.iter().position(|&server| server == from) {
                         self.liveness.heard(ServerId(number as u16));
                     }
@@ -91,7 +104,7 @@ impl ServerWatch {
         let question = Header {
             class: QUESTION_TYPE,
             flag: Flag::REQUEST,
-            index: QUESTION_INDEX,
+            index: self.question_index,
             time_ns: 0,
         };
         // A failed send counts like a missing answer: the next question follows.

@@ -11,7 +11,7 @@ use std::net::UdpSocket;
 use libc::{iovec, sockaddr_in6};
 
 use super::messages::Messages;
-use super::slots::{NAME_BYTES, read_name, write_name};
+use super::slots::{ControlBuffer, NAME_BYTES, read_name, write_name};
 use crate::header::HEADER_BYTES;
 use crate::slot::{PAYLOAD_BYTES, Peer};
 
@@ -50,6 +50,7 @@ impl Addressed {
 /// Up to 64 datagrams received, each with its sender; of longer ones the first [`PAYLOAD_BYTES`] bytes.
 pub struct NamedInbox {
     addressed: Addressed,
+    controls: Box<[ControlBuffer; BATCH]>,
 }
 
 /// A datagram of a [`NamedInbox`].
@@ -61,14 +62,24 @@ pub struct NamedDatagram<'a> {
     pub bytes: &'a [u8],
     /// Whether it was truncated.
     pub is_cut: bool,
+    /// The number of the interface by which it came; 0 if the kernel does not say.
+    pub interface: u32,
 }
 
 impl NamedInbox {
     /// A batch that nothing was received into yet.
     #[must_use]
     pub fn new() -> Self {
-        let addressed = Addressed::new();
-        Self { addressed }
+        let mut addressed = Addressed::new();
+        // SAFETY: structures of integers, for which zeros are values.
+        let mut controls: Box<[ControlBuffer; BATCH]> = Box::new(unsafe { std::mem::zeroed() });
+        for (i, control) in controls.iter_mut().enumerate() {
+            addressed.messages.header_mut(i).msg_control = (&raw mut *control).cast();
+        }
+        Self {
+            addressed,
+            controls,
+        }
     }
 
     /// Receives the waiting datagrams, up to 64, without blocking; returns their number.
@@ -79,9 +90,11 @@ impl NamedInbox {
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         for i in 0..BATCH {
-            self.addressed.messages.header_mut(i).msg_namelen = NAME_BYTES;
+            let message = self.addressed.messages.header_mut(i);
+            message.msg_namelen = NAME_BYTES;
+            message.msg_controllen = size_of::<ControlBuffer>();
         }
-        // SAFETY: the messages point to the batch's own buffers and names, whose sizes they state, borrowed exclusively
+        // SAFETY: the messages point to the batch's own buffers, names and control messages, whose sizes they state, borrowed exclusively
         // through the call.
         unsafe { self.addressed.messages.receive(socket, BATCH) }
     }
@@ -95,6 +108,7 @@ impl NamedInbox {
             from: read_name(&self.addressed.names[i]),
             bytes: &self.addressed.buffers[i][..messages.len(i).min(PAYLOAD_BYTES)],
             is_cut: messages.header(i).msg_flags & libc::MSG_TRUNC != 0,
+            interface: self.controls[i].interface(messages.header(i).msg_controllen),
         }
     }
 }

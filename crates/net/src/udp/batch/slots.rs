@@ -129,7 +129,7 @@ pub(super) const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc
 /// Room for one control message: the address of this machine that a datagram came to, or is to come from.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct ControlBuffer {
+pub(super) struct ControlBuffer {
     header: cmsghdr,
     info: PacketInfo,
 }
@@ -166,6 +166,21 @@ impl ControlBuffer {
         let is_group =
             ip.is_multicast() || v4.is_some_and(|ip| ip.is_multicast() || ip.is_broadcast());
         if is_group { Slot::ANY_IP } else { ip.octets() }
+    }
+
+    /// The number of the interface by which the datagram came, from the `bytes` bytes that the kernel wrote; 0 if it does not say.
+    #[inline]
+    pub(super) fn interface(&self, bytes: usize) -> u32 {
+        if bytes < size_of::<cmsghdr>() {
+            return 0;
+        }
+        match (self.header.cmsg_level, self.header.cmsg_type) {
+            // SAFETY: integers, which any bytes are; the kernel wrote these.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => unsafe { self.info.v4.ipi_ifindex as u32 },
+            // SAFETY: as above.
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => unsafe { self.info.v6.ipi6_ifindex },
+            _ => 0,
+        }
     }
 
     /// Sets the datagram's source address, if there is one. Returns the length of the control message in bytes.

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use headway_machine::Clock;
 use headway_policy::rack::{ServerId, Switch};
-use headway_rack::agent::{AgentEvents, AgentStep, OrderedDuty, RackAgent, ServerStatus};
+use headway_rack::agent::{
+    AgentEvents, AgentSession, AgentStep, OrderedDuty, RackAgent, ServerStatus,
+};
 
 use super::{RackEvent, RackRoom, draw_word, key};
 use crate::rack::scenario::Absence;
@@ -30,7 +32,9 @@ impl<S: Switch> RackRoom<'_, S> {
     pub(super) fn begin_agent(&mut self, server: usize) {
         let rack = "10.0.0.99:7100".parse().expect("an address");
         let clock = Clock::given(read_clock_ns);
-        self.servers[server].agent = Some(RackAgent::new(key(), draw_word(), rack, clock));
+        let ip = self.servers[server].at.ip();
+        let session = AgentSession::new(key(), draw_word(), ip);
+        self.servers[server].agent = Some(RackAgent::new(session, rack, clock));
         let life = self.servers[server].life;
         self.at(
             now_ns() + draw(10_000_000),
