@@ -48,6 +48,7 @@ mod strand;
 mod stub;
 mod switch;
 mod timed;
+mod turn_watch;
 mod work_meter;
 mod worker_state;
 
@@ -68,5 +69,6 @@ pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
 pub use switch::{in_fiber, note_held, pauses, suspensions, yield_now};
 pub use timed::RenewSlice;
+pub use turn_watch::{ReadsOwnTime, TurnWatch, TurnsSeen, WorkerTurns};
 pub use work_meter::WorkMeter;
 pub use worker_state::{alive_ns, set_alive_ns};

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use headway_fiber::{Attached, Held, Mechanism, SendFiber, Stacks, Turn};
+use headway_fiber::{Attached, Held, Mechanism, SendFiber, Stacks, Turn, WorkerTurns};
 use headway_machine::Clock;
 use headway_net::pool::{SlotId, SlotPool};
 use headway_policy::{ClassId, Resume, WorkerId};
@@ -23,13 +23,14 @@ use crate::request::assignment::next_epoch;
 use crate::request::executor::Executor;
 use crate::request::idle_fibers::IdleFibers;
 use crate::request::lateness::{EndedLate, Lateness};
-use crate::request::rescue::{Rescue, WorkerTurns};
+use crate::request::rescue::Rescue;
 use crate::request::sayers::Sayers;
 use crate::request::service::Service;
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
 use crate::request::suspended::{FiberWork, Suspended, SuspendedRequests, TakenUp, request_in};
 use crate::request::turn::{NextTurn, RanSlice, RunningRequest, SliceEnd};
 use crate::stats::overruns::Overruns;
+use crate::stats::own_time::OwnTime;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
 
@@ -96,7 +97,7 @@ pub(crate) struct Fibers<'a> {
     lateness: Lateness,
     /// What the request is on that was taken up last.
     next: NextTurn,
-    turns: Arc<WorkerTurns>,
+    turns: Arc<WorkerTurns<OwnTime>>,
 }
 
 impl Drop for Fibers<'_> {
