@@ -24,7 +24,9 @@
 //! | `class_queue` | the jobs of a class that wait; a policy's token stands for the oldest |
 //! | `job`, `spawned` | a job's closure or future, and its result |
 //! | `thread_table`, `worker` | who is parked and whom to wake; the loop of a thread |
-//! | `slice` | one slice of a job: the only place that knows fibers |
+//! | `slice` | one slice of a job, on its thread's stack or on a fiber |
+//! | `owning`, `rescue` | fibers with a thread's state, and the workers that wait for what is suspended on one |
+//! | `plain` | fibers that share their thread's state |
 //! | `shared` | what follows the release of the lock |
 
 mod blocking;
@@ -39,8 +41,11 @@ mod error;
 mod future;
 mod job;
 mod learning;
+mod owning;
+mod plain;
 mod pool;
 mod queues;
+mod rescue;
 mod scope;
 mod shared;
 mod slice;

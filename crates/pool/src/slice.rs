@@ -1,32 +1,43 @@
-//! One slice of a job: the only place that knows fibers.
+//! One slice of a job: what it runs on, and how it ends.
 //!
-//! By default a job runs on its thread's own stack, to its end. Where the program promised that its jobs can be suspended
-//! ([`interrupt_with_plain_fibers`](crate::PoolBuilder::interrupt_with_plain_fibers)), each runs on a fiber of its thread, whose probes read the clock.
-#![expect(unsafe_code, reason = "a suspended fiber is resumed")]
+//! Jobs that no policy interrupts run on their thread's own stack, to their end. Others run on fibers whose probes read the clock: on fibers that
+//! [own a thread's state](crate::owning), or, where the program promised that its jobs keep nothing in their threads
+//! ([`plain_fibers`](crate::PoolBuilder::plain_fibers)), on [plain ones](crate::plain).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, Stacks, Turn};
+use headway_fiber::{Attached, WorkerTurns};
 use headway_machine::Clock;
-use headway_policy::JobId;
+use headway_machine::thread::CpuClock;
 
 use crate::core::ChosenJob;
 use crate::current;
 use crate::job::{RunEnd, Runnable};
+use crate::owning::OwningFibers;
+use crate::plain::PlainFibers;
 use crate::shared::SharedPool;
 use crate::slice_settings::SliceSettings;
 
 /// The end of a slice.
 pub(crate) enum TurnEnd {
-    Ended(RunEnd),
+    Ended {
+        ran: RunEnd,
+        job: Arc<dyn Runnable>,
+        /// Whether its worker is still its own: it did not block elsewhere.
+        keeps_worker: bool,
+    },
     Interrupted(Arc<dyn Runnable>),
+    /// It did not run here: its own thread goes on with it, at home.
+    AtHome(Arc<dyn Runnable>),
+    /// It ended at home, and was counted.
+    EndedAtHome(Arc<dyn Runnable>),
 }
 
 /// How one thread runs jobs.
 pub(crate) enum JobSlices {
     ToTheEnd,
-    PlainFibers(Box<FiberSlices>),
+    Plain(Box<PlainFibers>),
+    Owning(Box<OwningFibers>),
 }
 
 impl JobSlices {
@@ -35,128 +46,94 @@ impl JobSlices {
         match &shared.slices {
             SliceSettings::ToTheEnd => Self::ToTheEnd,
             SliceSettings::PlainFibers(stacks) => {
-                Self::PlainFibers(Box::new(FiberSlices::new(Arc::clone(stacks), shared.clock)))
+                Self::Plain(Box::new(PlainFibers::new(Arc::clone(stacks), shared.clock)))
+            }
+            SliceSettings::OwningFibers(stacks, rescue) => {
+                Self::Owning(Box::new(OwningFibers::new(shared, stacks, rescue)))
             }
         }
     }
 
     #[inline]
-    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
+    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
         match self {
-            Self::PlainFibers(fibers) => fibers.run(shared, &assignment),
-            Self::ToTheEnd => TurnEnd::Ended(assignment.job.run()),
+            Self::ToTheEnd => to_the_end(assignment, None),
+            Self::Plain(fibers) => fibers.run(shared, assignment),
+            Self::Owning(fibers) => fibers.run(shared, assignment),
         }
     }
 }
 
-/// A job on a fiber, and how it ended.
-struct FiberJob {
-    job: Arc<dyn Runnable>,
-    ran: RunEnd,
+/// Runs the job on the thread's own stack.
+#[inline]
+pub(crate) fn to_the_end(
+    assignment: &ChosenJob,
+    turns: Option<&Arc<WorkerTurns<CpuClock>>>,
+) -> TurnEnd {
+    current::set_place(Some(assignment.place(turns)));
+    let job = Arc::clone(&assignment.job);
+    TurnEnd::Ended {
+        ran: run_job(&job),
+        job,
+        keeps_worker: current::take_place().is_some(),
+    }
 }
 
-/// A job that was interrupted, and the innermost job on its stack: it may run one for which it waits.
-struct SuspendedJob {
-    fiber: Fiber<FiberJob>,
-    innermost: Option<Arc<dyn Runnable>>,
+/// As [`to_the_end`], of a job that a fiber was not to be had for.
+#[cold]
+pub(crate) fn without_fiber(
+    shared: &Arc<SharedPool>,
+    assignment: &ChosenJob,
+    turns: Option<&Arc<WorkerTurns<CpuClock>>>,
+) -> TurnEnd {
+    shared.core.lock().without_fiber += 1;
+    to_the_end(assignment, turns)
 }
 
-/// A thread's fibers.
-pub(crate) struct FiberSlices {
-    attached: Attached,
-    stacks: Arc<Stacks>,
+/// Runs the job as the innermost one of the calling thread or fiber.
+#[inline]
+pub(crate) fn run_job(job: &Arc<dyn Runnable>) -> RunEnd {
+    let outer = current::begin(Some(Arc::clone(job)));
+    let ran = Arc::clone(job).run();
+    current::begin(outer);
+    ran
+}
+
+/// A thread's slices: its probes read the clock.
+pub(crate) struct SliceClock {
+    pub(crate) attached: Attached,
     clock: Clock,
-    idle: Vec<Fiber<FiberJob>>,
-    suspended: HashMap<JobId, SuspendedJob>,
     epoch: u64,
 }
 
-impl FiberSlices {
-    fn new(stacks: Arc<Stacks>, clock: Clock) -> Self {
+impl SliceClock {
+    pub(crate) fn new(clock: Clock) -> Self {
         let attached = Attached::new();
         attached.self_timed(true);
         attached.no_slice();
         Self {
             attached,
-            stacks,
             clock,
-            idle: Vec::new(),
-            suspended: HashMap::new(),
             epoch: 0,
         }
     }
 
-    fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
-        let job = || Arc::clone(&assignment.job);
-        let Some(slice_ns) = assignment.slice_ns else {
-            return TurnEnd::Ended(job().run());
-        };
+    pub(crate) fn next_epoch(&mut self) -> u64 {
         self.epoch += 1;
-        self.attached.begin(self.epoch);
-        if assignment.is_resumed {
-            let suspended = self.suspended.remove(&assignment.chosen.token);
-            let SuspendedJob { fiber, innermost } =
-                suspended.expect("what was interrupted here goes on here");
-            current::begin(innermost);
-            return self.turns(shared, assignment, fiber, slice_ns, None);
-        }
-        let fiber = self.idle.pop().or_else(|| self.fiber());
-        match fiber {
-            Some(fiber) => {
-                let begun = FiberJob {
-                    job: job(),
-                    ran: RunEnd::Done,
-                };
-                self.turns(shared, assignment, fiber, slice_ns, Some(begun))
-            }
-            // There is no memory for a stack: this one is not interrupted.
-            None => TurnEnd::Ended(job().run()),
-        }
+        self.epoch
     }
 
-    fn fiber(&self) -> Option<Fiber<FiberJob>> {
-        let stack = self.stacks.take().ok()?;
-        let body = |job: &mut FiberJob| job.ran = Arc::clone(&job.job).run();
-        Some(Fiber::new(stack, body))
+    pub(crate) fn begin_slice(&self, slice_ns: u64) {
+        self.attached
+            .begin_slice(self.clock.ticks(), self.clock.ticks_in(slice_ns));
     }
 
-    /// Runs the job until it ends, or its policy interrupts it.
-    fn turns(
-        &mut self,
-        shared: &Arc<SharedPool>,
-        assignment: &ChosenJob,
-        mut fiber: Fiber<FiberJob>,
-        mut slice_ns: u64,
-        mut begun: Option<FiberJob>,
-    ) -> TurnEnd {
-        let worker = assignment.chosen.worker;
-        loop {
-            self.attached
-                .begin_slice(self.clock.ticks(), self.clock.ticks_in(slice_ns));
-            let turn = match begun.take() {
-                Some(job) => fiber.run(job, u64::from(assignment.class.0)),
-                // SAFETY: this is the loop of a worker, no destructor of a thread-local variable.
-                None => unsafe { fiber.resume() },
-            };
-            self.attached.no_slice();
-            if let Turn::Finished(job) = turn {
-                self.idle.push(fiber);
-                return TurnEnd::Ended(job.ran);
-            }
-            let now_ns = self.clock.now_ns();
-            let mut core = shared.core.lock();
-            let longer = core.goes_on(now_ns, worker);
-            shared.settle(core);
-            match longer {
-                // A job that waits for another makes way at once.
-                Some(longer_ns) if !current::waits_here() => slice_ns = longer_ns,
-                _ => {
-                    let innermost = current::begin(None);
-                    let suspended = SuspendedJob { fiber, innermost };
-                    self.suspended.insert(assignment.chosen.token, suspended);
-                    return TurnEnd::Interrupted(Arc::clone(&assignment.job));
-                }
-            }
-        }
+    /// Whether the job that left its stack there goes on, and for how long, ns.
+    pub(crate) fn goes_on(&self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> Option<u64> {
+        let now_ns = self.clock.now_ns();
+        let mut core = shared.core.lock();
+        let longer = core.goes_on(now_ns, assignment.chosen.worker);
+        shared.settle(core);
+        longer
     }
 }

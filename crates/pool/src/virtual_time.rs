@@ -38,6 +38,7 @@ fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
         threads: ThreadTable::new(workers, 0, false),
         capacity,
         workers,
+        interrupts: false,
     })
 }
 

@@ -109,7 +109,7 @@ fn headway(builder: PoolBuilder, workers: usize) -> Result<Contender> {
 )]
 fn interrupting() -> PoolBuilder {
     // SAFETY: the jobs of this program spin, and hold nothing over a checkpoint.
-    unsafe { Pool::builder().policy("srpt").interrupt_with_plain_fibers() }
+    unsafe { Pool::builder().policy("srpt").plain_fibers() }
 }
 
 impl Contender {
