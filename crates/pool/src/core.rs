@@ -6,12 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headway_fiber::WorkerTurns;
-use headway_machine::thread::CpuClock;
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
+use crate::chosen::ChosenJob;
 use crate::class_queue::{ClassQueue, QueuedJob};
-use crate::current::WorkerPlace;
 use crate::decisions::{Chosen, Decide};
 use crate::error::{JoinError, ShedReason, SubmitError};
 use crate::job::{RunEnd, Runnable};
@@ -65,34 +63,6 @@ struct Token {
     arrived_ns: u64,
     attained_ns: u64,
     job: Option<Arc<dyn Runnable>>,
-}
-
-/// A job that a thread runs as one of the workers.
-pub(crate) struct ChosenJob {
-    pub(crate) chosen: Chosen,
-    pub(crate) class: ClassId,
-    pub(crate) job: Arc<dyn Runnable>,
-    /// Service before this slice, ns.
-    pub(crate) attained_ns: u64,
-    /// Whether it was interrupted before.
-    pub(crate) is_resumed: bool,
-    /// How long until it asks whether it goes on, ns; `None` where it runs to its end.
-    pub(crate) slice_ns: Option<u64>,
-    /// When the slice begins.
-    pub(crate) from_ns: u64,
-}
-
-impl ChosenJob {
-    /// The job's worker, of whose turns these are.
-    #[inline]
-    pub(crate) fn place(&self, turns: Option<&Arc<WorkerTurns<CpuClock>>>) -> WorkerPlace {
-        WorkerPlace {
-            chosen: self.chosen,
-            attained_ns: self.attained_ns,
-            from_ns: self.from_ns,
-            turns: turns.cloned(),
-        }
-    }
 }
 
 /// See the [module](self).

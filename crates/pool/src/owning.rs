@@ -8,27 +8,21 @@ use headway_fiber::{SendFiber, Stacks, Turn, WorkerTurns};
 use headway_machine::thread::CpuClock;
 
 use crate::blocking;
-use crate::core::ChosenJob;
+use crate::chosen::ChosenJob;
 use crate::current::{self, JobDesk};
-use crate::plain::FiberJob;
-use crate::rescue::{InterruptedFiber, Rescue, TakenUp};
+use crate::fiber_job::{FiberJob, OwningFiber};
+use crate::rescue::{InterruptedFiber, JobRescue, TakenFiber};
 use crate::shared::SharedPool;
-use crate::slice::{SliceClock, TurnEnd, to_the_end, without_fiber};
+use crate::turn::{SliceClock, TurnEnd, to_the_end, without_fiber};
 
 /// More free fibers than this a thread does not keep to itself.
 const MOST_IDLE: usize = 16;
-
-/// A fiber with a thread's state, and what its job and its worker tell each other.
-pub(crate) struct OwningFiber {
-    pub(crate) fiber: SendFiber<FiberJob>,
-    pub(crate) desk: Arc<JobDesk>,
-}
 
 /// A thread's fibers.
 pub(crate) struct OwningFibers {
     slices: SliceClock,
     stacks: Arc<Stacks>,
-    rescue: Arc<Rescue>,
+    rescue: Arc<JobRescue>,
     turns: Arc<WorkerTurns<CpuClock>>,
     idle: Vec<OwningFiber>,
 }
@@ -44,7 +38,7 @@ impl OwningFibers {
     pub(crate) fn new(
         shared: &Arc<SharedPool>,
         stacks: &Arc<Stacks>,
-        rescue: &Arc<Rescue>,
+        rescue: &Arc<JobRescue>,
     ) -> Self {
         Self {
             slices: SliceClock::new(shared.clock),
@@ -69,8 +63,8 @@ impl OwningFibers {
         };
         if assignment.is_resumed {
             return match self.rescue.take_up(assignment.chosen.token) {
-                TakenUp::Ready(fiber) => self.slices(shared, assignment, fiber, slice_ns, None),
-                TakenUp::EndedAtHome(fiber, ran) => {
+                TakenFiber::Ready(fiber) => self.slices(shared, assignment, fiber, slice_ns, None),
+                TakenFiber::EndedAtHome(fiber, ran) => {
                     self.keep(fiber);
                     TurnEnd::Ended {
                         ran,
@@ -78,8 +72,8 @@ impl OwningFibers {
                         keeps_worker: true,
                     }
                 }
-                TakenUp::AtHome => TurnEnd::AtHome(job()),
-                TakenUp::Counted => TurnEnd::EndedAtHome(job()),
+                TakenFiber::AtHome => TurnEnd::AtHome(job()),
+                TakenFiber::Counted => TurnEnd::EndedAtHome(job()),
             };
         }
         match self.idle.pop().or_else(|| self.fiber(shared)) {

@@ -8,30 +8,12 @@ use headway_fiber::{Fiber, Stacks, Turn};
 use headway_machine::Clock;
 use headway_policy::JobId;
 
-use crate::core::ChosenJob;
+use crate::chosen::ChosenJob;
 use crate::current;
-use crate::job::{RunEnd, Runnable};
+use crate::fiber_job::FiberJob;
+use crate::job::Runnable;
 use crate::shared::SharedPool;
-use crate::slice::{SliceClock, TurnEnd, run_job, to_the_end, without_fiber};
-
-/// A job on a fiber, and how it ended.
-pub(crate) struct FiberJob {
-    pub(crate) job: Arc<dyn Runnable>,
-    pub(crate) ran: RunEnd,
-}
-
-impl FiberJob {
-    pub(crate) fn new(job: &Arc<dyn Runnable>) -> Self {
-        Self {
-            job: Arc::clone(job),
-            ran: RunEnd::Done,
-        }
-    }
-
-    pub(crate) fn run(&mut self) {
-        self.ran = run_job(&self.job);
-    }
-}
+use crate::turn::{SliceClock, TurnEnd, to_the_end, without_fiber};
 
 /// A job that was interrupted, and the innermost job on its stack: it may run one for which it waits.
 struct InterruptedJob {

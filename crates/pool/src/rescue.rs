@@ -1,29 +1,16 @@
-//! Suspended jobs that any thread may go on with, and the rescue of workers that wait for one of them.
-//!
-//! A job may be suspended while it holds a lock. A worker whose job wants the lock sleeps in the kernel; if all do, nobody is left to resume the holder. So a thread
-//! of the pool looks whether a worker sleeps in the middle of a job while jobs are suspended. While one does, suspended jobs go on *at home*, in their own threads.
-//! What ends there is counted and told at once: who sleeps may wait for the result.
+//! Suspended jobs that any thread may go on with, with its worker or at home.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use headway_fiber::{Turn, TurnWatch, TurnsSeen, WorkerTurns};
+use headway_fiber::{Turn, WorkerTurns};
 use headway_machine::thread::CpuClock;
 use headway_policy::{ClassId, JobId};
 use headway_sync::Guarded;
 
-use crate::core::JobEnd;
-use crate::job::{RunEnd, Runnable, drop_quietly};
-use crate::owning::OwningFiber;
-use crate::shared::SharedPool;
-
-/// Between two looks while jobs are suspended. A worker sleeps for one to two of them before it is noticed.
-const LOOK: Duration = Duration::from_micros(400);
-
-/// Looks in a row that found nothing suspended until the thread rests: whoever suspends the next job wakes it, which takes a system call.
-const LOOKS_BEFORE_REST: u32 = 50;
+use crate::fiber_job::OwningFiber;
+use crate::job::{RunEnd, Runnable};
 
 /// A job that was interrupted, on its fiber.
 pub(crate) struct InterruptedFiber {
@@ -35,7 +22,7 @@ pub(crate) struct InterruptedFiber {
 }
 
 /// How a suspended job is that a worker takes up.
-pub(crate) enum TakenUp {
+pub(crate) enum TakenFiber {
     Ready(OwningFiber),
     /// Its own thread goes on with it still.
     AtHome,
@@ -46,15 +33,15 @@ pub(crate) enum TakenUp {
 }
 
 /// A job on its fiber, in nobody's hands or at home.
-struct Place {
+struct SuspendedPlace {
     is_at_home: bool,
     suspended: InterruptedFiber,
 }
 
 /// What the rescue's lock owns.
 #[derive(Default)]
-struct Places {
-    suspended: HashMap<JobId, Place>,
+struct SuspendedPlaces {
+    suspended: HashMap<JobId, SuspendedPlace>,
     at_home: usize,
     /// Whether the thread that looks rests until a job is suspended.
     rests: bool,
@@ -64,13 +51,13 @@ struct Places {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Rescue {
-    places: Guarded<Places>,
+pub(crate) struct JobRescue {
+    places: Guarded<SuspendedPlaces>,
     workers: Guarded<Vec<Arc<WorkerTurns<CpuClock>>>>,
     sent_home: AtomicU64,
 }
 
-impl Rescue {
+impl JobRescue {
     /// The calling thread is a worker from now on.
     pub(crate) fn join(&self) -> Arc<WorkerTurns<CpuClock>> {
         let turns = Arc::new(WorkerTurns::of_current(CpuClock::of_current()));
@@ -78,6 +65,20 @@ impl Rescue {
         workers.retain(|worker| !worker.has_left());
         workers.push(Arc::clone(&turns));
         turns
+    }
+
+    pub(crate) fn workers(&self) -> Vec<Arc<WorkerTurns<CpuClock>>> {
+        self.workers.lock().clone()
+    }
+
+    /// Whether the pool's threads are gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.places.lock().is_over
+    }
+
+    /// Whether nothing is suspended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.lock().suspended.is_empty()
     }
 
     /// Suspended jobs that went home so far.
@@ -89,7 +90,7 @@ impl Rescue {
     pub(crate) fn suspend(&self, token: JobId, suspended: InterruptedFiber) {
         let mut places = self.places.lock();
         let wakes = std::mem::take(&mut places.rests);
-        let place = Place {
+        let place = SuspendedPlace {
             is_at_home: false,
             suspended,
         };
@@ -101,24 +102,24 @@ impl Rescue {
     }
 
     /// Takes a job out that a worker was told to go on with.
-    pub(crate) fn take_up(&self, token: JobId) -> TakenUp {
+    pub(crate) fn take_up(&self, token: JobId) -> TakenFiber {
         let mut places = self.places.lock();
         let Some(mut place) = places.suspended.remove(&token) else {
-            return TakenUp::Counted;
+            return TakenFiber::Counted;
         };
         if !place.is_at_home {
-            return TakenUp::Ready(place.suspended.on);
+            return TakenFiber::Ready(place.suspended.on);
         }
         match place.suspended.on.fiber.turn_at_home() {
             None => {
                 places.suspended.insert(token, place);
-                TakenUp::AtHome
+                TakenFiber::AtHome
             }
             Some(turn) => {
                 places.at_home -= 1;
                 match turn {
-                    Turn::Yielded => TakenUp::Ready(place.suspended.on),
-                    Turn::Finished(job) => TakenUp::EndedAtHome(place.suspended.on, job.ran),
+                    Turn::Yielded => TakenFiber::Ready(place.suspended.on),
+                    Turn::Finished(job) => TakenFiber::EndedAtHome(place.suspended.on, job.ran),
                 }
             }
         }
@@ -130,31 +131,8 @@ impl Rescue {
         self.places.notify_all();
     }
 
-    /// Looks after the workers until they are gone. For a thread of its own.
-    pub(crate) fn run(&self, shared: &Arc<SharedPool>) {
-        let mut watch = TurnWatch::default();
-        let mut quiet_looks = 0;
-        while !self.places.lock().is_over {
-            if quiet_looks > LOOKS_BEFORE_REST {
-                self.rest();
-                quiet_looks = 0;
-            }
-            std::thread::sleep(LOOK);
-            self.collect(shared);
-            if self.places.lock().suspended.is_empty() {
-                quiet_looks += 1;
-                continue;
-            }
-            quiet_looks = 0;
-            let workers = self.workers.lock().clone();
-            if watch.look(&workers) == TurnsSeen::Asleep {
-                self.send_home(watch.most_home());
-            }
-        }
-    }
-
     /// Waits until a job is suspended, or the workers are gone.
-    fn rest(&self) {
+    pub(crate) fn rest(&self) {
         let mut places = self.places.lock();
         places.rests = places.suspended.is_empty();
         drop(
@@ -164,7 +142,7 @@ impl Rescue {
     }
 
     /// Sends up to `most` suspended jobs home.
-    fn send_home(&self, most: usize) {
+    pub(crate) fn send_home(&self, most: usize) {
         let mut places = self.places.lock();
         let away = places.suspended.values_mut();
         let mut sent = 0;
@@ -177,34 +155,8 @@ impl Rescue {
         self.sent_home.fetch_add(sent as u64, Ordering::Relaxed);
     }
 
-    /// Counts and tells what has ended at home.
-    fn collect(&self, shared: &Arc<SharedPool>) {
-        loop {
-            let Some((ran, ended)) = self.ended_at_home() else {
-                return;
-            };
-            let InterruptedFiber {
-                job,
-                class,
-                attained_ns,
-                ..
-            } = ended;
-            let end = JobEnd {
-                class,
-                ran,
-                cpu_ns: attained_ns,
-                chosen: None,
-            };
-            let now_ns = shared.clock.now_ns();
-            let mut core = shared.core.lock();
-            core.ended(now_ns, end, &job);
-            shared.settle(core);
-            job.publish();
-            drop_quietly(job);
-        }
-    }
-
-    fn ended_at_home(&self) -> Option<(RunEnd, InterruptedFiber)> {
+    /// Takes a job out that ended at home.
+    pub(crate) fn ended_at_home(&self) -> Option<(RunEnd, InterruptedFiber)> {
         let mut places = self.places.lock();
         if places.at_home == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! One slice of a job: what it runs on, and how it ends.
+//! What a thread runs jobs on.
 //!
 //! Jobs that no policy interrupts run on their thread's own stack, to their end. Others run on fibers whose probes read the clock: on fibers that
 //! [own a thread's state](crate::owning), or, where the program promised that its jobs keep nothing in their threads
@@ -6,32 +6,12 @@
 
 use std::sync::Arc;
 
-use headway_fiber::{Attached, WorkerTurns};
-use headway_machine::Clock;
-use headway_machine::thread::CpuClock;
-
-use crate::core::ChosenJob;
-use crate::current;
-use crate::job::{RunEnd, Runnable};
+use crate::chosen::ChosenJob;
 use crate::owning::OwningFibers;
 use crate::plain::PlainFibers;
 use crate::shared::SharedPool;
 use crate::slice_settings::SliceSettings;
-
-/// The end of a slice.
-pub(crate) enum TurnEnd {
-    Ended {
-        ran: RunEnd,
-        job: Arc<dyn Runnable>,
-        /// Whether its worker is still its own: it did not block elsewhere.
-        keeps_worker: bool,
-    },
-    Interrupted(Arc<dyn Runnable>),
-    /// It did not run here: its own thread goes on with it, at home.
-    AtHome(Arc<dyn Runnable>),
-    /// It ended at home, and was counted.
-    EndedAtHome(Arc<dyn Runnable>),
-}
+use crate::turn::{TurnEnd, to_the_end};
 
 /// How one thread runs jobs.
 pub(crate) enum JobSlices {
@@ -61,79 +41,5 @@ impl JobSlices {
             Self::Plain(fibers) => fibers.run(shared, assignment),
             Self::Owning(fibers) => fibers.run(shared, assignment),
         }
-    }
-}
-
-/// Runs the job on the thread's own stack.
-#[inline]
-pub(crate) fn to_the_end(
-    assignment: &ChosenJob,
-    turns: Option<&Arc<WorkerTurns<CpuClock>>>,
-) -> TurnEnd {
-    current::set_place(Some(assignment.place(turns)));
-    let job = Arc::clone(&assignment.job);
-    TurnEnd::Ended {
-        ran: run_job(&job),
-        job,
-        keeps_worker: current::take_place().is_some(),
-    }
-}
-
-/// As [`to_the_end`], of a job that a fiber was not to be had for.
-#[cold]
-pub(crate) fn without_fiber(
-    shared: &Arc<SharedPool>,
-    assignment: &ChosenJob,
-    turns: Option<&Arc<WorkerTurns<CpuClock>>>,
-) -> TurnEnd {
-    shared.core.lock().without_fiber += 1;
-    to_the_end(assignment, turns)
-}
-
-/// Runs the job as the innermost one of the calling thread or fiber.
-#[inline]
-pub(crate) fn run_job(job: &Arc<dyn Runnable>) -> RunEnd {
-    let outer = current::begin(Some(Arc::clone(job)));
-    let ran = Arc::clone(job).run();
-    current::begin(outer);
-    ran
-}
-
-/// A thread's slices: its probes read the clock.
-pub(crate) struct SliceClock {
-    pub(crate) attached: Attached,
-    clock: Clock,
-    epoch: u64,
-}
-
-impl SliceClock {
-    pub(crate) fn new(clock: Clock) -> Self {
-        let attached = Attached::new();
-        attached.self_timed(true);
-        attached.no_slice();
-        Self {
-            attached,
-            clock,
-            epoch: 0,
-        }
-    }
-
-    pub(crate) fn next_epoch(&mut self) -> u64 {
-        self.epoch += 1;
-        self.epoch
-    }
-
-    pub(crate) fn begin_slice(&self, slice_ns: u64) {
-        self.attached
-            .begin_slice(self.clock.ticks(), self.clock.ticks_in(slice_ns));
-    }
-
-    /// Whether the job that left its stack there goes on, and for how long, ns.
-    pub(crate) fn goes_on(&self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> Option<u64> {
-        let now_ns = self.clock.now_ns();
-        let mut core = shared.core.lock();
-        let longer = core.goes_on(now_ns, assignment.chosen.worker);
-        shared.settle(core);
-        longer
     }
 }

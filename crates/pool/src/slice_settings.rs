@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headway_fiber::Stacks;
 
-use crate::rescue::Rescue;
+use crate::rescue::JobRescue;
 
 /// How a pool's threads run jobs.
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub(crate) enum SliceSettings {
     /// On fibers of the thread, with these stacks.
     PlainFibers(Arc<Stacks>),
     /// On fibers that own a thread's state, with these stacks.
-    OwningFibers(Arc<Stacks>, Arc<Rescue>),
+    OwningFibers(Arc<Stacks>, Arc<JobRescue>),
 }
 
 impl SliceSettings {
@@ -46,7 +46,7 @@ impl SliceSettings {
         matches!(self, Self::PlainFibers(_))
     }
 
-    pub(crate) fn rescue(&self) -> Option<&Arc<Rescue>> {
+    pub(crate) fn rescue(&self) -> Option<&Arc<JobRescue>> {
         match self {
             Self::OwningFibers(_, rescue) => Some(rescue),
             _ => None,

@@ -7,12 +7,14 @@ use std::thread::JoinHandle;
 use headway_machine::thread::{fork, give_way, pin_current};
 
 use crate::blocking;
-use crate::core::{ChosenJob, JobEnd, PoolPhase};
+use crate::chosen::ChosenJob;
+use crate::core::{JobEnd, PoolPhase};
 use crate::current;
 use crate::decisions::Chosen;
 use crate::job::{RunEnd, Runnable, drop_quietly};
 use crate::shared::SharedPool;
-use crate::slice::{JobSlices, TurnEnd};
+use crate::slice::JobSlices;
+use crate::turn::TurnEnd;
 
 /// Starts the thread of this place.
 ///
