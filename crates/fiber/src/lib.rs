@@ -54,6 +54,7 @@ mod strand;
 mod stub;
 mod switch;
 mod timed;
+mod turn_watch;
 mod work_meter;
 
 pub use alive::{alive_ns, set_alive_ns};
@@ -75,4 +76,5 @@ pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use strand::{LeftStrand, Strand, StrandKind};
 pub use switch::{in_fiber, note_held, on_own_thread, pauses, suspensions, yield_now};
 pub use timed::RenewSlice;
+pub use turn_watch::{ReadsOwnTime, TurnWatch, TurnsSeen, WorkerTurns};
 pub use work_meter::WorkMeter;

@@ -9,7 +9,7 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
-use crate::builder::{INTERRUPTING, PoolBuilder, TO_THE_END};
+use crate::builder::{DEFAULT_POLICY, PoolBuilder};
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
 use crate::core::{ClassLimits, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
@@ -30,19 +30,14 @@ impl PoolBuilder {
     /// # Errors
     /// [`BuildError`].
     pub fn build(self) -> Result<Pool, BuildError> {
-        let default = if self.interrupts {
-            INTERRUPTING
-        } else {
-            TO_THE_END
-        };
-        let spec: ServerSpec = self.policy.as_deref().unwrap_or(default).parse()?;
+        let spec: ServerSpec = self.policy.as_deref().unwrap_or(DEFAULT_POLICY).parse()?;
         let shape = self.shape()?;
         let warnings = self.admit(&spec, &shape)?;
         check_pins(&self.pins)?;
-        let slices = self.slices()?;
+        let slices = self.slices(&spec)?;
         let (declared, learnt) = (self.declared(), self.learns);
         let limits = self.limits(&shape);
-        let is_bound = slices.interrupt();
+        let (interrupts, is_bound) = (slices.interrupt(), slices.is_bound());
         let workers = shape.workers;
         let blocking = if is_bound { 0 } else { self.blocking_threads };
         let decide = systems::with(&spec, &shape, Deciding { workers })?;
@@ -53,6 +48,7 @@ impl PoolBuilder {
             threads: ThreadTable::new(workers, blocking, is_bound),
             capacity: self.capacity,
             workers,
+            interrupts,
         });
         static POOLS: AtomicU64 = AtomicU64::new(0);
         let shared = SharedPool::new(
@@ -77,6 +73,7 @@ impl PoolBuilder {
             let place = place.expect("there is a place for each worker");
             shared.start(place).map_err(BuildError::Thread)?;
         }
+        worker::start_rescue(&shared).map_err(BuildError::Thread)?;
         Ok(pool)
     }
 
@@ -120,7 +117,7 @@ impl PoolBuilder {
             .map(|band| ClassHint::new(KeyLearner::middle_ns(band, self.learns), 0.0));
         shape.classes.extend(learnt);
         shape.job_capacity = token_count(self.capacity, workers);
-        shape.resume = if self.interrupts {
+        shape.resume = if self.plain_fibers {
             Resume::OwnWorker
         } else {
             Resume::Anywhere
@@ -143,7 +140,7 @@ impl PoolBuilder {
             });
         }
         let mut warnings = Vec::new();
-        if facts.interrupts() && !self.interrupts {
+        if facts.interrupts() && !Clock::global().is_cheap() {
             warnings.push(PoolWarning::RunsToEnd { policy });
         }
         let reserves = facts
@@ -155,14 +152,17 @@ impl PoolBuilder {
         Ok(warnings)
     }
 
-    fn slices(&self) -> Result<SliceSettings, BuildError> {
-        if !self.interrupts {
+    fn slices(&self, spec: &ServerSpec) -> Result<SliceSettings, BuildError> {
+        // Jobs interrupt themselves by the clock.
+        if !spec.facts().interrupts() || !Clock::global().is_cheap() {
             return Ok(SliceSettings::ToTheEnd);
         }
-        if !Clock::global().is_cheap() {
-            return Err(BuildError::NoClock);
-        }
-        SliceSettings::plain_fibers(self.stack_bytes).map_err(BuildError::Stacks)
+        let slices = if self.plain_fibers {
+            SliceSettings::plain_fibers(self.stack_bytes)
+        } else {
+            SliceSettings::owning_fibers(self.stack_bytes)
+        };
+        slices.map_err(BuildError::Stacks)
     }
 
     /// The limits of each class: the declared, the learnt, and that of keys which are not known yet.

@@ -2,11 +2,8 @@
 
 use crate::class::ClassOptions;
 
-/// Where no policy is named: jobs run to their end, and this one keeps workers for short classes by what it learns.
-pub(crate) const TO_THE_END: &str = "darc-stable";
-
-/// Where no policy is named and jobs can be interrupted: short jobs interrupt long ones by what is learnt, on however few workers.
-pub(crate) const INTERRUPTING: &str = "srpt";
+/// Where no policy is named: it keeps workers for short classes by what it learns, and interrupts nothing.
+pub(crate) const DEFAULT_POLICY: &str = "darc-stable";
 
 /// Jobs that may wait, unless chosen otherwise.
 const CAPACITY: usize = 16_384;
@@ -14,8 +11,8 @@ const CAPACITY: usize = 16_384;
 /// Threads that may block beside the workers, unless chosen otherwise.
 const BLOCKING_THREADS: usize = 64;
 
-/// The stack of a fiber, unless chosen otherwise.
-const STACK_BYTES: usize = 256 << 10;
+/// The stack of a fiber, unless chosen otherwise: as large as that of a thread. What is not touched takes no memory.
+const STACK_BYTES: usize = 2 << 20;
 
 /// Builds a [`Pool`](crate::Pool).
 #[derive(Clone, Debug)]
@@ -30,7 +27,7 @@ pub struct PoolBuilder {
     pub(crate) pins: Vec<usize>,
     pub(crate) nice: u8,
     pub(crate) stack_bytes: usize,
-    pub(crate) interrupts: bool,
+    pub(crate) plain_fibers: bool,
 }
 
 impl Default for PoolBuilder {
@@ -46,14 +43,17 @@ impl Default for PoolBuilder {
             pins: Vec::new(),
             nice: 0,
             stack_bytes: STACK_BYTES,
-            interrupts: false,
+            plain_fibers: false,
         }
     }
 }
 
 impl PoolBuilder {
-    /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, and `srpt` where jobs
-    /// are [interrupted](Self::interrupt_with_plain_fibers).
+    /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, which
+    /// runs each job to its end.
+    ///
+    /// Some policies interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Under them a job runs with a
+    /// thread's state of its own: thread-local variables, locks, `tracing` spans, a runtime's guard, `errno` are the job's, at whichever worker it goes on.
     #[must_use]
     pub fn policy(mut self, policy: &str) -> Self {
         self.policy = Some(policy.into());
@@ -120,23 +120,23 @@ impl PoolBuilder {
         self
     }
 
-    /// The stack of a job that can be interrupted; 256 KiB unless chosen.
+    /// The stack of a job that can be interrupted; 2 MiB unless chosen.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
     }
 
-    /// Lets the policy interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Each job runs on a
-    /// fiber of its thread, and goes on in that thread. [Blocking](crate::blocking) sections keep their worker.
+    /// Runs jobs on plain fibers, without a thread's state of their own: a switch takes 3 ns in place of 46, and an interrupted job goes on in its thread. Policies
+    /// under which it goes on at any worker are refused then, and [blocking](crate::blocking) sections keep their worker.
     ///
     /// # Safety
     /// A suspended job shares its thread with the jobs that run meanwhile. No job holds over a probe what another may want or change there: a lock
     /// (`std::sync::Mutex` would deadlock), a borrow of a thread-local variable, an entered `tracing` span, a runtime's guard.
     #[must_use]
     #[expect(unsafe_code, reason = "the caller promises what no type can")]
-    pub unsafe fn interrupt_with_plain_fibers(mut self) -> Self {
-        self.interrupts = true;
+    pub unsafe fn plain_fibers(mut self) -> Self {
+        self.plain_fibers = true;
         self
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
+use crate::chosen::ChosenJob;
 use crate::class_queue::{ClassQueue, QueuedJob};
 use crate::decisions::{Chosen, Decide};
 use crate::error::{JoinError, ShedReason, SubmitError};
@@ -64,19 +65,6 @@ struct Token {
     job: Option<Arc<dyn Runnable>>,
 }
 
-/// A job that a thread runs as one of the workers.
-pub(crate) struct ChosenJob {
-    pub(crate) chosen: Chosen,
-    pub(crate) class: ClassId,
-    pub(crate) job: Arc<dyn Runnable>,
-    /// Service before this slice, ns.
-    pub(crate) attained_ns: u64,
-    /// Whether it was interrupted before.
-    pub(crate) is_resumed: bool,
-    /// How long until it asks whether it goes on, ns; `None` where it runs to its end.
-    pub(crate) slice_ns: Option<u64>,
-}
-
 /// See the [module](self).
 pub(crate) struct PoolCore {
     decide: Box<dyn Decide>,
@@ -101,6 +89,9 @@ pub(crate) struct PoolCore {
     now_ns: u64,
     pub(crate) interruptions: u64,
     pub(crate) blocked_in_place: u64,
+    /// Jobs for which there was no fiber.
+    pub(crate) without_fiber: u64,
+    interrupts: bool,
 }
 
 /// What a [`PoolCore`] is made of.
@@ -110,6 +101,8 @@ pub(crate) struct PoolParts {
     pub(crate) threads: ThreadTable,
     pub(crate) capacity: usize,
     pub(crate) workers: usize,
+    /// Whether jobs can be interrupted.
+    pub(crate) interrupts: bool,
 }
 
 /// The job numbers that a pool needs beside those of jobs that wait: what its workers hold.
@@ -149,6 +142,8 @@ impl PoolCore {
             now_ns: 0,
             interruptions: 0,
             blocked_in_place: 0,
+            without_fiber: 0,
+            interrupts: parts.interrupts,
         }
     }
 
@@ -370,7 +365,7 @@ impl PoolCore {
         let job = token.and_then(|token| token.job.take());
         let job = job.expect("a job was bound");
         let class = seen.class;
-        let interruptible = self.threads.is_bound
+        let interruptible = self.interrupts
             && !self.classes[class.index()].limits.uninterrupted
             && !job.flags().is_future;
         let slice_ns = interruptible.then(|| self.decide.started(self.now_ns, &seen, chosen));
@@ -381,6 +376,7 @@ impl PoolCore {
             attained_ns: seen.attained_ns,
             is_resumed,
             slice_ns,
+            from_ns: self.now_ns,
         }
     }
 
@@ -414,7 +410,6 @@ impl PoolCore {
         job: Arc<dyn Runnable>,
     ) {
         self.sees(now_ns);
-        self.interruptions += 1;
         if let Some(token) = &mut self.tokens[chosen.token.index()] {
             token.attained_ns = attained_ns.max(token.attained_ns + 1);
             token.job = Some(job);

@@ -1,8 +1,11 @@
 //! The job that the calling thread runs, and its place among the workers.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headway_fiber::WorkerTurns;
+use headway_machine::thread::CpuClock;
 
 use crate::decisions::Chosen;
 use crate::error::OutsidePool;
@@ -19,16 +22,50 @@ thread_local! {
     static JOB: RefCell<Option<Arc<dyn Runnable>>> = const { RefCell::new(None) };
     /// The outermost job's worker, unless it left that.
     static PLACE: Cell<Option<WorkerPlace>> = const { Cell::new(None) };
+    /// The same for a fiber that owns a thread's state, since it goes from worker to worker.
+    static DESK: RefCell<Option<Arc<JobDesk>>> = const { RefCell::new(None) };
 }
 
 /// A job's worker, and the service that the job had there.
-#[derive(Clone, Copy)]
 pub(crate) struct WorkerPlace {
     pub(crate) chosen: Chosen,
     /// Service before this slice, ns.
     pub(crate) attained_ns: u64,
     /// When the slice began.
     pub(crate) from_ns: u64,
+    /// The worker's turns, where somebody watches these.
+    pub(crate) turns: Option<Arc<WorkerTurns<CpuClock>>>,
+}
+
+/// Where a worker and the job on a fiber that owns a thread's state tell each other whether the job has the worker still.
+#[derive(Default)]
+pub(crate) struct JobDesk(Mutex<Option<WorkerPlace>>);
+
+impl JobDesk {
+    /// Returns what was there.
+    pub(crate) fn set_place(&self, place: Option<WorkerPlace>) -> Option<WorkerPlace> {
+        std::mem::replace(
+            &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            place,
+        )
+    }
+
+    pub(crate) fn has_place(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+}
+
+/// The calling fiber owns a thread's state, and this is its desk.
+pub(crate) fn sit_at(desk: Arc<JobDesk>) {
+    DESK.set(Some(desk));
+}
+
+/// Whether the caller is a job on a fiber that owns a thread's state.
+pub(crate) fn owns_thread_state() -> bool {
+    DESK.with_borrow(Option::is_some)
 }
 
 /// The calling thread is one of the pool's of this number from now on; `over` says once that pool has ended.
@@ -68,13 +105,19 @@ pub(crate) fn begin(job: Option<Arc<dyn Runnable>>) -> Option<Arc<dyn Runnable>>
 /// The thread runs a job as this worker, or as none.
 #[inline]
 pub(crate) fn set_place(place: Option<WorkerPlace>) {
-    PLACE.set(place);
+    DESK.with_borrow(|desk| match desk {
+        Some(desk) => drop(desk.set_place(place)),
+        None => PLACE.set(place),
+    });
 }
 
 /// The worker of the outermost job; afterwards it has none.
 #[inline]
 pub(crate) fn take_place() -> Option<WorkerPlace> {
-    PLACE.take()
+    DESK.with_borrow(|desk| match desk {
+        Some(desk) => desk.set_place(None),
+        None => PLACE.take(),
+    })
 }
 
 /// Whether the running job's result is not wanted any more: its future was dropped, or the pool has ended. A long job asks now and then, and returns
@@ -97,8 +140,7 @@ pub fn cancelled() -> bool {
     })
 }
 
-/// A place where the running job may be interrupted, where the pool [interrupts](crate::PoolBuilder::interrupt_with_plain_fibers), and where a
-/// job stops that was submitted by [`submit_cancellable`](crate::Pool::submit_cancellable) and is [`cancelled`]: it unwinds from here.
+/// A place where the policy may interrupt the running job, and where a job stops that was submitted by [`submit_cancellable`](crate::Pool::submit_cancellable) and is [`cancelled`]: it unwinds from here.
 ///
 /// # Errors
 /// [`OutsidePool`]: the calling thread runs no job.

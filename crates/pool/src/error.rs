@@ -90,11 +90,6 @@ pub enum BuildError {
     /// A worker cannot be pinned.
     #[error("cannot pin a worker: {0}")]
     Pin(#[from] PinError),
-    /// Fibers were asked for on a machine without a cheap clock, by which they interrupt themselves.
-    #[error(
-        "this machine has no invariant time-stamp counter, by which jobs would be interrupted: leave interruption off"
-    )]
-    NoClock,
     /// There are no stacks to be had.
     #[error("cannot map stacks for fibers: {0}; lower stack_bytes or raise vm.max_map_count")]
     Stacks(#[source] io::Error),
@@ -229,7 +224,7 @@ headway_words::debug_is_display!(OutsidePool);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PoolWarning {
-    /// The policy interrupts, and the pool runs jobs to their end: interruption is off.
+    /// The policy interrupts, and the pool runs jobs to their end: the machine has no invariant time-stamp counter, by which jobs interrupt themselves.
     RunsToEnd {
         /// The policy.
         policy: &'static str,
@@ -246,8 +241,8 @@ impl fmt::Display for PoolWarning {
         match self {
             Self::RunsToEnd { policy } => write!(
                 f,
-                "policy {policy} interrupts long jobs, and this pool runs each job to its end: choose one that does not, such as darc-stable, or \
-                 turn interruption on"
+                "policy {policy} interrupts long jobs, and this machine has no invariant time-stamp counter, by which they would see their time: each runs to its \
+                 end. Choose a policy that does not interrupt, such as darc-stable"
             ),
             Self::OneWorker { policy } => write!(
                 f,

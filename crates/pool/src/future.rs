@@ -9,6 +9,7 @@ use std::thread::Thread;
 
 use headway_policy::ClassId;
 
+use crate::blocking::blocking;
 use crate::current;
 use crate::error::{JoinError, SubmitError};
 use crate::job::{Joined, Runnable};
@@ -176,9 +177,11 @@ fn this_thread() -> Waker {
     kept.unwrap_or_else(|_| Waker::from(Arc::new(Unparks(std::thread::current()))))
 }
 
-/// Waits for a wake. A job on a fiber makes way for others of its thread, among which may be the one for which it waits.
+/// Waits for a wake. A job that can be interrupted leaves its worker to others, among which may be the one for which it waits.
 fn pause() {
-    if headway_fiber::in_fiber() {
+    if current::owns_thread_state() {
+        blocking(std::thread::park);
+    } else if headway_fiber::in_fiber() {
         current::set_waits();
         headway_fiber::yield_now();
     } else {

@@ -24,23 +24,31 @@
 //! | `class_queue` | the jobs of a class that wait; a policy's token stands for the oldest |
 //! | `job`, `spawned` | a job's closure or future, and its result |
 //! | `thread_table`, `worker` | who is parked and whom to wake; the loop of a thread |
-//! | `slice` | one slice of a job: the only place that knows fibers |
+//! | `slice`, `turn` | one slice of a job, on its thread's stack or on a fiber |
+//! | `owning`, `rescue`, `rescuer` | fibers with a thread's state, and the workers that wait for what is suspended on one |
+//! | `plain` | fibers that share their thread's state |
 //! | `shared` | what follows the release of the lock |
 
 mod blocking;
 mod build;
 mod builder;
+mod chosen;
 mod class;
 mod class_queue;
 mod core;
 mod current;
 mod decisions;
 mod error;
+mod fiber_job;
 mod future;
 mod job;
 mod learning;
+mod owning;
+mod plain;
 mod pool;
 mod queues;
+mod rescue;
+mod rescuer;
 mod scope;
 mod shared;
 mod slice;
@@ -48,6 +56,7 @@ mod slice_settings;
 mod spawned;
 mod stats;
 mod thread_table;
+mod turn;
 #[cfg(test)]
 mod virtual_time;
 mod worker;

@@ -223,6 +223,11 @@ impl Pool {
             blocked: core.threads.blocked,
             blocked_in_place: core.blocked_in_place,
             interruptions: core.interruptions,
+            rescued: shared
+                .slices
+                .rescue()
+                .map_or(0, |rescue| rescue.sent_home()),
+            without_fiber: core.without_fiber,
         }
     }
 

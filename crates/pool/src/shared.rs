@@ -125,7 +125,7 @@ impl SharedPool {
     }
 
     /// Keeps the handle of a thread, to wait for at the end.
-    fn keep(&self, handle: JoinHandle<()>) {
+    pub(crate) fn keep(&self, handle: JoinHandle<()>) {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         handles.retain(|handle| !handle.is_finished());
         handles.push(handle);

@@ -78,8 +78,12 @@ pub struct PoolStats {
     pub blocked: usize,
     /// Blocking sections that kept their worker, since there were as many blocked threads as allowed.
     pub blocked_in_place: u64,
-    /// JobSlices that ended with the job interrupted.
+    /// Slices that ended with the job interrupted.
     pub interruptions: u64,
+    /// Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
+    pub rescued: u64,
+    /// Jobs that ran to their end, since no thread could be had that lends its state to one that is interrupted.
+    pub without_fiber: u64,
 }
 
 impl PoolStats {

@@ -7,7 +7,8 @@ use std::task::{Context, Waker};
 use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
-use crate::core::{ChosenJob, ClassLimits, JobEnd, PoolCore, PoolParts, token_count};
+use crate::chosen::ChosenJob;
+use crate::core::{ClassLimits, JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::job::{ClosureJob, Joined, RunEnd, Runnable};
 use crate::thread_table::ThreadTable;
@@ -38,6 +39,7 @@ fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
         threads: ThreadTable::new(workers, 0, false),
         capacity,
         workers,
+        interrupts: false,
     })
 }
 

@@ -7,12 +7,14 @@ use std::thread::JoinHandle;
 use headway_machine::thread::{fork, give_way, pin_current};
 
 use crate::blocking;
-use crate::core::{ChosenJob, JobEnd, PoolPhase};
-use crate::current::{self, WorkerPlace};
+use crate::chosen::ChosenJob;
+use crate::core::{JobEnd, PoolPhase};
+use crate::current;
 use crate::decisions::Chosen;
 use crate::job::{RunEnd, Runnable, drop_quietly};
 use crate::shared::SharedPool;
-use crate::slice::{JobSlices, TurnEnd};
+use crate::slice::JobSlices;
+use crate::turn::TurnEnd;
 
 /// Starts the thread of this place.
 ///
@@ -32,7 +34,7 @@ pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHa
         }
         fork::is_worker();
         current::join(shared.number(), Arc::clone(&shared.over));
-        blocking::join(&shared);
+        blocking::join(Arc::downgrade(&shared));
         work(&shared, place);
     })
 }
@@ -47,6 +49,14 @@ enum Report {
         chosen: Chosen,
         job: Arc<dyn Runnable>,
         attained_ns: u64,
+        /// Whether it ran here until then.
+        ran_here: bool,
+    },
+    /// Ended elsewhere, and counted: its token is left.
+    Counted {
+        chosen: Chosen,
+        job: Arc<dyn Runnable>,
+        cpu_ns: u64,
     },
 }
 
@@ -63,11 +73,21 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
                 core.ended(now_ns, end, &job);
                 Some((end.ran, job))
             }
+            Some(Report::Counted {
+                chosen,
+                job,
+                cpu_ns,
+            }) => {
+                core.leave_worker(now_ns, chosen, cpu_ns);
+                Some((RunEnd::Pending, job))
+            }
             Some(Report::Interrupted {
                 chosen,
                 job,
                 attained_ns,
+                ran_here,
             }) => {
+                core.interruptions += u64::from(ran_here);
                 core.yielded(now_ns, chosen, attained_ns, job);
                 None
             }
@@ -76,8 +96,10 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
         let only = core.threads.worker_of(thread);
         let next = core.take(now_ns, only);
         let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(thread);
+        let mut is_last = false;
         if !stays {
             core.threads.leave(thread);
+            is_last = core.phase == PoolPhase::Over && core.threads.len() == 0;
         }
         shared.settle(core);
         // Counted first, told then: who has the result finds it in the counts.
@@ -91,43 +113,74 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
         match next {
             Some(assignment) => report = Some(run(shared, &mut slices, assignment)),
             None if stays => std::thread::park(),
-            None => return,
+            None => {
+                if is_last && let Some(rescue) = shared.slices.rescue() {
+                    rescue.end();
+                }
+                return;
+            }
         }
     }
 }
 
+/// Starts the thread that looks after the workers, where they run jobs that own a thread's state.
+///
+/// # Errors
+/// The system refuses a thread.
+pub(crate) fn start_rescue(shared: &Arc<SharedPool>) -> io::Result<()> {
+    let Some(rescue) = shared.slices.rescue().cloned() else {
+        return Ok(());
+    };
+    let (name, pool) = (format!("{}-rescue", shared.name), Arc::clone(shared));
+    let thread = std::thread::Builder::new().name(name);
+    shared.keep(thread.spawn(move || rescue.run(&pool))?);
+    Ok(())
+}
+
 /// Runs the job to its end, or to the end of its slice.
 #[inline]
-fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, assignment: ChosenJob) -> Report {
+fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJob) -> Report {
     let from_ns = shared.clock.now_ns();
+    assignment.from_ns = from_ns;
     let (chosen, class, before_ns) = (assignment.chosen, assignment.class, assignment.attained_ns);
-    current::set_place(Some(WorkerPlace {
-        chosen,
-        attained_ns: before_ns,
-        from_ns,
-    }));
-    current::begin(Some(Arc::clone(&assignment.job)));
-    let ended = slices.run(shared, assignment);
+    let ended = slices.run(shared, &assignment);
     // A job that forked goes on in the child until here.
     fork::end_child();
-    let innermost = current::begin(None);
-    let place = current::take_place();
     let ran_ns = shared.clock.now_ns().saturating_sub(from_ns);
     let attained_ns = (before_ns + ran_ns).max(1);
     match ended {
-        TurnEnd::Interrupted(job) => Report::Interrupted {
-            chosen,
+        TurnEnd::Ended {
+            ran,
             job,
-            attained_ns,
-        },
-        TurnEnd::Ended(ran) => Report::Ended {
+            keeps_worker,
+        } => Report::Ended {
             end: JobEnd {
                 class,
                 ran,
                 cpu_ns: attained_ns,
-                chosen: place.map(|place| place.chosen),
+                chosen: keeps_worker.then_some(chosen),
             },
-            job: innermost.expect("a job that ended runs none within it any more"),
+            job,
+        },
+        TurnEnd::Interrupted(job) => Report::Interrupted {
+            chosen,
+            job,
+            attained_ns,
+            ran_here: true,
+        },
+        TurnEnd::AtHome(job) => {
+            std::thread::yield_now();
+            Report::Interrupted {
+                chosen,
+                job,
+                attained_ns: before_ns,
+                ran_here: false,
+            }
+        }
+        TurnEnd::EndedAtHome(job) => Report::Counted {
+            chosen,
+            job,
+            cpu_ns: before_ns.max(1),
         },
     }
 }

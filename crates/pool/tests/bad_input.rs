@@ -136,10 +136,7 @@ fn the_builder_says_what_it_does_otherwise() {
             .build()
             .unwrap()
     };
-    assert_eq!(
-        built("srpt", 2).warnings(),
-        [PoolWarning::RunsToEnd { policy: "srpt" }]
-    );
+    assert_eq!(built("srpt", 2).warnings(), [], "it interrupts");
     assert_eq!(
         built("darc", 1).warnings(),
         [PoolWarning::OneWorker { policy: "darc" }]

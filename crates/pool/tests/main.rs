@@ -8,4 +8,5 @@ mod ends;
 mod futures;
 mod limits;
 mod nesting;
+mod owning;
 mod policies;

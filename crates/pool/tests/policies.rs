@@ -84,7 +84,7 @@ fn every_policy_runs_every_job_once() {
 fn every_policy_runs_every_job_once_where_jobs_are_interrupted() {
     for policy in NAMES {
         // SAFETY: the jobs of `serve` hold nothing over a checkpoint.
-        let built = unsafe { classes(policy, 2).interrupt_with_plain_fibers() }.build();
+        let built = unsafe { classes(policy, 2).plain_fibers() }.build();
         let pool = match built {
             Ok(pool) => pool,
             // What they interrupt goes on at any worker, which plain fibers cannot.
@@ -111,9 +111,7 @@ fn a_long_job_makes_way_at_its_checkpoints() {
             ClassOptions::new().mean(Duration::from_secs(100)),
         );
         // SAFETY: the jobs here hold nothing over a checkpoint.
-        let pool = unsafe { builder.interrupt_with_plain_fibers() }
-            .build()
-            .unwrap();
+        let pool = unsafe { builder.plain_fibers() }.build().unwrap();
         let shorts = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&shorts);
         let began = crate::common::Gate::default();
@@ -143,9 +141,7 @@ fn an_uninterrupted_class_runs_to_its_end() {
         .workers(1)
         .class("whole", ClassOptions::new().uninterrupted());
     // SAFETY: the jobs here hold nothing over a checkpoint.
-    let pool = unsafe { builder.interrupt_with_plain_fibers() }
-        .build()
-        .unwrap();
+    let pool = unsafe { builder.plain_fibers() }.build().unwrap();
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let jobs: Vec<_> = (0..4)
         .map(|at| {
@@ -167,16 +163,14 @@ fn an_uninterrupted_class_runs_to_its_end() {
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn an_interrupted_child_within_its_parent_stays_itself() {
     // No policy is named: where jobs can be interrupted, shorter ones interrupt longer ones.
-    let builder = Pool::builder().workers(1);
+    let builder = Pool::builder().policy("srpt").workers(1);
     let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
     let builder = builder.class(
         "longest",
         ClassOptions::new().mean(Duration::from_secs(100)),
     );
     // SAFETY: the jobs here hold nothing over a checkpoint.
-    let pool = unsafe { builder.interrupt_with_plain_fibers() }
-        .build()
-        .unwrap();
+    let pool = unsafe { builder.plain_fibers() }.build().unwrap();
     let (began, shorts) = (
         crate::common::Gate::default(),
         Arc::new(AtomicUsize::new(0)),

@@ -74,7 +74,7 @@ impl Kind {
         Ok(match self {
             Self::Headway => headway(Pool::builder(), workers)?,
             Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
-            Self::HeadwaySrpt => headway(interrupting(), workers)?,
+            Self::HeadwaySrpt => headway(Pool::builder().policy("srpt"), workers)?,
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)
@@ -101,15 +101,6 @@ fn headway(builder: PoolBuilder, workers: usize) -> Result<Contender> {
         long,
         feeder,
     })
-}
-
-#[expect(
-    unsafe_code,
-    reason = "what is measured here holds nothing over a checkpoint"
-)]
-fn interrupting() -> PoolBuilder {
-    // SAFETY: the jobs of this program spin, and hold nothing over a checkpoint.
-    unsafe { Pool::builder().policy("srpt").interrupt_with_plain_fibers() }
 }
 
 impl Contender {

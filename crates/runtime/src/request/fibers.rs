@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::thread;
 
-use headway_fiber::{Attached, Held, SendFiber, Turn};
+use headway_fiber::{Attached, Held, SendFiber, Turn, WorkerTurns};
 use headway_machine::Clock;
 use headway_net::pool::SlotId;
 use headway_policy::{ClassId, Resume, WorkerId};
@@ -23,11 +23,11 @@ use crate::request::assignment::next_epoch;
 use crate::request::executor::Executor;
 use crate::request::idle_fibers::IdleFibers;
 use crate::request::lateness::{EndedLate, LatenessWatch};
-use crate::request::rescue::WorkerTurns;
 use crate::request::shared_fibers::FiberContext;
 use crate::request::slice::{ClockReading, Renewal, SliceLength, SliceLimits, renewal_on};
 use crate::request::suspended::{FiberWork, Suspended, TakenUp, request_in};
 use crate::request::turn::{NextTurn, RanSlice, RunningRequest, SliceEnd};
+use crate::stats::own_time::OwnTime;
 use crate::stats::stall::turned_to_request;
 use crate::stats::tally::{HeldTurn, Tally};
 
@@ -50,7 +50,7 @@ pub(crate) struct Fibers<'a> {
     lateness: LatenessWatch,
     /// What the request is on that was taken up last.
     next: NextTurn,
-    turns: Arc<WorkerTurns>,
+    turns: Arc<WorkerTurns<OwnTime>>,
 }
 
 impl Drop for Fibers<'_> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headway_fiber::ReadsOwnTime;
 use headway_machine::thread::CpuClock;
 use headway_sync::world::{self, Scheduler, ThreadTicket};
 
@@ -34,6 +35,12 @@ impl OwnTime {
             Self::System(clock) => clock.read_ns(),
             Self::World { scheduler, thread } => Some(scheduler.own_ns(*thread)),
         }
+    }
+}
+
+impl ReadsOwnTime for OwnTime {
+    fn own_ns(&self) -> Option<u64> {
+        self.read_ns()
     }
 }
 

@@ -1,0 +1,142 @@
+//! Whether a worker sleeps in the middle of a turn, as another thread sees it.
+//!
+//! A job that owns a thread's state may be suspended while it holds a lock. Who wants the lock then sleeps in the kernel, and its worker with it: if all workers do,
+//! nobody is left to resume the holder. So a thread looks whether a worker sleeps in the middle of a turn. While one does, suspended jobs
+//! [go on at home](crate::SendFiber::run_at_home) until the worker gets on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use headway_machine::thread::{CpuClock, ThreadActivity};
+use headway_sync::Padded;
+
+/// How many jobs go home at the first look that finds a worker asleep; twice as many at each further one.
+const FIRST_HOME: usize = 4;
+
+/// The count of a worker that has ended.
+const LEFT: u64 = u64::MAX - 1;
+
+/// The time that a thread itself had a core, read by any thread.
+pub trait ReadsOwnTime {
+    /// Nanoseconds; `None` where nobody knows.
+    fn own_ns(&self) -> Option<u64>;
+}
+
+impl ReadsOwnTime for CpuClock {
+    fn own_ns(&self) -> Option<u64> {
+        self.read_ns()
+    }
+}
+
+/// A worker's turns, as others see them. Only the worker itself begins and ends them.
+#[derive(Debug)]
+pub struct WorkerTurns<T = CpuClock> {
+    /// Turns begun and ended: odd in the middle of one.
+    count: Padded<AtomicU64>,
+    own_time: T,
+    /// `None` where the system does not tell: then the worker is never seen asleep.
+    state: Option<ThreadActivity>,
+}
+
+impl<T: ReadsOwnTime> WorkerTurns<T> {
+    /// The calling thread's, by its own time.
+    pub fn of_current(own_time: T) -> Self {
+        Self {
+            count: Padded(AtomicU64::new(0)),
+            own_time,
+            state: ThreadActivity::of_current(),
+        }
+    }
+
+    #[cold]
+    fn is_asleep(&self) -> bool {
+        let state = self.state.as_ref();
+        state.and_then(ThreadActivity::is_asleep) == Some(true)
+    }
+
+    /// The worker has ended.
+    pub fn leave(&self) {
+        self.count.store(LEFT, Ordering::Release);
+    }
+
+    /// Whether the worker has ended.
+    pub fn has_left(&self) -> bool {
+        self.count.load(Ordering::Acquire) == LEFT
+    }
+
+    /// The worker begins a turn, or ends one.
+    #[inline(always)]
+    pub fn step(&self) {
+        // One writer.
+        let count = self.count.load(Ordering::Relaxed);
+        self.count.store(count + 1, Ordering::Relaxed);
+    }
+
+    /// The worker is in no turn from now on, whether it was in one or not.
+    #[inline(always)]
+    pub fn rest(&self) {
+        if self.count.load(Ordering::Relaxed) % 2 == 1 {
+            self.step();
+        }
+    }
+}
+
+/// What a look at workers found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TurnsSeen {
+    /// None is in a turn.
+    Idle,
+    /// Some are, and get on or may.
+    Running,
+    /// One has not had a core since the last look, in the middle of a turn.
+    Asleep,
+}
+
+/// The workers as they were at the last look.
+#[derive(Debug, Default)]
+pub struct TurnWatch {
+    /// The count of turns, and the worker's own time in ns while the turn lasts.
+    last: Vec<(u64, Option<u64>)>,
+    /// Looks in a row that found a worker asleep.
+    asleep_looks: u32,
+}
+
+impl TurnWatch {
+    /// Looks at these workers; a system call or two for each that is in the turn of the last look.
+    pub fn look<T: ReadsOwnTime>(&mut self, workers: &[Arc<WorkerTurns<T>>]) -> TurnsSeen {
+        self.last.resize(workers.len(), (0, None));
+        let mut seen = TurnsSeen::Idle;
+        for (worker, last) in workers.iter().zip(&mut self.last) {
+            let count = worker.count.load(Ordering::Relaxed);
+            let is_in_turn = count % 2 == 1;
+            if !is_in_turn || count != last.0 {
+                *last = (count, None);
+                if is_in_turn && seen == TurnsSeen::Idle {
+                    seen = TurnsSeen::Running;
+                }
+                continue;
+            }
+            let own_ns = worker.own_time.own_ns();
+            let stands_still = own_ns.is_some() && own_ns == last.1;
+            // It may wait for a core, which nobody can help.
+            let is_asleep = stands_still && worker.is_asleep();
+            *last = (count, own_ns);
+            if is_asleep {
+                seen = TurnsSeen::Asleep;
+            } else if seen == TurnsSeen::Idle {
+                seen = TurnsSeen::Running;
+            }
+        }
+        self.asleep_looks = if seen == TurnsSeen::Asleep {
+            self.asleep_looks + 1
+        } else {
+            0
+        };
+        seen
+    }
+
+    /// How many suspended jobs go home after a look that found a worker asleep.
+    pub fn most_home(&self) -> usize {
+        FIRST_HOME << self.asleep_looks.saturating_sub(1).min(16)
+    }
+}

@@ -1,0 +1,73 @@
+//! The rescue of workers that wait for a suspended job.
+//!
+//! A job may be suspended while it holds a lock. A worker whose job wants the lock sleeps in the kernel; if all do, nobody is left to resume the holder. So a thread
+//! of the pool looks whether a worker sleeps in the middle of a job while jobs are suspended. While one does, suspended jobs go on *at home*, in their own threads.
+//! What ends there is counted and told at once: who sleeps may wait for the result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headway_fiber::{TurnWatch, TurnsSeen};
+
+use crate::core::JobEnd;
+use crate::job::drop_quietly;
+use crate::rescue::{InterruptedFiber, JobRescue};
+use crate::shared::SharedPool;
+
+/// Between two looks while jobs are suspended. A worker sleeps for one to two of them before it is noticed.
+const LOOK: Duration = Duration::from_micros(400);
+
+/// Looks in a row that found nothing suspended until the thread rests: whoever suspends the next job wakes it, which takes a system call.
+const LOOKS_BEFORE_REST: u32 = 50;
+
+impl JobRescue {
+    /// Looks after the workers until they are gone. For a thread of its own.
+    pub(crate) fn run(&self, shared: &Arc<SharedPool>) {
+        let mut watch = TurnWatch::default();
+        let mut quiet_looks = 0;
+        while !self.is_over() {
+            if quiet_looks > LOOKS_BEFORE_REST {
+                self.rest();
+                quiet_looks = 0;
+            }
+            std::thread::sleep(LOOK);
+            collect(self, shared);
+            if self.is_empty() {
+                quiet_looks += 1;
+                continue;
+            }
+            quiet_looks = 0;
+            let workers = self.workers();
+            if watch.look(&workers) == TurnsSeen::Asleep {
+                self.send_home(watch.most_home());
+            }
+        }
+    }
+}
+
+/// Counts and tells what has ended at home.
+fn collect(rescue: &JobRescue, shared: &Arc<SharedPool>) {
+    loop {
+        let Some((ran, ended)) = rescue.ended_at_home() else {
+            return;
+        };
+        let InterruptedFiber {
+            job,
+            class,
+            attained_ns,
+            ..
+        } = ended;
+        let end = JobEnd {
+            class,
+            ran,
+            cpu_ns: attained_ns,
+            chosen: None,
+        };
+        let now_ns = shared.clock.now_ns();
+        let mut core = shared.core.lock();
+        core.ended(now_ns, end, &job);
+        shared.settle(core);
+        job.publish();
+        drop_quietly(job);
+    }
+}

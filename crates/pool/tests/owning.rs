@@ -1,0 +1,310 @@
+//! Jobs that are interrupted keep what a thread has: variables, locks, guards.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use headway_pool::{ClassOptions, JoinError, Pool, checkpoint};
+
+use crate::common::{Gate, until};
+
+/// A pool under a policy that interrupts, without any promise.
+fn pool(policy: &str, workers: usize) -> Pool {
+    let builder = Pool::builder().policy(policy).workers(workers);
+    let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
+    let hours = ClassOptions::new().mean(Duration::from_secs(3_600));
+    builder.class("long", hours).build().unwrap()
+}
+
+/// Spins at checkpoints until the condition holds.
+#[track_caller]
+fn spin_until(what: &str, mut holds: impl FnMut() -> bool) {
+    until(what, || {
+        checkpoint().unwrap();
+        holds()
+    });
+}
+
+/// Runs `within` in long jobs that interrupt one another until each was interrupted, and a short one among them.
+fn interleaved(policy: &str, workers: usize, within: fn(usize, &dyn Fn())) {
+    let pool = pool(policy, workers);
+    let begun = Arc::new(AtomicUsize::new(0));
+    let shorts = Arc::new(AtomicUsize::new(0));
+    let jobs: Vec<_> = (0..4)
+        .map(|at| {
+            let (begun, shorts) = (Arc::clone(&begun), Arc::clone(&shorts));
+            pool.submit("long", move || {
+                within(at, &|| {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    spin_until("shorts have run", || shorts.load(Ordering::SeqCst) > 8);
+                });
+            })
+        })
+        .collect();
+    until("one has begun", || begun.load(Ordering::SeqCst) > 0);
+    for _ in 0..9 {
+        let shorts = Arc::clone(&shorts);
+        let short = move || {
+            within(100, &|| {
+                shorts.fetch_add(1, Ordering::SeqCst);
+            });
+        };
+        pool.submit("short", short).wait().unwrap();
+    }
+    jobs.into_iter().for_each(|job| job.wait().unwrap());
+    assert!(pool.stats().interruptions > 0, "{policy}");
+    assert_eq!(pool.stats().without_fiber, 0);
+    assert!(pool.stats().total().add_up());
+}
+
+/// Under these a long job is interrupted on however few workers.
+const POLICIES: [&str; 4] = ["srpt", "tiny-quanta", "shinjuku-sq", "mlfq"];
+
+#[test]
+fn a_borrow_of_a_thread_local_variable_outlasts_an_interruption() {
+    thread_local! {
+        static OWN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    }
+    for policy in POLICIES {
+        interleaved(policy, 1, |at, interrupted| {
+            OWN.with_borrow_mut(|own| {
+                own.push(at);
+                interrupted();
+                assert_eq!(own.pop(), Some(at));
+            });
+        });
+    }
+}
+
+#[test]
+fn errno_is_the_jobs_own() {
+    for policy in POLICIES {
+        interleaved(policy, 2, |at, interrupted| {
+            nix_errno::set(at as i32);
+            interrupted();
+            assert_eq!(nix_errno::get(), at as i32);
+        });
+    }
+}
+
+/// `errno`, as the C library has it.
+mod nix_errno {
+    #![expect(unsafe_code, reason = "errno is a variable of the calling thread")]
+
+    pub(super) fn set(value: i32) {
+        // SAFETY: the calling thread's.
+        unsafe { *libc::__errno_location() = value };
+    }
+
+    pub(super) fn get() -> i32 {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() }
+    }
+}
+
+#[test]
+fn a_runtime_that_was_entered_is_entered_still() {
+    static RUNTIMES: LazyLock<Vec<tokio::runtime::Runtime>> = LazyLock::new(|| {
+        let runtime = || tokio::runtime::Builder::new_current_thread().build();
+        (0..2).map(|_| runtime().unwrap()).collect()
+    });
+    for policy in POLICIES {
+        interleaved(policy, 2, |at, interrupted| {
+            if at % 2 == 1 {
+                interrupted();
+                assert!(
+                    tokio::runtime::Handle::try_current().is_err(),
+                    "none is entered"
+                );
+                return;
+            }
+            let runtime = &RUNTIMES[at / 2 % 2];
+            let _entered = runtime.enter();
+            interrupted();
+            let current = tokio::runtime::Handle::current();
+            assert_eq!(current.id(), runtime.handle().id());
+        });
+    }
+}
+
+/// Notes each span that is entered under another than the job's own.
+struct Spans {
+    next: AtomicUsize,
+    wrong: &'static AtomicUsize,
+}
+
+thread_local! {
+    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    static EXPECTED: Cell<u64> = const { Cell::new(0) };
+}
+
+impl tracing::Subscriber for Spans {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(self.next.fetch_add(1, Ordering::Relaxed) as u64 + 1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    /// The log's line is under the span that was entered last on what the log takes for the thread.
+    fn event(&self, _: &tracing::Event<'_>) {
+        let last = ENTERED.with_borrow(|entered| entered.last().copied());
+        let is_own = last == Some(EXPECTED.get()) && ENTERED.with_borrow(Vec::len) == 1;
+        self.wrong
+            .fetch_add(usize::from(!is_own), Ordering::Relaxed);
+    }
+    fn enter(&self, span: &tracing::span::Id) {
+        ENTERED.with_borrow_mut(|entered| entered.push(span.into_u64()));
+    }
+    fn exit(&self, span: &tracing::span::Id) {
+        let left = ENTERED.with_borrow_mut(Vec::pop);
+        self.wrong.fetch_add(
+            usize::from(left != Some(span.into_u64())),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+#[test]
+fn spans_of_one_job_never_name_another() {
+    static WRONG: AtomicUsize = AtomicUsize::new(0);
+    let spans = Spans {
+        next: AtomicUsize::new(0),
+        wrong: &WRONG,
+    };
+    tracing::subscriber::set_global_default(spans).unwrap();
+    for policy in POLICIES {
+        interleaved(policy, 2, |at, interrupted| {
+            let span = tracing::info_span!("job", at);
+            let _entered = span.enter();
+            EXPECTED.set(span.id().unwrap().into_u64());
+            tracing::info!("begins");
+            interrupted();
+            EXPECTED.set(span.id().unwrap().into_u64());
+            tracing::info!("ends");
+        });
+    }
+    assert_eq!(WRONG.load(Ordering::Relaxed), 0);
+}
+
+/// A job is interrupted while it holds the lock, and the next one wants it: on one worker only a rescue helps.
+#[test]
+fn a_mutex_over_a_checkpoint_costs_a_rescue() {
+    for (policy, workers) in [("srpt", 1), ("srpt", 2), ("tiny-quanta", 1)] {
+        let pool = pool(policy, workers);
+        let (lock, held, wanted) = (
+            Arc::new(Mutex::new(0)),
+            Gate::default(),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        let holder = {
+            let (lock, held, wanted) = (Arc::clone(&lock), held.clone(), Arc::clone(&wanted));
+            pool.submit("long", move || {
+                let mut value = lock.lock().unwrap();
+                held.open();
+                spin_until("all workers want the lock", || {
+                    wanted.load(Ordering::SeqCst) >= workers
+                });
+                *value += 1;
+            })
+        };
+        held.wait();
+        let want: Vec<_> = (0..workers)
+            .map(|_| {
+                let (lock, wanted) = (Arc::clone(&lock), Arc::clone(&wanted));
+                pool.submit("short", move || {
+                    wanted.fetch_add(1, Ordering::SeqCst);
+                    *lock.lock().unwrap() += 1;
+                })
+            })
+            .collect();
+        want.into_iter().for_each(|job| job.wait().unwrap());
+        holder.wait().unwrap();
+        assert_eq!(*lock.lock().unwrap(), 1 + workers, "{policy}");
+        assert!(pool.stats().total().add_up());
+    }
+}
+
+/// One worker that sleeps for a lock can be helped by nobody but its holder's own thread.
+#[test]
+fn the_only_worker_that_sleeps_is_rescued() {
+    static VALUE: LazyLock<usize> = LazyLock::new(|| {
+        BEGUN.store(true, Ordering::SeqCst);
+        spin_until("another wants the value", || WANTED.load(Ordering::SeqCst));
+        7
+    });
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    static WANTED: AtomicBool = AtomicBool::new(false);
+    let pool = pool("srpt", 1);
+    let first = pool.submit("long", || *VALUE);
+    until("the value is being made", || BEGUN.load(Ordering::SeqCst));
+    let second = pool.submit("short", || {
+        WANTED.store(true, Ordering::SeqCst);
+        *VALUE
+    });
+    assert_eq!((second.wait().unwrap(), first.wait().unwrap()), (7, 7));
+    assert!(pool.stats().rescued > 0);
+    assert!(pool.stats().total().add_up());
+}
+
+/// The child began and was interrupted; its parent, which its policy prefers, waits for it.
+#[test]
+fn a_job_that_waits_for_one_that_was_interrupted_ends() {
+    for policy in POLICIES {
+        let pool = pool(policy, 1);
+        let (begun, over) = (Gate::default(), Arc::new(AtomicBool::new(false)));
+        let child = {
+            let (begun, over) = (begun.clone(), Arc::clone(&over));
+            pool.submit("long", move || {
+                begun.open();
+                spin_until("its parent waits", || over.load(Ordering::SeqCst));
+                7
+            })
+        };
+        begun.wait();
+        let parent = pool.submit("short", move || {
+            over.store(true, Ordering::SeqCst);
+            child.wait().unwrap()
+        });
+        assert_eq!(parent.wait().unwrap(), 7, "{policy}");
+        pool.wait_idle().unwrap();
+        assert!(pool.stats().total().add_up());
+    }
+}
+
+#[test]
+fn a_job_that_was_interrupted_is_cancelled_or_panics_like_any() {
+    let pool = pool("srpt", 1);
+    let (begun, over) = (Gate::default(), Arc::new(AtomicBool::new(false)));
+    let cancelled = {
+        let begun = begun.clone();
+        pool.submit_cancellable("long", move || {
+            begun.open();
+            loop {
+                checkpoint().unwrap();
+            }
+        })
+    };
+    begun.wait();
+    pool.submit("short", || ()).wait().unwrap();
+    drop::<headway_pool::JobFuture<()>>(cancelled);
+    let begun = Gate::default();
+    let panics = {
+        let (begun, over) = (begun.clone(), Arc::clone(&over));
+        pool.submit("long", move || {
+            begun.open();
+            spin_until("it was interrupted", || over.load(Ordering::SeqCst));
+            panic!("after it went on");
+        })
+    };
+    begun.wait();
+    pool.submit("short", move || over.store(true, Ordering::SeqCst))
+        .wait()
+        .unwrap();
+    assert!(matches!(panics.wait(), Err::<(), _>(JoinError::Panic(_))));
+    pool.wait_idle().unwrap();
+    let counts = pool.stats().total();
+    assert_eq!((counts.cancelled, counts.panicked, counts.done), (1, 1, 2));
+}
