@@ -8,7 +8,8 @@ use std::time::Duration;
 use headway::config::{FromConfig, HandlerPromises};
 use headway_capi::options::{
     HEADWAY_FEEDBACK_HEEDED, HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE,
-    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, HeadwayClass, HeadwayOptions,
+    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, HEADWAY_RESUME_OWN_WORKER, HeadwayClass,
+    HeadwayOptions,
 };
 use headway_capi::request::HeadwayRequest;
 use headway_capi::server::headway_start;
@@ -203,10 +204,10 @@ const IMPOSSIBLE: &[Mistake] = &[
     },
     Mistake {
         policy: "synergy",
-        builder: |builder| builder,
-        file: Some(""),
+        builder: |builder| builder.resume(headway::runtime::Resume::OwnWorker),
+        file: Some("resume = \"own-worker\""),
         flags: Some(&["--resume", "own-worker"]),
-        c: Some(|_| ()),
+        c: Some(|options| options.resume = HEADWAY_RESUME_OWN_WORKER),
         says: "any worker",
     },
     Mistake {

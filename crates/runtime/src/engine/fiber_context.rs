@@ -15,7 +15,6 @@ use crate::request::sayers::Sayers;
 use crate::request::shared_fibers::FiberContext;
 use crate::request::suspended::SuspendedRequests;
 use crate::stats::overruns::Overruns;
-use crate::threads::control::ServerControl;
 
 /// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
 const READY_STACKS: usize = 256;
@@ -31,7 +30,6 @@ pub(crate) fn fiber_context(
     parts: &EngineParts,
     pool: &Arc<SlotPool>,
     overruns: &Arc<Overruns>,
-    control: &Arc<ServerControl>,
     heeds_length: bool,
 ) -> Result<FiberContext, StartError> {
     let clock = parts.config.clock;
@@ -59,7 +57,7 @@ pub(crate) fn fiber_context(
         service: Arc::clone(&parts.service),
         stacks: stacks_of(Stacks::new, if is_plain { READY_STACKS } else { 0 })?,
         donors,
-        rescue: Arc::new(Rescue::new(Arc::clone(control), parts.shape.queues())),
+        rescue: Arc::new(Rescue::new(parts.shape.queues())),
         sayers: Arc::new(Sayers::new(
             parts.shape.queues(),
             heeds_length || parts.config.feedback,

@@ -24,6 +24,7 @@ use crate::threads::control::ServerControl;
 use crate::threads::hosted::HostedCores;
 use crate::threads::park::Backoff;
 use crate::threads::rack::SetDuty;
+use crate::threads::rescuer::Rescuer;
 use crate::threads::server_threads::{Pinning, ServerThreads, cores};
 
 /// What an engine asks for.
@@ -113,7 +114,7 @@ impl EngineBase {
             .interrupts
             .then(|| {
                 let heeds_length = demands.heeds_length;
-                fiber_context(&parts, &buffers.pool, &overruns, &control, heeds_length)
+                fiber_context(&parts, &buffers.pool, &overruns, heeds_length)
             })
             .transpose()?;
         let (queues, senders) = (demands.queues, demands.runners + demands.refusers);
@@ -242,8 +243,12 @@ impl EngineBase {
         else {
             return;
         };
-        let (rescue, suspended) = (Arc::clone(rescue), Arc::clone(suspended));
-        self.spawn("hw-rescue".to_owned(), None, move || rescue.run(&suspended));
+        let rescuer = Rescuer {
+            rescue: Arc::clone(rescue),
+            suspended: Arc::clone(suspended),
+            control: Arc::clone(&self.control),
+        };
+        self.spawn("hw-rescue".to_owned(), None, || rescuer.run());
     }
 
     /// The engine once its threads are ready; else it is stopped again.

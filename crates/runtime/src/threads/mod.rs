@@ -9,5 +9,6 @@ pub(crate) mod groups;
 pub(crate) mod hosted;
 pub(crate) mod park;
 pub(crate) mod rack;
+pub(crate) mod rescuer;
 pub(crate) mod rules;
 pub(crate) mod server_threads;
