@@ -139,11 +139,6 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         ("workload = \"tpcd\"", ":1: workload", "tpcc"),
         ("workers = \"two\"", ":1", "expected usize"),
         (
-            "resume = \"anywhere\"",
-            ":1: resume",
-            "Builder::from_config_promising",
-        ),
-        (
             "preempt = \"signal\"",
             ":1: preempt",
             "Builder::from_config_promising",
@@ -178,7 +173,7 @@ fn the_file_says_how_requests_are_interrupted() {
     );
     let shown = format!("{:?}", Builder::from_config(&path).unwrap());
     for part in [
-        "resume: OwnWorker",
+        "resume: Some(OwnWorker)",
         "mechanism: Some(Flag)",
         "feedback: true",
         "look_ns: Some(7000)",

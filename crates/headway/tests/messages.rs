@@ -76,6 +76,7 @@ fn a_main_prints_the_sentence_of_an_error() {
     let source = "127.0.0.1:0".parse().unwrap();
     let built = headway::prelude::Server::builder()
         .policy("synergy")
+        .resume(headway::runtime::Resume::OwnWorker)
         .handler(|call| call.reply(b"pong"))
         .listen_udp(source);
     let error: Box<dyn std::error::Error> = built.start().err().unwrap().into();

@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     const int roams = strcmp(argv[1], "roam") == 0;
     alarm(120); /* A deadlock is a failure. */
     struct headway_options options = {.size = sizeof options, .policy = "concord,q=5us", .workers = 2};
-    if (roams) options.resume = HEADWAY_RESUME_ANYWHERE;
+    options.resume = roams ? HEADWAY_RESUME_ANYWHERE : HEADWAY_RESUME_OWN_WORKER;
     struct headway_service service = {.size = sizeof service, .handle_request = handle_request};
     struct headway_server *server;
     if (headway_start(&options, &service, &server) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;
