@@ -3,15 +3,13 @@
 
 use std::mem;
 use std::ptr::NonNull;
-use std::sync::LazyLock;
-
-use headway_sync::Guarded;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::donor::{self, Donor};
 
 /// Ends a donor, unless a [flag](crate::YieldFlag) may still be raised in its line: then with the last flag of the process.
 pub(crate) fn retire(donor: NonNull<Donor>) {
-    let mut lines = LINES.lock();
+    let mut lines = lines();
     if lines.flags > 0 {
         lines.retired.push(Retired(donor));
         return;
@@ -23,12 +21,12 @@ pub(crate) fn retire(donor: NonNull<Donor>) {
 
 /// Counts a flag that points into a thread's line, or may.
 pub(crate) fn flag_made() {
-    LINES.lock().flags += 1;
+    lines().flags += 1;
 }
 
 /// A flag is no more.
 pub(crate) fn flag_dropped() {
-    let mut lines = LINES.lock();
+    let mut lines = lines();
     lines.flags -= 1;
     if lines.flags > 0 {
         return;
@@ -52,9 +50,12 @@ struct Retired(NonNull<Donor>);
 // SAFETY: any thread may end a donor.
 unsafe impl Send for Retired {}
 
-static LINES: LazyLock<Guarded<Lines>> = LazyLock::new(|| {
-    Guarded::new(Lines {
-        flags: 0,
-        retired: Vec::new(),
-    })
+static LINES: Mutex<Lines> = Mutex::new(Lines {
+    flags: 0,
+    retired: Vec::new(),
 });
+
+fn lines() -> MutexGuard<'static, Lines> {
+    // What is done under the lock leaves it whole.
+    LINES.lock().unwrap_or_else(PoisonError::into_inner)
+}
