@@ -195,7 +195,15 @@ where
         let index = worker.index();
         self.stopped(now_ns, worker);
         if !self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(index)) {
-            self.ingress.yielded(now_ns, worker, *job);
+            if I::OWNER == Owner::Nobody {
+                let fits = self.queues.push_to_all(job.id);
+                assert!(
+                    fits,
+                    "the queue of all that arrives has room for what came from it"
+                );
+            } else {
+                self.ingress.yielded(now_ns, worker, *job);
+            }
         }
         self.dispatch(now_ns);
     }

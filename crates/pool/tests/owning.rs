@@ -59,7 +59,7 @@ fn interleaved(policy: &str, workers: usize, within: fn(usize, &dyn Fn())) {
 }
 
 /// Under these a long job is interrupted on however few workers.
-const POLICIES: [&str; 4] = ["srpt", "tiny-quanta", "shinjuku-sq", "mlfq"];
+const POLICIES: [&str; 5] = ["srpt", "tiny-quanta", "shinjuku-sq", "mlfq", "tardis"];
 
 #[test]
 fn a_borrow_of_a_thread_local_variable_outlasts_an_interruption() {
