@@ -159,6 +159,7 @@ fn class(stats: &ClassStats) -> Value {
         "resumed": stats.resumed,
         "overruns": stats.overruns,
         "rescued": stats.rescued,
+        "without_thread": stats.without_thread,
         "held": held(&stats.held),
         "feedback": feedback(&stats.feedback),
     })

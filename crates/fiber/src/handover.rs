@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::abi::words::{
     ALIVE_OFFSET, ASKED_OFFSET, COUNTDOWN_OFFSET, DEADLINE_OFFSET, EPOCH_OFFSET, FIBER_OFFSET,
     GRANTED_MESSAGE_OFFSET, LOOKED_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NEVER, NEXT_READ_OFFSET,
-    NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, WORKER_OFFSET,
+    NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, SELF_TIMED,
+    WORKER_OFFSET,
 };
 use crate::control::FiberControl;
 use crate::local::{preempt_offset, self_offset, worker_offset};
@@ -86,8 +87,7 @@ impl ThreadWords {
             {
                 worker.set_line(its);
             }
-            let mut idle = mine.load(Ordering::Acquire);
-            if idle == epoch && epoch != 0 {
+            if mine.load(Ordering::Acquire) == epoch && epoch != 0 {
                 // The request came before the line was known.
                 set(
                     to.shared + MESSAGE_OFFSET,
@@ -97,17 +97,21 @@ impl ThreadWords {
                 mine.store(resting, Ordering::Relaxed);
                 return;
             }
-            if idle != 0 {
-                idle = resting;
-            }
-            // A late request for an earlier assignment, maybe another worker's.
-            let mut asked = its.load(Ordering::Relaxed);
-            while asked != idle && asked != epoch {
-                match its.compare_exchange(asked, idle, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => break,
-                    Err(now) => asked = now,
-                }
-            }
+            let is_down = mine.load(Ordering::Relaxed) == 0;
+            settle(its, if is_down { 0 } else { resting }, epoch);
+        }
+    }
+
+    /// Called when the calling thread has the words `to` already: a slice's timer that raised the flag after [`lend`](Self::lend) looked at it, and before, did so here.
+    ///
+    /// # Safety
+    /// As for [`lend`](Self::lend).
+    #[inline(always)]
+    pub(crate) unsafe fn pass_timer_on(self, to: ThreadWords) {
+        if self.asked().load(Ordering::Relaxed) == SELF_TIMED {
+            let _ =
+                to.asked()
+                    .compare_exchange(0, SELF_TIMED, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
@@ -159,6 +163,18 @@ impl ThreadWords {
     fn asked(&self) -> &AtomicU64 {
         // SAFETY: a word that lives as long as the thread; nobody accesses it but atomically.
         unsafe { &*((self.shared + ASKED_OFFSET) as *const AtomicU64) }
+    }
+}
+
+/// Takes back a late request for an earlier assignment, maybe another worker's, and what stood there while nobody asked.
+#[inline(always)]
+fn settle(line: &AtomicU64, idle: u64, epoch: u64) {
+    let mut asked = line.load(Ordering::Relaxed);
+    while asked != idle && asked != epoch {
+        match line.compare_exchange(asked, idle, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => asked = now,
+        }
     }
 }
 

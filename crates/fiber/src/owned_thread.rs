@@ -46,6 +46,7 @@ pub(crate) unsafe fn enter_with_thread(
         fiber.resumer_base.set(own_base);
         fiber.shadow.entering_with_thread();
         fs::set_base(fiber.base);
+        own.pass_timer_on(its);
         let (left_at, _) = context::enter(control, from, unwind);
         fiber.shadow.left_with_thread();
         own.take_back(its);

@@ -126,6 +126,8 @@ impl Drop for Stack {
 pub struct Stacks {
     kind: StackKind,
     bytes: usize,
+    /// No more are mapped than this.
+    most: usize,
     mapped: AtomicUsize,
     free: Mutex<Vec<Stack>>,
 }
@@ -179,6 +181,7 @@ impl Stacks {
         let stacks = Stacks {
             kind,
             bytes,
+            most: usize::MAX,
             mapped: AtomicUsize::new(0),
             free: Mutex::new(free),
         };
@@ -187,6 +190,13 @@ impl Stacks {
             .collect::<io::Result<Vec<_>>>()?;
         stacks.give_all(warm.drain(..));
         Ok(stacks)
+    }
+
+    /// The same pool, of at most so many stacks beside those that there are. [`take`](Self::take) fails with [`WouldBlock`](io::ErrorKind::WouldBlock) where all are in use.
+    #[must_use]
+    pub fn at_most(mut self, most: usize) -> Self {
+        self.most = most;
+        self
     }
 
     /// Makes room for this many unused stacks, so that giving them back does not allocate.
@@ -218,10 +228,15 @@ impl Stacks {
 
     fn map(&self) -> io::Result<Stack> {
         let colour = self.mapped.fetch_add(1, Ordering::Relaxed);
-        match self.kind {
+        let made = match self.kind {
+            _ if colour >= self.most => Err(io::ErrorKind::WouldBlock.into()),
             StackKind::Plain => Stack::map(self.bytes, colour),
             StackKind::OfDonors => Stack::of_donor(self.bytes, colour),
+        };
+        if made.is_err() {
+            self.mapped.fetch_sub(1, Ordering::Relaxed);
         }
+        made
     }
 
     fn give_all(&self, stacks: impl Iterator<Item = Stack>) {

@@ -38,8 +38,9 @@ pub(crate) fn fiber_context(
     }
     overflow::report(&parts.config.class_names);
     let bytes = parts.config.stack_bytes;
-    let stacks_of = |make: fn(usize, usize) -> io::Result<Stacks>, ready| {
+    let stacks_of = |make: fn(usize, usize) -> io::Result<Stacks>, ready, most| {
         let stacks = make(bytes, ready).and_then(|stacks| {
+            let stacks = stacks.at_most(most);
             // Each request may be on a stack of its own, and all may end.
             stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
             Ok(Arc::new(stacks))
@@ -48,14 +49,21 @@ pub(crate) fn fiber_context(
     };
     // Here it is decided what a request has that may be interrupted: a thread's state, unless nobody needs one.
     let is_plain = parts.config.plain_fibers || parts.service.has_own_stacks();
+    let most = parts.config.most_lent_threads;
     let donors = if is_plain {
         None
     } else {
-        Some(stacks_of(Stacks::of_donors, READY_DONORS)?)
+        // At the limit of threads the server starts, and says for each request that it had none.
+        let ready = stacks_of(Stacks::of_donors, READY_DONORS.min(most), most);
+        Some(ready.or_else(|_| stacks_of(Stacks::of_donors, 0, most))?)
     };
     Ok(FiberContext {
         service: Arc::clone(&parts.service),
-        stacks: stacks_of(Stacks::new, if is_plain { READY_STACKS } else { 0 })?,
+        stacks: stacks_of(
+            Stacks::new,
+            if is_plain { READY_STACKS } else { 0 },
+            usize::MAX,
+        )?,
         donors,
         rescue: Arc::new(Rescue::new(parts.shape.queues())),
         sayers: Arc::new(Sayers::new(

@@ -45,6 +45,8 @@ pub(crate) struct ServerConfig {
     pub(crate) stack_bytes: usize,
     /// Whether handlers keep nothing in their threads.
     pub(crate) plain_fibers: bool,
+    /// The most threads that lend requests their state.
+    pub(crate) most_lent_threads: usize,
     /// By what a dispatcher interrupts.
     pub(crate) mechanism: Mechanism,
     /// How often a worker that takes turns as the dispatcher polls for arrivals while its request runs, ns, above 0; chosen by the datapath

@@ -44,6 +44,8 @@ pub struct ServerSettings {
     pub resume: Option<Resume>,
     /// Whether handlers keep nothing in their threads, so that requests need no thread's state of their own.
     pub plain_fibers: bool,
+    /// The most threads that lend requests their state, if chosen.
+    pub most_lent_threads: Option<usize>,
     /// Who carries the dispatcher or the monitor out.
     pub layout: Layout,
     /// What the layouts cost on this machine, by which [`Layout::Auto`] chooses.
@@ -91,6 +93,7 @@ impl Default for ServerSettings {
             seed: 0,
             resume: None,
             plain_fibers: false,
+            most_lent_threads: None,
             layout: Layout::default(),
             layout_costs: LayoutCosts::default(),
             pin: Pin::default(),

@@ -50,6 +50,8 @@ pub(crate) struct Fibers<'a> {
     lateness: LatenessWatch,
     /// What the request is on that was taken up last.
     next: NextTurn,
+    /// Whether it must not be interrupted, since it has no thread's state.
+    runs_to_end: bool,
     turns: Arc<WorkerTurns<OwnTime>>,
 }
 
@@ -83,6 +85,7 @@ impl<'a> Fibers<'a> {
             attached,
             lateness,
             next: NextTurn::Nowhere,
+            runs_to_end: false,
             turns,
         }
     }
@@ -129,10 +132,20 @@ impl<'a> Fibers<'a> {
                 self.next = NextTurn::Nowhere;
                 return (slot, false);
             };
-            self.attached.begin_on(&fiber, self.epoch);
+            self.runs_to_end = self.idle.own_thread_states() && !fiber.owns_thread_state();
+            if self.runs_to_end {
+                // Nobody's epoch: a wish for this assignment is void.
+                self.attached.begin(0);
+                if may_be_interrupted {
+                    self.context.rescue.count_without_thread(class.into());
+                }
+            } else {
+                self.attached.begin_on(&fiber, self.epoch);
+            }
             self.next = NextTurn::Fresh(fiber);
             return (slot, false);
         }
+        self.runs_to_end = false;
         let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let (request, next) = match unsafe { self.context.suspended.take_up(id) } {
@@ -214,20 +227,34 @@ impl<'a> Fibers<'a> {
             stays_home: false,
             goes_home: false,
         };
-        if let Some(slice_ns) = slice_ns {
+        if let Some(slice_ns) = slice_ns.filter(|_| !self.runs_to_end) {
             let first =
                 |fibers: &mut Self, running: &mut RunningRequest<'_>| fibers.first_turn(running);
             return self.run_slices(running, now, now, slice_ns, limits, first);
         }
         self.attached.no_slice();
-        let Some(turn) = self.first_turn(&mut running) else {
+        let Some(mut turn) = self.first_turn(&mut running) else {
             return RanSlice::no_stack(running.slot, now);
         };
+        if self.runs_to_end {
+            self.go_to_the_end(&mut running, &mut turn);
+        }
         if !running.wants_home(&turn) && running.says_long(&turn) {
             return self.run_as_long(running, now, limits);
         }
         let over = self.now().max(now);
         self.ended(running, turn, now..over, None)
+    }
+
+    /// A request without a thread's state must not make room for another: if it left its stack, by a call or to say that it is long, it goes on at once.
+    #[inline(always)]
+    fn go_to_the_end(&self, running: &mut RunningRequest<'_>, turn: &mut Turn<FiberWork>) {
+        while matches!(turn, Turn::Yielded) {
+            if running.says_long(turn) {
+                self.context.sayers.said(running.class());
+            }
+            *turn = running.resume();
+        }
     }
 
     /// A request without a slice left its stack to say that it is long. It goes on, in slices if its limits say so.
@@ -239,12 +266,6 @@ impl<'a> Fibers<'a> {
         limits: &mut L,
     ) -> RanSlice {
         let now = self.now().max(since);
-        if !running.may_be_interrupted(&self.idle) {
-            self.context.sayers.said(running.class());
-            let turn = running.resume();
-            let over = self.now().max(now);
-            return self.ended(running, turn, since..over, None);
-        }
         if let Some(slice_ns) = limits.said_long(now.ns, &running.job()) {
             let resume = |_: &mut Self, running: &mut RunningRequest<'_>| Some(running.resume());
             return self.run_slices(running, since, now, slice_ns, limits, resume);

@@ -96,7 +96,8 @@ impl IdleFibers {
 #[cold]
 fn spawn(context: &FiberContext, kind: &mut IdleKind) -> Option<SendFiber<FiberWork>> {
     let stack: Stack = kind.stacks.take().ok()?;
-    let service = Arc::clone(&context.service);
+    // A request that is at home when the server ends goes on in its buffer: it stays for as long as the fiber.
+    let (service, pool) = (Arc::clone(&context.service), Arc::clone(&context.pool));
     let stays = context.resume == Resume::OwnWorker && context.mechanism != Mechanism::Signal;
     let mode = CallMode {
         heard: context.feedback,
@@ -109,6 +110,7 @@ fn spawn(context: &FiberContext, kind: &mut IdleKind) -> Option<SendFiber<FiberW
             is_ready = true;
             service.setup_fiber();
         }
+        let _buffers = &pool;
         // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
         let buffer = unsafe { work.buffer.as_mut() };
         work.response = Some(handle(&*service, buffer, work.worker, mode));

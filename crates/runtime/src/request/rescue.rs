@@ -23,6 +23,8 @@ pub(crate) struct Rescue {
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// By class: suspended requests that went home.
     sent_home: Box<[AtomicU64]>,
+    /// By class: requests that could have been interrupted, and were not, since no thread was there to lend them its state.
+    without_thread: Box<[AtomicU64]>,
 }
 
 impl Rescue {
@@ -34,6 +36,7 @@ impl Rescue {
             is_awake: AtomicBool::new(true),
             wake: OnceLock::new(),
             sent_home: (0..classes).map(|_| AtomicU64::new(0)).collect(),
+            without_thread: (0..classes).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -96,6 +99,19 @@ impl Rescue {
     /// A suspended request of this class went home.
     pub(crate) fn count(&self, class: usize) {
         self.sent_home[class.min(self.sent_home.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request of this class found no thread to lend it its state.
+    #[cold]
+    pub(super) fn count_without_thread(&self, class: usize) {
+        self.without_thread[class.min(self.without_thread.len() - 1)]
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// By class, the requests that found no thread.
+    pub(crate) fn without_thread(&self) -> impl Iterator<Item = u64> + '_ {
+        let counts = self.without_thread.iter();
+        counts.map(|count| count.load(Ordering::Relaxed))
     }
 
     /// By class, the suspended requests that went home, since a worker waited.

@@ -6,7 +6,6 @@ use headway_fiber::{SendFiber, Turn};
 use headway_net::pool::SlotId;
 use headway_policy::{Job, JobId};
 
-use crate::request::idle_fibers::IdleFibers;
 use crate::request::service::Response;
 use crate::request::slice::ClockReading;
 use crate::request::suspended::{FiberWork, Suspended, request_in};
@@ -83,12 +82,6 @@ impl RunningRequest<'_> {
 
     pub(super) fn class(&mut self) -> u16 {
         request_in(self.place.as_mut()).class
-    }
-
-    /// Whether it may yield to another.
-    pub(super) fn may_be_interrupted(&mut self, idle: &IdleFibers) -> bool {
-        let fiber = &request_in(self.place.as_mut()).fiber;
-        fiber.owns_thread_state() || !idle.own_thread_states()
     }
 
     /// Whether this turn ended only so that the request's own thread goes on with it.

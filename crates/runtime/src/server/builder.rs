@@ -304,6 +304,13 @@ impl<S, D> Builder<S, D> {
         self
     }
 
+    /// At most so many threads of the process lend requests their state; as many as requests are suspended at once unless chosen. A request that could be interrupted
+    /// and finds none runs to its end, and is [counted](crate::ClassStats::without_thread).
+    pub fn most_lent_threads(mut self, threads: usize) -> Self {
+        self.settings.most_lent_threads = Some(threads);
+        self
+    }
+
     /// Runs requests that may be interrupted on stacks alone, without a thread's state of their own: a switch takes 3 ns in place of 45, a request no
     /// thread of the process.
     ///

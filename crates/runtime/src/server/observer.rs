@@ -67,6 +67,9 @@ impl Observer {
             for (class, rescued) in stats.classes.iter_mut().zip(rescue.sent_home()) {
                 class.rescued = rescued;
             }
+            for (class, count) in stats.classes.iter_mut().zip(rescue.without_thread()) {
+                class.without_thread = count;
+            }
         }
         let depths = (self.queue_depths)();
         for (worker, queued) in stats.workers.iter_mut().zip(depths.workers) {

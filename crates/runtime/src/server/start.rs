@@ -31,6 +31,7 @@ impl<S, D> Builder<S, D> {
             slots: admitted.shape.job_capacity,
             stack_bytes: settings.stack_bytes,
             plain_fibers: settings.plain_fibers,
+            most_lent_threads: settings.most_lent_threads.unwrap_or(usize::MAX),
             mechanism: settings.mechanism(),
             look_ns: settings.look_ns,
             feedback: settings.feedback,

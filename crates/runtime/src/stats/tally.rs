@@ -352,6 +352,9 @@ pub struct ClassStats {
     pub overruns: u64,
     /// Interrupted requests that their own threads went on with, since a worker slept in the kernel meanwhile: it may have waited for a lock of theirs.
     pub rescued: u64,
+    /// Requests that could have been interrupted and ran to their end, since there was no thread to lend them its state
+    /// ([`Builder::most_lent_threads`](crate::Builder::most_lent_threads), or a limit of the system's).
+    pub without_thread: u64,
     /// Requests that were asked to yield and could not at once.
     pub held: HeldSections,
     /// What its handlers said by the feedback calls.

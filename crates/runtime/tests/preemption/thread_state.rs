@@ -27,6 +27,17 @@ fn serve(
     workers: usize,
     handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static,
 ) -> Stats {
+    serve_with(policy, layout, workers, usize::MAX, handler)
+}
+
+/// The same, with so many threads at most that lend requests their state.
+fn serve_with(
+    policy: &'static str,
+    layout: Layout,
+    workers: usize,
+    most_lent_threads: usize,
+    handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static,
+) -> Stats {
     let queues = if is_steered(policy) { workers } else { 1 };
     let (datapath, control) = replay(queues, REQUESTS as u32, 20_000, [0, 0]);
     let server = builder(policy, workers, layout)
@@ -34,6 +45,7 @@ fn serve(
             "srpt" => Resume::OwnWorker,
             _ => Resume::Anywhere,
         })
+        .most_lent_threads(most_lent_threads)
         .service(handler)
         .datapath(datapath)
         .start()
@@ -180,4 +192,33 @@ fn a_call_may_go_to_the_requests_own_thread() {
         })
     });
     assert!(CALLS.load(Ordering::Relaxed) >= REQUESTS);
+}
+
+/// At the limit of threads a request has no state of its own, so it is not interrupted, whatever it calls and whoever asks: it would find another's.
+#[test]
+fn a_request_without_a_thread_runs_to_its_end() {
+    thread_local!(static INSIDE: Cell<u64> = const { Cell::new(0) });
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let _alone = alone();
+    for (policy, layout) in in_both_layouts(POLICIES) {
+        for most in [0, 1] {
+            let stats = serve_with(policy, layout, 2, most, |call: &mut Call<'_>| {
+                let number = NEXT.fetch_add(1, Ordering::Relaxed);
+                INSIDE.set(number);
+                work();
+                headway_fiber::yield_now();
+                if number % 3 == 0 {
+                    call.long(|_| work());
+                }
+                work();
+                assert_eq!(INSIDE.get(), number, "nobody came in between");
+                call.reply(b"");
+            });
+            let without: u64 = stats.classes.iter().map(|class| class.without_thread).sum();
+            if most == 0 {
+                assert_eq!(stats.preemptions, 0, "{policy}, {layout:?}: {stats:?}");
+                assert!(without > 0, "{policy}, {layout:?}: {stats:?}");
+            }
+        }
+    }
 }
