@@ -75,7 +75,7 @@ struct Birth {
 /// # Errors
 /// There is no memory for it, or the process has as many threads as it may have.
 pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapping>> {
-    let _ = fs::has_fsgsbase(); // Known from now on.
+    fs::prepare();
     let birth = Birth {
         colour_bytes,
         born: Cell::new(None),

@@ -4,6 +4,8 @@
 use std::arch::asm;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use headway_machine::doctor::has_fsgsbase;
+
 /// How this process sets the register: not asked yet.
 const UNKNOWN: u8 = 0;
 pub(crate) const BY_INSTRUCTION: u8 = 1;
@@ -11,37 +13,24 @@ const BY_SYSTEM_CALL: u8 = 2;
 
 pub(crate) static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Of `AT_HWCAP2`: the kernel lets programs use the instruction (`Documentation/arch/x86/x86_64/fsgs.rst`).
-const HWCAP2_FSGSBASE: u64 = 1 << 1;
-
 /// `ARCH_SET_FS` of `arch_prctl(2)`.
 pub(crate) const ARCH_SET_FS: usize = 0x1002;
 
-/// Whether the register is exchanged by one instruction; else each exchange is a system call.
-#[must_use]
-pub fn has_fsgsbase() -> bool {
-    way() == BY_INSTRUCTION
-}
-
-#[inline]
-fn way() -> u8 {
-    match WAY.load(Ordering::Relaxed) {
-        UNKNOWN => find_out(),
-        known => known,
+/// Finds out how the register is exchanged. Before any exchange.
+pub(crate) fn prepare() {
+    if WAY.load(Ordering::Relaxed) == UNKNOWN {
+        find_out();
     }
 }
 
 #[cold]
-fn find_out() -> u8 {
-    // SAFETY: always valid to ask.
-    let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP2) };
-    let way = if capabilities & HWCAP2_FSGSBASE != 0 {
+fn find_out() {
+    let way = if has_fsgsbase() {
         BY_INSTRUCTION
     } else {
         BY_SYSTEM_CALL
     };
     WAY.store(way, Ordering::Relaxed);
-    way
 }
 
 /// The base now. The word at the base is the base itself (System V ABI for x86-64, thread-local storage, variant II).

@@ -61,7 +61,6 @@ pub use alive::{alive_ns, set_alive_ns};
 pub use attached::{Attached, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint, checkpoint_at};
 pub use fiber::{Fiber, Turn, abandoned};
-pub use fs::has_fsgsbase;
 pub use held::{Held, Section};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};

@@ -8,7 +8,7 @@ mod socket;
 use std::fs;
 use std::thread::available_parallelism;
 
-pub use cpu::{has_invariant_tsc, has_user_interrupts};
+pub use cpu::{has_fsgsbase, has_invariant_tsc, has_user_interrupts};
 pub use finding::{Finding, Severity};
 
 use crate::description::{kernel_release, kernel_version};
@@ -21,6 +21,7 @@ pub fn examine() -> Vec<Finding> {
         kernel(&kernel_release()),
         quota(),
         invariant_tsc(),
+        thread_base(),
         interrupts::from_user_space(),
         interrupts::by_kernel_module(),
         real_time(),
@@ -66,6 +67,22 @@ fn quota_of(allowed: usize, usable: usize) -> Finding {
         format!("the cgroup's quota (cpu.max) is that of {usable} core{plural}, of {allowed} that are allowed: threads beyond it stand still until its next period"),
     )
     .remedy("give whole cores by a set of processors (cpuset, docker --cpuset-cpus) instead of a quota")
+}
+
+fn thread_base() -> Finding {
+    const NAME: &str = "thread state";
+    if has_fsgsbase() {
+        return Finding::good(
+            NAME,
+            "requests that own a thread's state change by an instruction",
+        );
+    }
+    Finding::bad(
+        NAME,
+        Severity::Degraded,
+        "requests that own a thread's state change by a system call, some 300 ns each",
+    )
+    .remedy("have the kernel let programs set the base of thread-local variables: Linux 5.9 or later, without nofsgsbase")
 }
 
 fn invariant_tsc() -> Finding {
