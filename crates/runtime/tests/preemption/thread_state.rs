@@ -207,7 +207,7 @@ fn a_request_without_a_thread_runs_to_its_end() {
                 INSIDE.set(number);
                 work();
                 headway_fiber::yield_now();
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     call.long(|_| work());
                 }
                 work();
