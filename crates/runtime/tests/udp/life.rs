@@ -178,8 +178,9 @@ fn all_that_waits_at_a_deadline_is_answered_or_counted() {
                 return false;
             };
             assert_accounted(client, &stats, &format!("{policy} {layout:?}"));
-            // Thieves leave in the socket what they do not run at once, so that it is refused instead.
-            stats.abandoned + stats.refused_draining > 100
+            // A dispatcher abandons what it took in, and has shed what found no room. Thieves leave in the socket what they do not run at once, so
+            // that it is refused instead.
+            stats.abandoned + stats.refused_draining >= 32
         });
     });
 }
