@@ -1,5 +1,7 @@
 //! What must hold in every world.
 
+use std::ops::Range;
+
 use headway_runtime::ShutdownError;
 
 use crate::cores::{cores_are_granted, with_core};
@@ -285,13 +287,19 @@ fn quanta_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<Stri
         return;
     };
     let turns = turns(&outcome.log.runs);
+    // On granted cores a turn may span times without one.
+    let turns: Vec<_> = turns
+        .iter()
+        .flat_map(|turn| cores_of(outcome, turn).map(move |core| (turn, core)))
+        .collect();
     let fates = outcome.log.fates.iter().enumerate();
     for (delivery, fate) in fates {
         let (Some(taken_ns), Some(begun_ns)) = (fate.taken_ns, fate.begun_ns.first()) else {
             continue;
         };
-        for turn in &turns {
-            let within = turn.from_ns.max(taken_ns)..turn.to_ns.min(*begun_ns);
+        for (turn, core) in &turns {
+            let within =
+                turn.from_ns.max(taken_ns).max(core.start)..turn.to_ns.min(*begun_ns).min(core.end);
             let ran_ns = within.end.saturating_sub(within.start);
             if ran_ns > most_ns && !outcome.past.stalled(&within) {
                 faults.push(format!(
@@ -301,6 +309,14 @@ fn quanta_end(scenario: &Scenario, outcome: &WorldOutcome, faults: &mut Vec<Stri
             }
         }
     }
+}
+
+/// When the worker that this run was on had a core.
+fn cores_of(outcome: &WorldOutcome, turn: &HandlerRun) -> impl Iterator<Item = Range<u64>> {
+    let mut workers = outcome.past.workers.iter();
+    let worker = workers.position(|&thread| thread == turn.thread);
+    let worker = worker.expect("only workers run requests");
+    with_core(outcome, worker).into_iter()
 }
 
 /// Runs of one request that follow each other on a thread, as one.

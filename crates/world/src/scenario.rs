@@ -283,9 +283,7 @@ impl Scenario {
         // A signal that meets no handler is sent again.
         const SENT_AGAIN_NS: u64 = 200_000;
         let changes = |order: &(u64, OwnerOrder)| matches!(order.1, OwnerOrder::Workers(_));
-        // On granted cores a turn may span times without one.
-        let has_cores = self.granting.is_none();
-        let is_interruptible = has_cores && self.is_interruptible() && self.crash.is_none();
+        let is_interruptible = self.is_interruptible() && self.crash.is_none();
         let is_shared = matches!(self.policy.name(), "shinjuku-sq" | "shinjuku-ci");
         let most_ns = QUANTUM_AND_WAKES_NS + if self.by_signal { SENT_AGAIN_NS } else { 0 };
         (is_shared && is_interruptible && !self.orders.iter().any(changes)).then_some(most_ns)
