@@ -116,6 +116,27 @@ fn bench_runs_every_policy_in_every_round() {
     assert!(report["noise"]["gaps_over_10us"].is_number());
 }
 
+/// A dispatcher that takes 9 µs for a request of 1 µs carries less on a core of its own than the worker does in its place.
+#[test]
+fn the_layout_is_chosen_by_measured_costs() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = dir.path().join("costs.json");
+    let costs =
+        r#"{"dispatch_ns": 9000, "handoff_ns": 300, "completion_ns": 300, "overhead_ns": 3000}"#;
+    std::fs::write(&slow, costs).unwrap();
+    let bench = words(
+        "bench --workload fixed-1us --policy c-fcfs --workers 1 --idle park --rounds 1 --rate 2k --requests 400 --format json",
+    );
+    let layout = |more: &[&str]| {
+        let report = json(&[&bench[..], more].concat());
+        report["runs"][0]["machine"]["layout"].clone()
+    };
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let built_in = if cores > 1 { "dedicated" } else { "inline" };
+    assert_eq!(layout(&[]), built_in);
+    assert_eq!(layout(&["--costs", slow.to_str().unwrap()]), "inline");
+}
+
 #[test]
 fn bench_draws_requests_from_few_flows_and_simulates_the_same() {
     let done = headway(&words(

@@ -19,16 +19,21 @@ use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::{Result, bail};
 use costs::BenchCosts;
+use headway::config::{layout_costs, read_costs};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial, TrialError};
 use headway_policy::Resume;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
-use headway_runtime::{Admission, Layout, Mechanism, StartError, max_queue_limit, server_shape};
+use headway_runtime::{
+    Admission, Layout, LayoutCosts, LayoutFacts, Mechanism, StartError, max_queue_limit,
+    mean_service_ns, server_shape,
+};
 use headway_sim::{Experiment, Flows};
 use headway_workload::Workload;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -65,6 +70,10 @@ pub(crate) struct Args {
     /// Where the dispatcher runs; with synergy, which has no dispatcher, where its monitor runs
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
+    /// What the layouts cost on this machine, a file of `headway calibrate -o FILE`: the layout auto is chosen by it [default: what calibrate measured
+    /// elsewhere]
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Mechanisms that interrupt requests, each in turn: a dispatcher sets a flag or sends a signal; with tsc the worker reads its own
     /// clock, for itself (tiny-quanta) or for a dispatcher (concord) [default: flag with a dispatcher that interrupts, else tsc]
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
@@ -109,9 +118,7 @@ struct BenchTraffic {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let workers = self.workers.unwrap_or_else(|| self.default_workers());
-        let layout = self.layout(workers);
-        let mut trials = self.trials(layout)?;
+        let mut trials = self.trials()?;
         let slo = self
             .slo
             .as_deref()
@@ -221,17 +228,9 @@ impl Args {
         }
     }
 
-    fn layout(&self, workers: usize) -> Layout {
-        match self.layout {
-            LayoutFlag::Auto if self.cores.is_some() => Layout::Dedicated,
-            LayoutFlag::Auto if workers < headway_sim::available_threads() => Layout::Dedicated,
-            LayoutFlag::Auto => Layout::Inline,
-            flag => flag.into(),
-        }
-    }
-
     /// One experiment per policy, all with the same arrivals.
-    fn trials(&self, layout: Layout) -> Result<Vec<Trial>> {
+    fn trials(&self) -> Result<Vec<Trial>> {
+        let costs = self.layout_costs()?;
         let traffic = Traffic {
             workload: self.traffic.workload.clone(),
             read: self.traffic.read.clone(),
@@ -246,8 +245,8 @@ impl Args {
         for (policy, admission) in policies.into_iter().zip(admissions) {
             let name = policy.to_string();
             let workers = self.workers_of(&policy)?;
+            let layout = self.layout_of(&admission, workers, costs, &workload)?;
             let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
-            trial.layout = self.layout_of(admission, workers, layout);
             if self.compares_defaults() {
                 close_windows_early(policy, &mut trial.experiment)?;
             }
@@ -308,15 +307,36 @@ impl Args {
         Ok(admissions)
     }
 
-    /// Several dispatchers get threads of their own only where each has a core.
-    fn layout_of(&self, admission: Admission, workers: usize, layout: Layout) -> Layout {
-        let threads = workers + admission.dispatchers;
-        let too_few = threads > headway_sim::available_threads();
-        if self.layout == LayoutFlag::Auto && admission.dispatchers > 1 && too_few {
-            Layout::Inline
-        } else {
-            layout
-        }
+    /// The layout as a server with these settings has it.
+    fn layout_of(
+        &self,
+        admission: &Admission,
+        workers: usize,
+        costs: LayoutCosts,
+        workload: &Workload,
+    ) -> Result<Layout> {
+        let hints: Vec<_> = BuiltInApp::Spin.classes(workload);
+        let hints: Vec<_> = hints.into_iter().map(|class| class.hint).collect();
+        let resolved = Layout::from(self.layout).resolve(&LayoutFacts {
+            admission,
+            workers,
+            mechanism: Mechanism::Flag,
+            hosted: false,
+            cores: self.cores.unwrap_or_else(LayoutFacts::usable_cores),
+            costs,
+            service_ns: mean_service_ns(&hints),
+        });
+        let resolved = resolved.map_err(|error| usage("--layout", error))?;
+        Ok(resolved.layout.unwrap_or(Layout::Inline))
+    }
+
+    /// What the layouts cost on this machine: as `headway calibrate` wrote it, or as built in.
+    fn layout_costs(&self) -> Result<LayoutCosts> {
+        let Some(path) = &self.costs else {
+            return Ok(LayoutCosts::default());
+        };
+        let file = read_costs(path).map_err(|error| usage("--costs", error))?;
+        Ok(layout_costs(&file.costs))
     }
 
     /// Refuses flows where no policy steers by them.
