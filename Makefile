@@ -267,10 +267,17 @@ test-python: toolchain
 		$(MAKE) --no-print-directory build python && \
 		CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings && \
 		$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python && \
-		(cd python && $(VENV)/bin/mypy) && \
+		(cd python && $(VENV)/bin/mypy && $(VENV)/bin/python -m mypy.stubtest --mypy-config-file pyproject.toml headway._native) && \
 		(cd python && HEADWAY=$(abspath $(HEADWAY)) $(VENV)/bin/pytest -rs) && \
 		HEADWAY=$(abspath $(HEADWAY)) python/versions $(PYTHON_OUT); \
 	fi
+
+# The package's rate beside the command's, sweeps on 1 to N cores (BENCH_PYTHON="--on threads --most 16"), tuning beside the planner's grid: minutes.
+.PHONY: bench-python
+bench-python: build python
+	$(VENV)/bin/python python/measure/speed.py $(HEADWAY)
+	$(VENV)/bin/python python/measure/cores.py $(BENCH_PYTHON)
+	$(VENV)/bin/python python/measure/tuning.py
 
 # The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
