@@ -272,6 +272,13 @@ test-python: toolchain
 		HEADWAY=$(abspath $(HEADWAY)) python/versions $(PYTHON_OUT); \
 	fi
 
+# The package's rate beside the command's, sweeps on 1 to N cores (BENCH_PYTHON="--on threads --most 16"), tuning beside the planner's grid: minutes.
+.PHONY: bench-python
+bench-python: build python
+	$(VENV)/bin/python python/measure/speed.py $(HEADWAY)
+	$(VENV)/bin/python python/measure/cores.py $(BENCH_PYTHON)
+	$(VENV)/bin/python python/measure/tuning.py
+
 # The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain

@@ -19,6 +19,7 @@ use headway_workload::Arrivals;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Arrivals of a run, unless it is said otherwise: the command's.
 pub(crate) const SIM_REQUESTS: u64 = 2_000_000;
@@ -57,7 +58,8 @@ pub(crate) fn simulate(
                 "the applications of a host are not drawn",
             ));
         }
-        let experiment = host_experiment(&asked, spec, &of_host)?;
+        let mut experiment = host_experiment(&asked, spec, &of_host)?;
+        experiment.cutoff = Some(Arc::clone(&flag));
         let outcome = apart(py, &flag, None, |_| experiment.run())?.map_err(refused)?;
         return text(&json!({"run": outcome}));
     }

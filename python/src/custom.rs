@@ -260,6 +260,13 @@ struct Take {
 }
 
 impl PyLocal {
+    /// Whether it decides nothing: it takes the head of its queue.
+    pub(crate) fn takes_the_head(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|role| !role.heard.contains("next"))
+    }
+
     /// Carries a decision out; `None` where another's queue had nothing to steal.
     fn taken<Q: Queues>(role: &Role, take: &Take, queues: &mut Q) -> Option<Next> {
         if take.slice_ns == Some(0) {

@@ -16,20 +16,33 @@ use std::sync::Arc;
 
 /// What a policy in Python says of itself.
 #[derive(FromPyObject)]
-struct CustomPolicy {
+pub(crate) struct CustomPolicy {
     name: String,
-    steers: bool,
-    depth: usize,
-    shared_queues: usize,
+    pub(crate) steers: bool,
+    pub(crate) depth: usize,
+    pub(crate) shared_queues: usize,
+    pub(crate) work_conserving: bool,
+    pub(crate) fcfs_in_class: bool,
     notif_ns: u64,
     switch_ns: u64,
     next_ns: u64,
 }
 
+impl CustomPolicy {
+    /// Refuses what no server can be.
+    pub(crate) fn check(&self) -> PyResult<()> {
+        if self.depth == 0 || self.shared_queues == 0 {
+            let why = "policy: depth and shared_queues are 1 or more";
+            return Err(HeadwayError::new_err(why));
+        }
+        Ok(())
+    }
+}
+
 /// The roles that a policy in Python built.
-struct Roles {
-    ingress: Option<Role>,
-    locals: Vec<PyLocal>,
+pub(crate) struct Roles {
+    pub(crate) ingress: Option<Role>,
+    pub(crate) locals: Vec<PyLocal>,
     monitor: PyMonitor,
 }
 
@@ -46,12 +59,14 @@ pub(crate) fn simulate_custom(
     let (mut experiment, note) = asked.experiment(SIM_REQUESTS, &flag)?;
     recorded(&mut experiment, &recording)?;
     let about: CustomPolicy = policy.extract()?;
-    if about.depth == 0 || about.shared_queues == 0 {
-        let why = "policy: depth and shared_queues are 1 or more";
-        return Err(HeadwayError::new_err(why));
-    }
+    about.check()?;
     let fault = Fault::new(&flag);
-    let roles = roles(policy, &experiment, &fault)?;
+    let (names, hints) = (
+        experiment.workload.class_names(),
+        class_hints(&experiment.workload),
+    );
+    let shape = ShapeView::of(experiment.workers, &names, &hints, experiment.seed);
+    let roles = roles(policy, shape, &fault)?;
     let outcome = apart(py, &flag, None, |_| {
         // The thread stays known to the interpreter, so that each call of a role is cheap.
         Python::attach(|py| py.detach(|| run(&experiment, &about, roles)))
@@ -72,14 +87,13 @@ pub(crate) fn simulate_custom(
     text(&answer)
 }
 
-fn roles(
+/// The roles that the policy builds for a server.
+pub(crate) fn roles(
     policy: &Bound<'_, PyAny>,
-    experiment: &Experiment,
+    shape: ShapeView,
     fault: &Arc<Fault>,
 ) -> PyResult<Roles> {
-    let workload = &experiment.workload;
-    let (names, hints) = (workload.class_names(), class_hints(workload));
-    let shape = ShapeView::of(experiment.workers, &names, &hints, experiment.seed);
+    let workers = shape.workers;
     let shape = Bound::new(policy.py(), shape)?;
     let role = |object: Bound<'_, PyAny>| -> PyResult<Option<Role>> {
         if object.is_none() {
@@ -91,7 +105,7 @@ fn roles(
         let object = policy.call_method1("local", (&shape, worker))?;
         Ok(PyLocal(role(object)?))
     };
-    let locals: PyResult<Vec<PyLocal>> = (0..experiment.workers).map(local).collect();
+    let locals: PyResult<Vec<PyLocal>> = (0..workers).map(local).collect();
     Ok(Roles {
         ingress: role(policy.call_method1("ingress", (&shape,))?)?,
         locals: locals?,

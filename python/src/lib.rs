@@ -7,9 +7,11 @@
 mod answers;
 mod asked;
 mod custom;
+mod custom_contract;
 mod custom_run;
 mod errors;
 mod interrupt;
+mod reproduced;
 mod views;
 mod workload;
 
@@ -24,11 +26,17 @@ mod _native {
         simulate, slo_use, sweep_point,
     };
     #[pymodule_export]
+    use crate::custom_contract::play_contract;
+    #[pymodule_export]
     use crate::custom_run::simulate_custom;
     #[pymodule_export]
     use crate::errors::HeadwayError;
     #[pymodule_export]
     use crate::interrupt::Cutoff;
+    #[pymodule_export]
+    use crate::reproduced::{
+        experiment, experiment_task, experiment_tasks, experiments, reproduction,
+    };
     #[pymodule_export]
     use crate::views::{JobView, QueuesView, ShapeView};
     #[pymodule_export]

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +141,55 @@ def test_a_mistake_has_the_commands_sentence(command: Command, call: dict[str, o
     place, _, sentence = str(refused.value).partition(": ")
     said = command.refusal(*flags)
     assert said in (f"error: --{place.replace('_', '-')}: {sentence}", f"error: {refused.value}")
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_the_commands_sweep_on_python_is_its_own(command: Command, tmp_path: Path, on: str) -> None:
+    flags = ["--policy", "c-fcfs", "--policy", "darc,delta=3", "--workload", "tpcc", "--loads", "0.3,0.6", "--workers", "5", "--network", "3us"]
+    flags += ["--core-change", "1ms:-2", "--replications", "2", *LENGTH]
+    alone = command.json("sweep", *flags)
+    assert len(alone["points"]) == 4
+    there = ["--on", on, "--python", sys.executable, "--store", str(tmp_path)]
+    assert command.json("sweep", *flags, *there) == alone
+    assert len(list(tmp_path.glob("*.parquet"))) == 4
+    # The points are kept: the next one takes them, in each format.
+    shown = command.run("sweep", *flags, *there, "--format", "csv")
+    assert shown.stdout == command.run("sweep", *flags, "--format", "csv").stdout
+    precise = ["--until-ci", "20%", "--ci-of", "overall.latency.mean", "--rate", "150k", *LENGTH]
+    assert command.json("sweep", *precise, *there) == command.json("sweep", *precise)
+
+
+def test_the_lines_that_replace_pieces_run(command: Command, tmp_path: Path) -> None:
+    flags = ["--workload", "tpcc", "--loads", "0.4", "--requests", "20k", "--dispatch-cost", "100ns", "--unknown", "0.1"]
+    said = command.run("sweep", *flags, "--shard", "1/2").stderr.splitlines()
+    (at,) = (number for number, line in enumerate(said) if line.strip() == "import headway")
+    lines = " ".join(said[at + 1 :]).split(".frame()")[0]
+    sweep = eval(lines.replace('on="ray"', 'on="threads"').replace('"points"', repr(str(tmp_path))), {"headway": headway})
+    assert json.loads(sweep.json()) == command.json("sweep", *flags)
+
+
+def test_a_sweep_on_python_is_interrupted_and_goes_on(command: Command, tmp_path: Path) -> None:
+    flags = ["sweep", "--policy", "darc", "--loads", "0.3..0.8:0.05", "--requests", "100k", "--on", "threads", "--threads", "1"]
+    flags += ["--python", sys.executable, "--store", str(tmp_path), "--format", "json"]
+    child = subprocess.Popen([command.path, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGINT)
+    child.communicate(timeout=60)
+    kept = len(list(tmp_path.glob("*.parquet")))
+    assert 1 <= kept <= 11
+    assert child.returncode != 0 or kept == 11
+    again = command.run(*flags)
+    assert again.returncode == 0, again.stderr
+    assert len(json.loads(again.stdout)["points"]) == 11
+
+
+def test_a_mistake_of_the_package_is_the_commands(command: Command, tmp_path: Path) -> None:
+    # A folder that is a file.
+    file = tmp_path / "file"
+    file.write_text("")
+    done = command.run("sweep", "--loads", "0.5", "--requests", "2k", "--on", "threads", "--python", sys.executable, "--store", str(file))
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert "--store: " in done.stderr
+    assert "Traceback" not in done.stderr

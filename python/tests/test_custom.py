@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import Any
 
@@ -18,6 +19,7 @@ class FirstCome(headway.Ingress):
     def __init__(self, shape: Shape) -> None:
         self.free = list(range(shape.workers))
         self.gone: set[int] = set()
+        self.busy: set[int] = set()
         self.queue: deque[int] = deque()
 
     def arrived(self, now_ns: int, job: Job) -> None:
@@ -28,6 +30,7 @@ class FirstCome(headway.Ingress):
             return None
         worker = min(self.free)
         self.free.remove(worker)
+        self.busy.add(worker)
         return worker, self.queue.popleft()
 
     def yielded(self, now_ns: int, worker: int, job: Job) -> None:
@@ -38,6 +41,7 @@ class FirstCome(headway.Ingress):
         self.release(worker)
 
     def release(self, worker: int) -> None:
+        self.busy.discard(worker)
         if worker not in self.gone:
             self.free.append(worker)
 
@@ -48,11 +52,14 @@ class FirstCome(headway.Ingress):
 
     def worker_added(self, now_ns: int, worker: int) -> None:
         self.gone.discard(worker)
-        self.free.append(worker)
+        if worker not in self.busy:
+            self.free.append(worker)
 
 
 class Central(headway.ServerPolicy):
     name = "central"
+    work_conserving = True
+    fcfs_in_class = True
 
     def ingress(self, shape: Shape) -> headway.Ingress:
         return FirstCome(shape)
@@ -68,6 +75,8 @@ class Quantum(headway.Monitor):
 
 class Interrupting(Central):
     name = "interrupting"
+    # What was interrupted queues again.
+    fcfs_in_class = False
 
     def monitor(self, shape: Shape) -> headway.Monitor:
         return Quantum()
@@ -113,6 +122,7 @@ class Stealing(headway.Local):
 
 class Steered(headway.ServerPolicy):
     name = "steered"
+    work_conserving = True
     steers = True
 
     def ingress(self, shape: Shape) -> headway.Ingress:
@@ -129,6 +139,7 @@ class Pulled(headway.Local):
 
 class Unplaced(headway.ServerPolicy):
     name = "unplaced"
+    work_conserving = True
 
     def ingress(self, shape: Shape) -> None:
         return None
@@ -207,6 +218,117 @@ class Wordy(FirstCome):
         return "worker 1"
 
 
+class Deaf(FirstCome):
+    """It does not hear that workers go."""
+
+    def worker_removed(self, now_ns: int, worker: int) -> None:
+        pass
+
+    def worker_added(self, now_ns: int, worker: int) -> None:
+        pass
+
+
+class LastCome(FirstCome):
+    def poll(self, now_ns: int) -> tuple[int, int] | None:
+        return (self.free.pop(), self.queue.pop()) if self.queue and self.free else None
+
+
+class Idle(FirstCome):
+    """One worker is kept for nobody."""
+
+    def poll(self, now_ns: int) -> tuple[int, int] | None:
+        return super().poll(now_ns) if len(self.free) > 1 else None
+
+
+class Moody(FirstCome):
+    """It draws by what the machine gives, not by the shape's seed."""
+
+    def poll(self, now_ns: int) -> tuple[int, int] | None:
+        if not self.queue or not self.free:
+            return None
+        if len(self.queue) > 1 and os.urandom(1)[0] < 128:
+            self.queue.rotate(1)
+        return super().poll(now_ns)
+
+
+class Overfull(FirstCome):
+    """It sheds where a few wait already."""
+
+    def arrived(self, now_ns: int, job: Job) -> bool:
+        if len(self.queue) >= 4:
+            return False
+        super().arrived(now_ns, job)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("ingress", "part"),
+    [
+        (Deaf, "the contract, seed 1: after .* events: it used worker . which is gone"),
+        (LastCome, "overtook one of its class, and it promised first come, first served"),
+        (Idle, "idles while 1 requests wait, and it promised to be work-conserving"),
+        (Overfull, "was shed although no queue is full"),
+    ],
+)
+def test_the_contract_finds_what_whole_runs_hide(ingress: type[FirstCome], part: str) -> None:
+    class Broken(Central):
+        def ingress(self, shape: Shape) -> headway.Ingress:
+            return ingress(shape)
+
+    with pytest.raises(HeadwayError, match=part.replace(" . which", " ., which")):
+        headway.check_policy(Broken(), requests=400)
+
+
+def test_a_policy_that_draws_by_itself_is_found() -> None:
+    class Broken(Central):
+        fcfs_in_class = False
+
+        def ingress(self, shape: Shape) -> headway.Ingress:
+            return Moody(shape)
+
+    with pytest.raises(HeadwayError, match="two runs of one seed differ"):
+        headway.check_policy(Broken(), requests=400, seeds=1)
+
+
+class Lazy(headway.Local):
+    """It runs nothing but what it steals."""
+
+    def __init__(self, worker: int) -> None:
+        self.me = worker
+
+    def next(self, now_ns: int, queues: Any) -> headway.Take | None:
+        others = [worker for worker, length in enumerate(queues.lengths) if length and worker != self.me]
+        return headway.Take("steal", victim=others[0]) if others else None
+
+
+def test_workers_that_help_themselves_are_held_to_their_contract() -> None:
+    class Thieves(Steered):
+        def local(self, shape: Shape, worker: int) -> headway.Local:
+            return Lazy(worker)
+
+    class Late(Steered):
+        def ingress(self, shape: Shape) -> headway.Ingress:
+            ingress = ByFlow(shape)
+            ingress.poll = lambda now_ns: None  # type: ignore[method-assign]
+            return ingress
+
+    class Empty(Unplaced):
+        def local(self, shape: Shape, worker: int) -> None:
+            return None
+
+    class Nobody(Empty):
+        work_conserving = False
+
+    for policy, part in (
+        (Thieves(), "idles beside its own"),
+        (Late(), "was not placed at once"),
+        (Empty(), "idles while 1 requests wait"),
+        (Nobody(), "never ran"),
+    ):
+        with pytest.raises(HeadwayError, match=part):
+            headway.check_policy(policy, requests=400)
+
+
 @pytest.mark.parametrize(
     ("ingress", "part"),
     [
@@ -214,11 +336,14 @@ class Wordy(FirstCome):
         (Nowhere, "poll: there is no worker 99"),
         (Crowding, "poll: worker 0 holds 1 requests, which is its depth"),
         (Forgetting, "were accepted and never dispatched"),
-        (Shedding, "were shed although no queue is full"),
+        (Shedding, "was shed although no queue is full"),
     ],
 )
 def test_a_broken_promise_is_found(ingress: type[FirstCome], part: str) -> None:
     class Broken(Central):
+        work_conserving = False
+        fcfs_in_class = False
+
         def ingress(self, shape: Shape) -> headway.Ingress:
             return ingress(shape)
 

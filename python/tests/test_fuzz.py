@@ -159,3 +159,83 @@ def test_arrays(arrivals: Any, service: Any, classes: Any, class_names: Any, uni
         headway.fit(workload)
 
     refuses_or_runs(made)
+
+
+EXPERIMENT = {
+    "title": '"t"',
+    "paper": '"p"',
+    "figure": '"f"',
+    "testbed": '"none"',
+    "server": "{ workers = 2, requests = 200 }",
+    "system": '[{ name = "a", policy = "c-fcfs" }]',
+    "measure": '[{ kind = "sweep", loads = [0.5], show = ["overall.slowdown.p99"] }]',
+    "claim": '[{ says = "s", of = "a: overall.slowdown.p99", at_most = 9.0 }]',
+}
+WRONG = [
+    "3",
+    '"x"',
+    "[]",
+    "{}",
+    "{ workers = 0 }",
+    "{ workers = 1000, requests = 9 }",
+    '{ workload = "nonesuch" }',
+    '[{ name = "a", policy = "drac" }]',
+    '[{ kind = "sweep" }]',
+    '[{ kind = "sweep", loads = [-1.0, nan], show = ["x"] }]',
+    '[{ kind = "capacity", slo = "x<=1" }]',
+    '[{ kind = "host", figure = "interval", at = ["x"], duration_ms = 1 }]',
+    '[{ says = "s", of = "b: rps", paper = nan }]',
+    "nan",
+]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    name=st.one_of(st.sampled_from(["all", "persephone", "concord-fig9-live", "x.toml", ".toml", "/", "persephone-fig1.toml"]), ANY),
+    changed=st.dictionaries(st.sampled_from(sorted(EXPERIMENT)), st.one_of(st.none(), st.sampled_from(WRONG)), max_size=3),
+    more=st.fixed_dictionaries({}, optional={"on": st.one_of(st.text(max_size=3), st.integers()), "fast": ANY}),
+)
+def test_reproduce(tmp_path_factory: Any, name: Any, changed: Any, more: Any) -> None:
+    refuses_or_runs(lambda: headway.reproduce(name, **more))
+    file = tmp_path_factory.getbasetemp() / "drawn.toml"
+    written = {**EXPERIMENT, **changed}
+    file.write_text("\n".join(f"{key} = {value}" for key, value in written.items() if value is not None))
+    refuses_or_runs(lambda: headway.reproduce(file, threads=1, **more))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    policy=st.one_of(st.sampled_from(POLICIES), ANY),
+    space=st.one_of(
+        st.dictionaries(st.sampled_from(["delta", "q", "x"]), ANY, max_size=2), st.lists(st.sampled_from(["delta", "q"]), max_size=2), ANY
+    ),
+    slo=st.one_of(st.just("overall.slowdown.p99<=9"), ANY),
+)
+def test_tune(policy: Any, space: Any, slo: Any) -> None:
+    refuses_or_runs(lambda: headway.tune(policy, space, slo, trials=1, replications=2, requests=100, workers=2, threads=1))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(
+    decisions=st.lists(st.one_of(ANY, st.tuples(st.integers(-1, 4), st.integers(-1, 9))), min_size=1, max_size=4),
+    about=st.fixed_dictionaries({}, optional={"depth": ANY, "steers": st.booleans(), "notif_ns": ANY, "shared_queues": st.integers(-1, 3)}),
+)
+def test_a_policys_answers(decisions: Any, about: Any) -> None:
+    class Drawn(headway.Ingress):
+        turn = 0
+
+        def arrived(self, now_ns: int, job: Any) -> Any:
+            return decisions[0]
+
+        def poll(self, now_ns: int) -> Any:
+            self.turn += 1
+            return decisions[self.turn % len(decisions)]
+
+    class Policy(headway.ServerPolicy):
+        def ingress(self, shape: Any) -> headway.Ingress:
+            return Drawn()
+
+    for key, value in about.items():
+        setattr(Policy, key, value)
+    refuses_or_runs(lambda: headway.simulate(Policy(), requests=100, workers=3))
+    refuses_or_runs(lambda: headway.check_policy(Policy(), requests=50, seeds=1))

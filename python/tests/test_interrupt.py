@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,8 @@ ENDLESS = 10**10
     "call",
     [
         f"headway.simulate('darc', requests={ENDLESS})",
+        f"headway.simulate('pallas', servers=8, requests={ENDLESS})",
+        f"headway.simulate('shenango', workers=8, load=0.5, requests={ENDLESS})",
         f"headway.sweep(['darc'], loads=[0.5, 0.6], requests={ENDLESS}, threads=2)",
         f"headway.capacity(['darc'], requests={ENDLESS})",
         "headway.plan(policies=['darc'], requests='3M', replications=100)",
@@ -34,6 +37,30 @@ def test_ctrl_c_ends_a_run(call: str) -> None:
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=60)
     assert (out, child.returncode) == ("interrupted\n", 0)
+
+
+@pytest.mark.parametrize("call", [{"policy": "darc"}, {"policy": "pallas", "servers": 4}, {"policy": "shenango", "workers": 6}], ids=str)
+def test_a_signal_that_a_thread_raises_meanwhile_ends_a_run(call: dict[str, Any]) -> None:
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def run() -> None:
+        timer.start()
+        headway.simulate(**call, requests=ENDLESS)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    timer.join()
+
+
+@pytest.mark.parametrize("call", [{"policy": "pallas", "servers": 4}, {"policy": "shenango", "workers": 6}], ids=str)
+def test_a_cutoff_ends_a_racks_and_a_hosts_run_with_the_figures_until_then(call: dict[str, Any]) -> None:
+    cutoff = headway.Cutoff()
+    timer = threading.Timer(0.3, cutoff.cut)
+    timer.start()
+    result = headway.simulate(**call, requests=ENDLESS, cutoff=cutoff)
+    timer.join()
+    assert result.cut_off
+    assert result.run.requests < ENDLESS
 
 
 def test_a_cutoff_ends_a_run_from_another_thread_which_needs_the_lock() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command
 
 import headway
 from headway import HeadwayError
@@ -59,6 +63,34 @@ def test_a_mistake_of_a_task_is_the_same_exception(cluster: Any) -> None:
 
     with pytest.raises(HeadwayError, match="a mistake of 3"):
         list(answers("ray", None, mistaken, None, [(0, 3)]))
+
+
+def test_a_reproduction_on_two_nodes_is_the_commands(cluster: Any, command: Command, tmp_path: Path) -> None:
+    theirs = command.json("reproduce", "synergy-fig4-1", "--fast")
+    ours = headway.reproduce("synergy-fig4-1", fast=True, on="ray", store=tmp_path)
+    assert json.loads(ours.json()) == theirs
+    kept = len(list(tmp_path.glob("*.parquet")))
+    assert kept > 1
+    again: list[int] = []
+    headway.reproduce("synergy-fig4-1", fast=True, on="ray", store=tmp_path, progress=lambda done, _: again.append(done))
+    assert again == [kept]
+
+
+def test_the_commands_sweep_runs_on_the_cluster(cluster: Any, command: Command) -> None:
+    flags = ["--policy", "darc", "--loads", "0.3,0.6", "--requests", "20k"]
+    there = ["--on", "ray", "--python", sys.executable]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    done = subprocess.run([command.path, "sweep", *flags, *there, "--format", "json"], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == command.json("sweep", *flags)
+
+
+def test_tuning_is_the_same_on_two_nodes(cluster: Any) -> None:
+    def tuned(**more: Any) -> Any:
+        space = {"q": ["2us", "50us"]}
+        return headway.tune("shinjuku-sq", space, "class.short.slowdown.p99<=3", trials=4, replications=2, requests=5_000, workers=4, **more)
+
+    assert tuned(on="ray").frame().equals(tuned().frame())
 
 
 def test_a_killed_worker_and_a_killed_node_change_nothing(cluster: Any, alone: headway.SweepResult, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 //! completion. It prints nothing: the cost of one request is the difference of two instruction counts, divided by the difference in
 //! requests (`scaling.py` beside this).
 
+use headway_contract::PlainQueues;
 use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Unplaced};
 use headway_policy::server::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
@@ -12,11 +13,6 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
-
-#[path = "../tests/toy/mod.rs"]
-mod toy;
-
-use toy::Toy;
 
 /// Between two requests.
 const GAP_NS: u64 = 100;
@@ -76,7 +72,7 @@ fn job(index: u32, slots: usize, now_ns: u64) -> Job {
 /// A dispatcher's decisions: each turn takes one request in, looks at all timers, and hears of one completion.
 fn dispatched<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>, requests: u32) {
     let workers = system.locals.len();
-    let (slots, queues) = (slots(workers), Toy::new(workers, 0));
+    let (slots, queues) = (slots(workers), PlainQueues::new(workers, 0));
     let mut running: VecDeque<(WorkerId, JobId)> = VecDeque::with_capacity(slots);
     for index in 0..requests {
         let (now_ns, epoch) = (u64::from(index) * GAP_NS, u64::from(index));
@@ -103,7 +99,7 @@ fn dispatched<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>, req
 fn steered<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>, requests: u32) {
     let workers = system.locals.len();
     let slots = slots(workers);
-    let mut queues = Toy::new(workers, 8);
+    let mut queues = PlainQueues::new(workers, 8);
     let mut monitors: Vec<M> = (0..workers).map(|_| system.monitor.clone()).collect();
     for index in 0..requests {
         let (now_ns, me) = (u64::from(index) * GAP_NS, index as usize % workers);

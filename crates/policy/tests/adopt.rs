@@ -1,7 +1,6 @@
 //! Rules that change while serving: what was learned stays, and the rules are the new ones.
 
-mod toy;
-
+use headway_contract::PlainQueues;
 use headway_policy::server::change;
 use headway_policy::server::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
 use headway_policy::server::systems::{self, ServerSpec, System, VisitInstance};
@@ -60,7 +59,7 @@ enum Said {
 /// A system with a server without time.
 struct Driven<I, L, M> {
     system: System<I, L, M>,
-    queues: toy::Toy,
+    queues: PlainQueues,
     running: [Option<Job>; WORKERS],
     epoch: u64,
     said: Vec<Said>,
@@ -71,7 +70,7 @@ impl<I: Ingress, L: Local, M: Monitor> Driven<I, L, M> {
         let shared = system.shared_queues.count;
         Self {
             system,
-            queues: toy::Toy::with_shared(WORKERS, shared, 256),
+            queues: PlainQueues::with_shared(WORKERS, shared, 256),
             running: [None; WORKERS],
             epoch: 0,
             said: Vec::new(),
@@ -368,7 +367,7 @@ fn another_threshold_begins_another_window() {
         {
             let build = |spec: &str| rebuilt::<I, L, M>(&spec.parse().unwrap());
             let (never, short) = (build("synergy"), build("synergy,thresh_wqd=1us"));
-            let mut queues = toy::Toy::new(WORKERS, 8);
+            let mut queues = PlainQueues::new(WORKERS, 8);
             queues.push_shared(0, JobId(0));
             let monitor = &mut system.monitor;
             assert_eq!(monitor.next_deadline_ns(), Some(5_000));

@@ -2,8 +2,7 @@
 
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
-mod toy;
-
+use headway_contract::PlainQueues;
 use headway_policy::host::{
     self, Allocator, AppId, AppKind, AppShape, CoreId, HostShape, HostTopology, Move,
 };
@@ -53,7 +52,7 @@ impl VisitInstance for Drive {
     fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
         let ingress = &mut system.ingress;
         let mut rng = Rng::new(7);
-        let mut toy = toy::Toy::new(WORKERS, 512);
+        let mut toy = PlainQueues::new(WORKERS, 512);
         let mut free: Vec<JobId> = (0..256).map(JobId).collect();
         let mut running: Vec<(WorkerId, JobId)> = Vec::with_capacity(512);
         let before = ALLOCATIONS.with(Cell::get);

@@ -1,7 +1,6 @@
 //! In which order the systems of `ordered.rs` serve, request by request.
 
-mod toy;
-
+use headway_contract::PlainQueues;
 use headway_policy::server::role::{Dispatch, Ingress, Local, Monitor, Preempt};
 use headway_policy::server::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
@@ -239,7 +238,7 @@ impl VisitInstance for StopLongs {
 }
 
 fn stop_longs<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>) {
-    let toy = toy::Toy::new(3, 8);
+    let toy = PlainQueues::new(3, 8);
     for worker in 0..3usize {
         let long = job(worker, 1, 0, 100_000);
         system.ingress.arrived(0, long).unwrap();

@@ -1,7 +1,6 @@
 //! SYNERGY with a wait queue for each kind of longs, over random traffic.
 
-mod toy;
-
+use headway_contract::PlainQueues;
 use headway_policy::server::locals::SynergyWorker;
 use headway_policy::server::monitors::TimerCore;
 use headway_policy::server::role::{
@@ -11,7 +10,6 @@ use headway_policy::server::systems::{self, Steered, System};
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
-use toy::Toy;
 
 const WORKERS: usize = 3;
 const MOST: usize = 256;
@@ -64,7 +62,7 @@ fn a_request_that_says_it_is_long_is_a_long() {
     const SHORT: ClassId = ClassId(3);
     for longs in ["auto", "hints", "learned"] {
         let mut system = synergy(&format!("longs={longs},factor=4"));
-        let mut toy = Toy::with_shared(WORKERS, system.shared_queues.count, MOST);
+        let mut toy = PlainQueues::with_shared(WORKERS, system.shared_queues.count, MOST);
         let (me, quiet) = (WorkerId(0), Job::new(JobId(0), SHORT, 0));
         let said = Job {
             said_long: true,
@@ -101,7 +99,7 @@ fn a_class_whose_requests_say_that_they_are_long_is_refused_first() {
     let mut system = synergy("longs=auto,factor=4");
     let hinted = system.sheds_first;
     assert!(!hinted.is_empty() && !hinted.contains(SAYS.index()));
-    let mut toy = Toy::with_shared(WORKERS, system.shared_queues.count, MOST);
+    let mut toy = PlainQueues::with_shared(WORKERS, system.shared_queues.count, MOST);
     let job = |said_long| Job {
         said_long,
         ..Job::new(JobId(1), SAYS, 0)
@@ -126,7 +124,7 @@ fn a_class_whose_requests_say_that_they_are_long_is_refused_first() {
 /// A server: what each worker runs, and what is where.
 struct Drive {
     system: Synergy,
-    toy: Toy,
+    toy: PlainQueues,
     jobs: Vec<Job>,
     running: [Option<JobId>; WORKERS],
     /// Longs that were interrupted, in that order.
@@ -150,7 +148,7 @@ impl Drive {
     fn new(params: &str) -> Self {
         let system = synergy(params);
         Self {
-            toy: Toy::with_shared(WORKERS, system.shared_queues.count, MOST),
+            toy: PlainQueues::with_shared(WORKERS, system.shared_queues.count, MOST),
             system,
             jobs: vec![],
             running: [None; WORKERS],

@@ -1,7 +1,6 @@
 //! A wrapper decides as what it wraps: over random events both are asked everything there is to ask.
 
-mod toy;
-
+use headway_contract::PlainQueues;
 use headway_policy::server::controls::{
     AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, Partition,
 };
@@ -112,7 +111,7 @@ fn agree<A: Ingress, B: Ingress, M: Monitor, N: Monitor>(
     events: &[Event],
 ) -> Result<(), TestCaseError> {
     let (mut watch, fresh_watch) = watch.map(|[watch, fresh]| (watch, fresh)).unzip();
-    let toy = toy::Toy::new(WORKERS, 8);
+    let toy = PlainQueues::new(WORKERS, 8);
     let mut running: [Option<Job>; WORKERS] = [None; WORKERS];
     let mut present = [true; WORKERS];
     let mut jobs = Vec::<Job>::new();

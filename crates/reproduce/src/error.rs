@@ -11,6 +11,22 @@ pub enum ReproduceError {
         /// The problem and its position.
         problem: String,
     },
+    /// No experiment has this name.
+    #[error("no experiment is called '{name}'; {remedy}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest name, or where the names are listed.
+        remedy: String,
+    },
+    /// The experiment is measured on real cores, and not simulated.
+    #[error(
+        "'{name}' is measured live on this machine, and not simulated: `headway reproduce {name}` measures it"
+    )]
+    Live {
+        /// The experiment's name or file.
+        name: String,
+    },
     /// A simulation failed.
     #[error(transparent)]
     Sim(#[from] headway_sim::SimError),

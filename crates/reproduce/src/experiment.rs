@@ -3,10 +3,12 @@
 use crate::text::on_one_line;
 use crate::{
     Claim, ComparedSystem, ExperimentKind, ExperimentServer, Measurement, NAMES, PaperFigure,
-    ReproduceError, RunLength, Setting, catalogue,
+    ReproduceError, RunLength, Setting, Task, catalogue,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A figure or table of a paper: the systems, the measurements and the claims.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,6 +86,28 @@ impl ExperimentFile {
         }
     }
 
+    /// The tasks of all measurements, in order. Any process may run any of them, and [`Reproduction::of`] judges what they give.
+    /// Once `cutoff` is true they end early: what they give then is of no use.
+    ///
+    /// # Errors
+    /// The first mistake in the file.
+    pub fn tasks(
+        &self,
+        length: RunLength,
+        cutoff: Option<&Arc<AtomicBool>>,
+    ) -> Result<Vec<Task>, ReproduceError> {
+        let mut tasks = Vec::new();
+        for measure in &self.measure {
+            let setting = Setting {
+                cutoff,
+                ..self.setting(measure, length)
+            };
+            let own = measure.tasks(&setting)?.into_iter();
+            tasks.extend(own.map(|task| task.on_axis(measure.axis())));
+        }
+        Ok(tasks)
+    }
+
     /// The setting of one measurement, with runs of this length.
     #[must_use]
     pub fn setting<'a>(&'a self, measure: &'a Measurement, extent: RunLength) -> Setting<'a> {
@@ -94,6 +118,7 @@ impl ExperimentFile {
             systems: &self.system,
             id: measure.id(),
             extent,
+            cutoff: None,
         }
     }
 }

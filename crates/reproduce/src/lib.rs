@@ -19,7 +19,7 @@
 //! Four more folders have the experiments that are measured on this machine: in `experiments/live/`, a client loads a real server
 //! ([`live`]); in `experiments/replayed/`, a server gets replayed arrivals without a network ([`replayed`]); in `experiments/racked/`, a
 //! switch spreads requests over servers ([`racked`]); in `experiments/hosted/`, a server and a batch program share cores ([`hosted`]).
-//! [`measured`] has what they share.
+//! [`measured`] has what they share. The feature `live`, on by default, has all of these; without it nothing of the live engines is built.
 //!
 //! A new kind of measurement is one file in [`kinds`]: a struct that is read from the file's
 //! `[[measure]]` table, and [`ExperimentKind::tasks`], which cuts the work into independent tasks.
@@ -30,16 +30,23 @@ mod compared;
 mod error;
 mod experiment;
 mod figures;
+#[cfg(feature = "live")]
 pub mod hosted;
 mod judge;
 pub mod kinds;
 mod length;
+#[cfg(feature = "live")]
 pub mod live;
+#[cfg(feature = "live")]
 pub mod measured;
+mod named;
 mod observable;
 mod paper_figure;
+#[cfg(feature = "live")]
 mod process;
+#[cfg(feature = "live")]
 pub mod racked;
+#[cfg(feature = "live")]
 pub mod replayed;
 mod result;
 mod run;
@@ -54,8 +61,10 @@ pub use experiment::ExperimentFile;
 pub use figures::{Datum, Figures};
 pub use kinds::{ExperimentKind, Measurement, Setting, Task};
 pub use length::RunLength;
+pub use named::{MEASURED_NAMES, is_experiment_file, unknown_experiment};
 pub use observable::Observable;
 pub use paper_figure::PaperFigure;
+#[cfg(feature = "live")]
 pub use process::ProcessError;
 pub use result::{Reproduction, SystemOnCores};
 pub use run::run;

@@ -1,8 +1,8 @@
 //! The result of an experiment.
 
 use crate::{
-    ClaimVerdict, ComparedSystem, ExperimentFile, Figures, Judged, PaperFigure, ReproduceError,
-    RunLength,
+    ClaimVerdict, ComparedSystem, Datum, ExperimentFile, Figures, Judged, PaperFigure,
+    ReproduceError, RunLength,
 };
 use headway_policy::PolicySpec;
 use headway_sim::SystemCores;
@@ -63,12 +63,28 @@ impl SystemOnCores {
 }
 
 impl Reproduction {
-    pub(crate) fn new(
+    /// Judges what the experiment's [tasks](ExperimentFile::tasks) gave, each task's figures in the tasks' order.
+    ///
+    /// # Errors
+    /// A mistake in the file, or figures of another number of tasks.
+    pub fn of(
         experiment: &ExperimentFile,
         extent: RunLength,
-        figures: Figures,
-        commands: Vec<String>,
+        given: Vec<Vec<Datum>>,
     ) -> Result<Self, ReproduceError> {
+        let tasks = experiment.tasks(extent, None)?;
+        if tasks.len() != given.len() {
+            let problem = format!("{} of its {} tasks are done", given.len(), tasks.len());
+            return Err(ReproduceError::file(&experiment.name, problem));
+        }
+        let mut figures = Figures::default();
+        figures.extend(given.into_iter().flatten());
+        let mut commands: Vec<String> = Vec::new();
+        for command in tasks.into_iter().filter_map(|task| task.command) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
         let claims: Result<Vec<Judged>, String> = experiment
             .claim
             .iter()

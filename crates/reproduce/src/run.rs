@@ -1,8 +1,6 @@
 //! Runs all tasks of all experiments in parallel.
 
-use crate::{
-    Datum, ExperimentFile, ExperimentKind, Figures, ReproduceError, Reproduction, RunLength, Task,
-};
+use crate::{Datum, ExperimentFile, ReproduceError, Reproduction, RunLength, Task};
 use headway_sim::in_parallel;
 
 /// Runs `experiments` on `threads` threads; the results are the same for any number of threads.
@@ -17,65 +15,25 @@ pub fn run(
     threads: usize,
     mut done: impl FnMut(&str, usize),
 ) -> Result<Vec<Reproduction>, ReproduceError> {
-    let mut pieces = Vec::new();
+    let mut tasks: Vec<(usize, Task)> = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
-        for measure in &experiment.measure {
-            let setting = experiment.setting(measure, length);
-            let own = measure.tasks(&setting)?;
-            pieces.extend(own.into_iter().map(|task| ExperimentTask {
-                experiment: index,
-                axis: measure.axis(),
-                task,
-            }));
-        }
+        let own = experiment.tasks(length, None)?;
+        tasks.extend(own.into_iter().map(|task| (index, task)));
     }
-    let all = pieces.len();
+    let all = tasks.len();
     let outputs = in_parallel(
-        &pieces,
+        &tasks,
         threads,
-        |piece: &ExperimentTask| (piece.task.run)(),
-        |piece, _| {
-            done(&experiments[piece.experiment].name, all);
+        |(_, task): &(usize, Task)| (task.run)(),
+        |(index, _), _| {
+            done(&experiments[*index].name, all);
         },
     );
-    let mut collected = vec![Collected::default(); experiments.len()];
-    for (piece, output) in pieces.into_iter().zip(outputs) {
-        let Collected { figures, commands } = &mut collected[piece.experiment];
-        let data: Vec<Datum> = output?;
-        figures.extend(data.into_iter().map(|datum| on_axis(datum, &piece.axis)));
-        let command = piece.task.command;
-        commands.extend(command.filter(|command| !commands.contains(command)));
+    let mut given: Vec<Vec<Vec<Datum>>> = vec![Vec::new(); experiments.len()];
+    for ((index, _), output) in tasks.into_iter().zip(outputs) {
+        given[index].push(output?);
     }
-    experiments
-        .iter()
-        .zip(collected)
-        .map(|(experiment, collected)| {
-            Reproduction::new(experiment, length, collected.figures, collected.commands)
-        })
+    let each = experiments.iter().zip(given);
+    each.map(|(experiment, given)| Reproduction::of(experiment, length, given))
         .collect()
-}
-
-/// A task of one experiment.
-struct ExperimentTask {
-    /// The experiment's index.
-    experiment: usize,
-    /// The axis of its curves.
-    axis: String,
-    task: Task,
-}
-
-/// The results of an experiment's tasks.
-#[derive(Clone, Default)]
-struct Collected {
-    figures: Figures,
-    /// The commands that repeat the tasks, each once.
-    commands: Vec<String>,
-}
-
-/// Sets the axis of a point; a single figure has none.
-fn on_axis(mut datum: Datum, axis: &str) -> Datum {
-    if datum.x.is_some() {
-        datum.axis = axis.into();
-    }
-    datum
 }

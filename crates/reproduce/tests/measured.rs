@@ -5,6 +5,7 @@ use headway_reproduce::live::LiveExperiment;
 use headway_reproduce::measured::MeasuredExperiment;
 use headway_reproduce::racked::RackedExperiment;
 use headway_reproduce::replayed::ReplayedExperiment;
+use headway_reproduce::{ExperimentFile, MEASURED_NAMES};
 
 /// Checks that a folder's files are the built-in ones of a kind.
 fn assert_built_in<E: MeasuredExperiment>(folder: &str) {
@@ -120,5 +121,38 @@ fn replayed_claims_are_about_loads_of_both_extents() {
             let (says, load) = (&claim.says, claim.load);
             assert!(experiment.fast.loads.contains(&load), "{says}");
         }
+    }
+}
+
+/// The list of names, and what tells a live file from a simulated one, hold for all that is built in.
+#[test]
+fn what_is_measured_is_known_by_name_and_by_file() {
+    let files = [
+        ("live", LiveExperiment::BUILT_IN),
+        ("replayed", ReplayedExperiment::BUILT_IN),
+        ("racked", RackedExperiment::BUILT_IN),
+        ("hosted", HostedExperiment::BUILT_IN),
+    ];
+    let mut names = Vec::new();
+    for (folder, built_in) in files {
+        for file in built_in {
+            names.push(file.name);
+            let path = format!(
+                "{}/../../experiments/{folder}/{}.toml",
+                env!("CARGO_MANIFEST_DIR"),
+                file.name
+            );
+            for asked in [file.name, &path] {
+                let error = ExperimentFile::text(asked).unwrap_err().to_string();
+                assert!(
+                    error.contains(&format!("`headway reproduce {asked}`")),
+                    "{error}"
+                );
+            }
+        }
+    }
+    assert_eq!(names, MEASURED_NAMES);
+    for name in headway_reproduce::NAMES {
+        assert_eq!(ExperimentFile::text(name).unwrap().0, *name);
     }
 }

@@ -10,6 +10,7 @@ const EFFORT: FigureEffort = FigureEffort {
     duration_ms: 150,
     seed: 1,
     threads: 2,
+    cutoff: None,
 };
 
 fn spin() -> Workload {

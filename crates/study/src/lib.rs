@@ -28,6 +28,7 @@ pub mod parse;
 pub mod planned;
 mod policy;
 pub mod registry;
+mod setup_texts;
 pub mod sweep;
 mod system_setup;
 pub mod traffic;

@@ -5,6 +5,7 @@
     >>> run.frame()            # a row a class, latencies in µs
     >>> curves = headway.sweep(["c-fcfs", "darc"], "high-bimodal", loads="0.1..0.9:0.1", requests=20_000)
     >>> curves.plot()          # 99.9th percentile of slowdown by load
+    >>> headway.reproduce("persephone-fig1", fast=True).verdicts()
 
 All figures are those of the command ``headway``, to the bit: the same library makes both.
 """
@@ -14,6 +15,7 @@ from headway.capacities import CapacityResult, PolicyCapacity, capacity
 from headway.custom import Ingress, Local, Monitor, ServerPolicy, Take, check_policy
 from headway.planning import FitResult, PlanResult, fit, plan
 from headway.registry import Parameter, Policy, policies
+from headway.reproductions import ClaimResult, ReproductionResult, experiments, reproduce
 from headway.results import ClassResult, Interval, Run, Summary
 from headway.settings import SystemSettings
 from headway.simulation import SimulationResult, simulate
@@ -23,6 +25,7 @@ from headway.workloads import Workload, workload
 
 __all__ = [
     "CapacityResult",
+    "ClaimResult",
     "ClassResult",
     "Cutoff",
     "FitResult",
@@ -35,6 +38,7 @@ __all__ = [
     "PlanResult",
     "Policy",
     "PolicyCapacity",
+    "ReproductionResult",
     "Run",
     "ServerPolicy",
     "SimulationResult",
@@ -48,9 +52,11 @@ __all__ = [
     "__version__",
     "capacity",
     "check_policy",
+    "experiments",
     "fit",
     "plan",
     "policies",
+    "reproduce",
     "simulate",
     "sweep",
     "tune",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from headway import _native
 from headway._native import Cutoff
-from headway.executors import On, answers
-from headway.progress import Progress
-from headway.results import Run, as_frame
+from headway.executors import On
+from headway.points import Kept, Where, computed, settings_inputs, text_digest
+from headway.results import Framed, Run, as_frame
 from headway.settings import Asked, LoadTexts, policy_texts, text, texts
 from headway.workloads import Workload, workload_source
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from typing_extensions import Unpack
 
-    from headway.settings import SystemSettings
+    from headway.settings import Path, SystemSettings
     from headway.workloads import WorkloadSource
 
 
@@ -43,7 +43,7 @@ class PolicyCapacity:
 
 
 @dataclass(frozen=True)
-class CapacityResult:
+class CapacityResult(Framed):
     """What each policy carries."""
 
     slo: str
@@ -104,6 +104,7 @@ def capacity(
     tolerance: float = 0.005,
     on: On = "threads",
     threads: int | None = None,
+    store: Path | None = None,
     progress: bool | Callable[[int, int], object] = False,
     **settings: Unpack[SystemSettings],
 ) -> CapacityResult:
@@ -114,20 +115,29 @@ def capacity(
     :param slo: ``"class.*.slowdown.p999<=10"``, ``"class.GET.latency.p99<=250us"``, …
     :param tolerance: the largest error of the load, 0.0001 to 0.5.
     :param on: where the searches run, as in :func:`headway.sweep`.
+    :param store: a folder where each policy's answer is kept as soon as it is found, as in :func:`headway.sweep`.
     :param settings: see :class:`headway.SystemSettings`; 2 000 000 requests by default.
     :raises HeadwayError: for a mistake, in the command's words.
 
     It bisects, as ``headway capacity`` does, to the same bits.
     """
     common = SearchTask(workload_source(workload), texts(settings), text("slo", slo), float(tolerance))
-    named = list(enumerate(policy_texts(policies)))
-    found: dict[int, Any] = {}
-    with Progress(progress, len(named), "searching") as bar:
-        for index, answer in answers(on, threads, compute_capacity, common, named):
-            found[index] = json.loads(answer)
-            bar.advance(1)
-    done = tuple(found[index] for index, _ in named)
+    kept = Kept(lambda policy: inputs(common, policy), rows_of)
+    given = computed(compute_capacity, common, policy_texts(policies), Where(on, threads, store, progress), kept, "searching")
+    done = tuple(json.loads(answer) for answer in given)
     return CapacityResult(common.slo, tuple(_of(one) for one in done), done)
+
+
+def inputs(common: SearchTask, policy: str) -> object:
+    """All that a policy's answer depends on."""
+    workload = text_digest(common.workload.to_toml())
+    return ["capacity", workload, *settings_inputs(common.settings), common.slo, common.tolerance, policy]
+
+
+def rows_of(answer: str) -> list[dict[str, Any]]:
+    """The rows of the run at the highest load."""
+    run = json.loads(answer)["result"].get("run")
+    return [] if run is None else Run.of(run).rows()
 
 
 def _of(answer: dict[str, Any]) -> PolicyCapacity:

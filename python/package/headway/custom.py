@@ -14,9 +14,12 @@ decides is checked as it decides it; :func:`check_policy` tries a policy in many
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from headway import _native
 from headway._native import HeadwayError
 from headway._native import Job as Job
 from headway._native import QueuesNow as QueuesNow
@@ -48,7 +51,7 @@ class Ingress(_Role):
         """A worker finished the request, which took it ``cpu_ns`` of its time."""
 
     def worker_added(self, now_ns: int, worker: int) -> None:
-        """The server gained this worker."""
+        """The server gained this worker, or got it back: it may still run what it ran when it was removed."""
 
     def worker_removed(self, now_ns: int, worker: int) -> None:
         """The server loses this worker: nothing more may be sent to it; what it runs, it finishes."""
@@ -120,6 +123,9 @@ class ServerPolicy:
     depth = 1
     #: Queues that all workers share.
     shared_queues = 1
+    #: Promises that the check holds the policy to: no worker idles while a request waits, and first come, first served within a class.
+    work_conserving = False
+    fcfs_in_class = False
     #: What an interruption costs: from the order until the worker notices it, each switch, an idle worker's wait for the next.
     notif_ns = 0
     switch_ns = 0
@@ -149,25 +155,50 @@ SITUATIONS: tuple[dict[str, Any], ...] = (
 )
 
 
+#: Events that the contract plays to a policy, for each seed.
+CONTRACT_EVENTS = 600
+
+
 def check_policy(policy: ServerPolicy, *, requests: int = 2_000, seeds: int = 2) -> None:
-    """Tries a policy in many situations: overload, full queues, workers that come and go, unknown classes, a costly dispatcher.
+    """Holds a policy to what every policy promises.
 
-    In each it holds the policy to what every policy promises: it dispatches only what waits, each request once, to workers that are there and
-    have room; each request that it accepts is answered; it sheds only while its queue is full; a request runs at one place at a time.
+    First the contract that the registry's policies are tested by (``crates/contract``): random arrivals, ends, and workers that leave and come,
+    each step checked. The policy hands out only what waits, each request once, to workers that are there and have room; what it accepts it hands
+    out; it sheds only what a full queue cannot hold; and it keeps its own promises, ``work_conserving`` and ``fcfs_in_class``.
 
+    Then whole runs, in overload, with full queues, with workers that come and go, with unknown classes, under a costly dispatcher: each request that
+    was accepted is answered, a request runs at one place at a time and for its service time, a worker runs one. At last a run is repeated: the same
+    seed gives the same run, since a policy knows no clock and draws by ``shape.seed`` alone.
+
+    :param requests: arrivals of each run.
+    :param seeds: how often all of it is tried.
     :raises HeadwayError: for the first promise that it breaks, with the situation.
     """
     from headway.simulation import simulate
 
+    for seed in range(1, 10 * seeds + 1):
+        with _situation(policy, f"the contract, seed {seed}"):
+            _native.play_contract(policy, seed, CONTRACT_EVENTS)
     for situation in SITUATIONS:
         for seed in range(1, seeds + 1):
-            try:
+            with _situation(policy, f"{situation}, seed {seed}"):
                 result = simulate(policy, requests=requests, seed=seed, schedule=True, window="0us..100s", **situation)
                 _check_schedule(result.answer["slices"])
                 if "queue_limit" not in situation and result.run.overall.dropped:
                     raise HeadwayError(f"arrived: {result.run.overall.dropped} requests were shed although no queue is full")
-            except HeadwayError as error:
-                raise HeadwayError(f"{policy.name}, {situation}, seed {seed}: {error}") from error
+    with _situation(policy, f"{SITUATIONS[1]}, seed 1, twice"):
+        first, again = (simulate(policy, requests=requests, seed=1, **SITUATIONS[1]).run.details for _ in range(2))
+        if first != again:
+            raise HeadwayError("two runs of one seed differ: draw by shape.seed alone, and keep nothing from run to run")
+
+
+@contextmanager
+def _situation(policy: ServerPolicy, what: str) -> Iterator[None]:
+    """Says where a promise was broken."""
+    try:
+        yield
+    except HeadwayError as error:
+        raise HeadwayError(f"{policy.name}, {what}: {error}") from error
 
 
 def _check_schedule(slices: list[list[Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headway import _native
 from headway._native import HeadwayError
 from headway.progress import Progress
-from headway.results import as_frame
+from headway.results import Framed, as_frame
 from headway.settings import LoadTexts, policy_texts, text, texts
 from headway.workloads import Workload, workload_source
 
@@ -34,7 +34,7 @@ class PlanSettings(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class PlanResult:
+class PlanResult(Framed):
     """A plan: the ranking, and how many cores the best need. ``details`` is the command's whole JSON (docs/json.md)."""
 
     #: ``"met"``, ``"missed"`` or ``"impossible"``.
@@ -131,7 +131,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class FitResult:
+class FitResult(Framed):
     """A workload that is fitted to a trace, and how well it fits."""
 
     workload: Workload

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from headway.capacities import CapacityResult
+    from headway.reproductions import ReproductionResult
     from headway.simulation import SimulationResult
     from headway.sweeps import SweepResult
 
@@ -72,6 +73,29 @@ def capacity(result: CapacityResult, ax: Axes | None) -> Axes:
     ax.barh([one.policy for one in result.results], [one.load for one in result.results])
     ax.invert_yaxis()
     ax.set(xlabel=f"highest load with {result.slo}", xlim=(0, 1))
+    return ax
+
+
+def reproduction(result: ReproductionResult, what: str | None, ax: Axes | None) -> Axes:
+    """A figure over its axis, a line a system, or as bars where it has none."""
+    frame = result.frame()
+    if what is None:
+        curves = frame[frame["axis"] != ""]
+        what = str((frame if curves.empty else curves)["what"].iloc[0])
+    shown = frame[frame["what"] == what]
+    if shown.empty:
+        raise HeadwayError(f"what: '{what}' was not measured; there are: {', '.join(dict.fromkeys(frame['what']))}")
+    ax, axis = axes(ax), str(shown["axis"].iloc[0])
+    ax.set_title(f"{result.paper}, {result.number}")
+    if axis == "":
+        ax.barh(list(shown["system"]), list(shown["value"]))
+        ax.invert_yaxis()
+        ax.set(xlabel=what)
+        return ax
+    for system, points in shown[shown["axis"] == axis].groupby("system", sort=False):
+        ax.plot(points["x"], points["value"], marker=".", label=str(system))
+    ax.set(xlabel=axis, ylabel=what, yscale="log" if "slowdown" in what or "latency" in what else "linear")
+    ax.legend()
     return ax
 
 

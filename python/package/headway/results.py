@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 STATISTICS = ("mean", "p50", "p90", "p99", "p999", "max")
 
 
+class Framed:
+    """A result that is shown as a frame."""
+
+    def frame(self) -> pd.DataFrame:
+        """The result as a pandas frame."""
+        raise NotImplementedError
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a polars frame."""
+        return as_polars({str(key): value for key, value in row.items()} for row in self.frame().to_dict("records"))
+
+
 @dataclass(frozen=True)
 class Summary:
     """Mean and nearest-rank percentiles of one measure; not a number where nothing was measured."""
@@ -61,7 +73,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Framed):
     """One run: a policy under a workload. ``details`` is the command's whole JSON (docs/json.md)."""
 
     #: The policy's name, and its parameters as used.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headway import _native
 from headway._native import Cutoff
 from headway.custom import ServerPolicy, stand_in
-from headway.results import Run, as_frame
+from headway.results import Framed, Run, as_frame
 from headway.settings import Asked, HostAsked, LoadTexts, Recording, listed, optional_text, text, texts
 from headway.workloads import Workload, workload_source
 
@@ -28,7 +28,7 @@ SLICE = (
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class SimulationResult(Framed):
     """One run, and what was recorded beside its figures."""
 
     run: Run

@@ -1,21 +1,21 @@
-"""Points that are done, kept in a folder: one Parquet file a point, so that a sweep that was cut off goes on."""
+"""Points that are done, kept in a folder: one Parquet file a point, so that work that was cut off goes on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Any
 
 from headway._native import HeadwayError, __version__
-from headway.results import Run
 
 KEY = b"headway.point"
 
 
 class Store:
-    """A folder of points. Each file's name has the digest of all that its point depends on, so a folder may hold many sweeps."""
+    """A folder of points. Each file's name has the digest of all that its point depends on, so a folder may hold many sweeps and searches."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         try:
@@ -23,7 +23,10 @@ class Store:
         except ImportError as error:
             raise HeadwayError("store: needs the package pyarrow: pip install 'headway-sched[parquet]'") from error
         self.folder = FilePath(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HeadwayError(f"store: cannot make the folder '{folder}': {error.strerror}") from error
 
     def path(self, inputs: object) -> FilePath:
         """The file of a point with these inputs."""
@@ -42,17 +45,16 @@ class Store:
         except (OSError, ValueError) as error:
             raise HeadwayError(f"store: cannot read '{path}': {error}; remove it") from error
         if KEY not in metadata:
-            raise HeadwayError(f"store: '{path}' is no point of a sweep; remove it, or choose another folder")
+            raise HeadwayError(f"store: '{path}' is no point of this package; remove it, or choose another folder")
         answer: bytes = metadata[KEY]
         return answer.decode()
 
-    def put(self, inputs: object, answer: str) -> None:
+    def put(self, inputs: object, answer: str, rows: Iterable[dict[str, Any]]) -> None:
         """Keeps the point: whole, or not at all."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        rows: list[dict[str, Any]] = [row for run in json.loads(answer)["runs"] for row in Run.of(run).rows()]
-        table = pa.Table.from_pylist(rows).replace_schema_metadata({KEY: answer.encode()})
+        table = pa.Table.from_pylist(list(rows)).replace_schema_metadata({KEY: answer.encode()})
         path = self.path(inputs)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         pq.write_table(table, partial)

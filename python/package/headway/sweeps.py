@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from headway import _native
 from headway._native import Cutoff, HeadwayError
 from headway.custom import ServerPolicy, stand_in
-from headway.executors import On, answers
-from headway.progress import Progress
-from headway.results import Interval, Run, as_frame, as_polars
+from headway.executors import On
+from headway.points import Kept, Where, computed, settings_inputs, text_digest
+from headway.results import Framed, Interval, Run, as_frame
 from headway.settings import (
     Asked,
     LoadTexts,
@@ -24,12 +22,10 @@ from headway.settings import (
     text,
     texts,
 )
-from headway.store import Store
 from headway.workloads import Workload, workload_source
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
     from matplotlib.axes import Axes
     from typing_extensions import Unpack
 
@@ -55,7 +51,7 @@ class SweepPoint:
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Framed):
     """The points of a sweep: policies, then loads."""
 
     points: tuple[SweepPoint, ...]
@@ -70,10 +66,6 @@ class SweepResult:
     def frame(self) -> pd.DataFrame:
         """A row a class of each run, and one of all classes together: latencies in µs, slowdowns, rates in requests per second."""
         return as_frame(self.rows())
-
-    def to_polars(self) -> pl.DataFrame:
-        """The same as a polars frame."""
-        return as_polars(self.rows())
 
     def intervals(self) -> pd.DataFrame:
         """A row a figure of each point with several runs: ``policy``, ``load``, ``figure``, ``estimate``, ``lo``, ``hi``, ``confidence``."""
@@ -192,21 +184,9 @@ def sweep(
     common = PointTask(workload_source(workload), texts(settings), replicated)
     items = [(policy, at) for policy in policies_of(policies) for at in offers(loads, rate)]
     notes = [checked(common, *item) for item in items]
-    kept = None if store is None else Store(store)
-    keys = [inputs(common, item) for item in items] if kept else []
-    found: dict[int, str] = {}
-    for index, key in enumerate(keys):
-        if kept and (answer := kept.get(key)) is not None:
-            found[index] = answer
-    left = [(index, item) for index, item in enumerate(items) if index not in found]
-    with Progress(progress, len(items), "simulating") as bar:
-        bar.advance(len(found))
-        for index, answer in answers(on, threads, compute_point, common, left):
-            found[index] = answer
-            if kept:
-                kept.put(keys[index], answer)
-            bar.advance(1)
-    done = tuple(json.loads(found[index]) for index in range(len(items)))
+    kept = Kept(lambda item: inputs(common, item), rows_of)
+    given = computed(compute_point, common, items, Where(on, threads, store, progress), kept, "simulating")
+    done = tuple(json.loads(answer) for answer in given)
     points = tuple(point_of(one, slo) for one in done)
     return SweepResult(points, tuple(dict.fromkeys(note for note in notes if note)), done)
 
@@ -240,19 +220,15 @@ def inputs(common: PointTask, item: tuple[PolicySource, LoadTexts]) -> object:
     policy, at = item
     if isinstance(policy, ServerPolicy):
         raise HeadwayError("store: the code of a policy in Python may have changed: leave the store out")
-    workload = hashlib.sha256(common.workload.to_toml().encode()).hexdigest()
-    costs = [file_digest(value) for name, value in common.settings if name == "costs"]
     replicated = common.replications
     how_often = [replicated.replications, replicated.until_ci, replicated.ci_of]
-    return [workload, sorted(common.settings), costs, how_often, policy, at.load, at.rate]
+    workload = text_digest(common.workload.to_toml())
+    return ["sweep", workload, *settings_inputs(common.settings), how_often, policy, at.load, at.rate]
 
 
-def file_digest(path: str) -> str:
-    """The digest of a file's content."""
-    if not os.path.isfile(path):
-        return ""
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+def rows_of(answer: str) -> list[dict[str, Any]]:
+    """A point's rows: a row a class of each run."""
+    return [row for run in json.loads(answer)["runs"] for row in Run.of(run).rows()]
 
 
 def point_of(answer: dict[str, Any], slo: str | None) -> SweepPoint:

@@ -12,7 +12,7 @@ from headway._native import HeadwayError
 from headway.executors import On
 from headway.progress import Progress
 from headway.registry import Parameter, policies
-from headway.results import Interval, as_frame
+from headway.results import Framed, Interval, as_frame
 from headway.settings import text
 from headway.sweeps import sweep
 from headway.workloads import workload_source
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
-    from headway.settings import SystemSettings
+    from headway.settings import Path, SystemSettings
     from headway.workloads import WorkloadSource
 
 #: How far from its default a parameter is searched where the registry bounds it less: a factor either way.
@@ -31,7 +31,7 @@ Space = Mapping[str, "Iterable[Any] | tuple[Any, Any]"]
 
 
 @dataclass(frozen=True)
-class TuneResult:
+class TuneResult(Framed):
     """The parameters found, and every trial."""
 
     #: The policy with the best parameters, as other functions take it.
@@ -62,6 +62,7 @@ def tune(
     pruner: Any = None,
     on: On = "threads",
     threads: int | None = None,
+    store: Path | None = None,
     progress: bool | Callable[[int, int], object] = False,
     **settings: Unpack[SystemSettings],
 ) -> TuneResult:
@@ -76,6 +77,7 @@ def tune(
     :param at_once: trials of a round: their runs go to ``on`` together. The result depends on it, but neither on ``on`` nor on ``threads``.
     :param sampler: one of Optuna's; ``TPESampler(seed=seed)`` by default.
     :param pruner: one of Optuna's; ``MedianPruner`` by default.
+    :param store: a folder where each run is kept as soon as it is done, as in :func:`headway.sweep`: a search that was cut off goes on.
     :param settings: see :class:`headway.SystemSettings`; 1 000 000 requests a run by default.
     :raises HeadwayError: for a mistake.
     """
@@ -83,6 +85,7 @@ def tune(
         import optuna
     except ImportError as error:
         raise HeadwayError("tune: needs the package optuna: pip install 'headway-sched[tune]'") from error
+    policy, slo = text("policy", policy), text("slo", slo)
     source, seed = workload_source(workload), int(settings.get("seed", 1))
     searched = distributions(optuna, policy, space)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -104,6 +107,7 @@ def tune(
                     list(dict.fromkeys(specs[at] for at in going)), source, loads=[load],  # type: ignore[list-item]
                     on=on,
                     threads=threads,
+                    store=store,
                     **again,
                 )  # fmt: skip
                 found = {point.policy: json.dumps(point.runs[0].details) for point in ran.points}

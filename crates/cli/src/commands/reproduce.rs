@@ -1,7 +1,7 @@
 //! `headway reproduce`: repeats a figure or table of a paper, next to the printed one.
 
 use crate::args;
-use crate::error::{nearest, usage};
+use crate::error::usage;
 use crate::output;
 use crate::progress;
 use anyhow::Result;
@@ -11,7 +11,10 @@ use headway_reproduce::live::{self, LiveExperiment};
 use headway_reproduce::measured::{MeasuredExperiment, MeasuredResult, MeasuredSettings, listing};
 use headway_reproduce::racked::{self, RackedExperiment};
 use headway_reproduce::replayed::{self, ReplayedExperiment};
-use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
+use headway_reproduce::{
+    ExperimentFile, MEASURED_NAMES, NAMES, Reproduction, RunLength, is_experiment_file, run, show,
+    unknown_experiment,
+};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use std::io::Write;
@@ -73,7 +76,7 @@ impl Args {
             ChosenExperiments::Measured(measure) => return measure(&self),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let live = measured_names().join(", ");
+            let live = MEASURED_NAMES.join(", ");
             let remedy = format!("what is measured live is {live}");
             let flags = "--server, --workers, --seed";
             return Err(usage(
@@ -267,7 +270,7 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
 
 /// The measurement of that name or file, if there is one.
 fn measured_one(name: &str) -> Result<Option<MeasureOne>> {
-    let text = if is_file(name) {
+    let text = if is_experiment_file(name) {
         let text = read_text(Path::new(name), SETTINGS_BYTES_MAX);
         Some(text.map_err(|error| usage(name, error))?)
     } else {
@@ -302,22 +305,6 @@ fn one_of_kind<E: MeasuredExperiment + 'static>(
     }))
 }
 
-/// The names of all experiments that are measured on this machine.
-fn measured_names() -> Vec<&'static str> {
-    let files = [
-        LiveExperiment::BUILT_IN,
-        ReplayedExperiment::BUILT_IN,
-        RackedExperiment::BUILT_IN,
-        HostedExperiment::BUILT_IN,
-    ];
-    files.into_iter().flatten().map(|file| file.name).collect()
-}
-
-fn is_file(name: &str) -> bool {
-    let extension = Path::new(name).extension();
-    extension.is_some_and(|extension| extension == "toml")
-}
-
 fn stem(path: &str) -> String {
     let stem = Path::new(path).file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
@@ -327,7 +314,7 @@ fn simulated(names: &[String]) -> Result<Vec<ExperimentFile>> {
     let mut built_in = vec![false; NAMES.len()];
     let mut files = Vec::new();
     for name in names {
-        if is_file(name) {
+        if is_experiment_file(name) {
             files.push(from_file(name)?);
             continue;
         }
@@ -345,7 +332,7 @@ fn simulated(names: &[String]) -> Result<Vec<ExperimentFile>> {
             }
         }
         if !found {
-            return Err(unknown(name));
+            return Err(usage("reproduce", unknown_experiment(name)));
         }
     }
     let named = NAMES.iter().zip(built_in).filter(|(_, chosen)| *chosen);
@@ -357,15 +344,4 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
     let text =
         read_text(Path::new(path), SETTINGS_BYTES_MAX).map_err(|error| usage(path, error))?;
     ExperimentFile::read(&stem(path), &text).map_err(|error| usage(path, error))
-}
-
-fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(name, &[NAMES, &measured_names()[..]].concat()) {
-        Some(known) => format!("did you mean '{known}'?"),
-        None => "`headway reproduce --list` says what there is".into(),
-    };
-    usage(
-        "reproduce",
-        format!("no experiment is called '{name}'; {remedy}"),
-    )
 }

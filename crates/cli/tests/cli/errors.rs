@@ -333,10 +333,24 @@ fn cores_that_cannot_be_had_are_a_sentence() {
 fn a_sweep_names_what_replaces_pieces_and_what_is_wrong_with_its_precision() {
     let lines = [
         "import headway",
-        "headway.sweep([\"c-fcfs\", \"darc\"], \"tpcc\", loads=\"0.5\", on=\"ray\"",
+        "headway.sweep([\"c-fcfs\", \"darc\"], \"tpcc\", loads=\"0.5\", workers=\"6\", requests=\"50000\", core_changes=[\"1ms:-3\"], on=\"ray\", replications=3, store=\"points\").frame()",
     ];
     for pieces in [&["--shard", "1/2"][..], &["--merge", "1.json", "2.json"]] {
-        let sweep = ["sweep", "--workload", "tpcc", "--loads", "0.5"];
+        let sweep = [
+            "sweep",
+            "--workload",
+            "tpcc",
+            "--loads",
+            "0.5",
+            "--workers",
+            "6",
+            "--requests",
+            "50k",
+            "--core-change",
+            "1ms:-3",
+            "--replications",
+            "3",
+        ];
         refused(
             &[&sweep[..], pieces].concat(),
             &[pieces[0], lines[0], lines[1]],
@@ -357,6 +371,21 @@ fn a_sweep_names_what_replaces_pieces_and_what_is_wrong_with_its_precision() {
         &["sweep", "--until-ci", "2%", "--ci-of", "overall.latncy.p99"],
         &["--ci-of", "latncy", "latency"],
     );
+}
+
+#[test]
+fn a_sweep_on_ray_says_where_the_python_package_is_to_come_from() {
+    let sweep = ["sweep", "--loads", "0.5", "--on", "ray", "--python"];
+    let remedy = ["--on: ", "make python", "--python", "HEADWAY_PYTHON"];
+    let nowhere = [&sweep[..], &["/nonesuch/python"]].concat();
+    refused(&nowhere, &[&remedy[..], &["/nonesuch/python"]].concat());
+    // A program that is no Python, or lacks the package.
+    let without = [&sweep[..], &["false"]].concat();
+    refused(
+        &without,
+        &[&remedy[..], &["lacks the Python package"]].concat(),
+    );
+    refused(&["sweep", "--store", "points"], &["--on"]);
 }
 
 #[test]

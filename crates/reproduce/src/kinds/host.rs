@@ -58,10 +58,16 @@ impl ExperimentKind for HostMeasurement {
             duration_ms: self.shortened_ms(setting.extent()),
             seed: setting.server().seed,
             threads: 1,
+            cutoff: None,
         };
+        let cutoff = setting.cutoff.cloned();
         let tasks = places.iter().map(|&place| {
-            let (figure, id) = (self.figure, self.id.clone());
+            let (figure, id, cutoff) = (self.figure, self.id.clone(), cutoff.clone());
             Task::new(move || {
+                let effort = FigureEffort {
+                    cutoff: cutoff.as_ref(),
+                    ..effort
+                };
                 let at = FigurePlace { id: &id, x: place };
                 measure(figure, at, rate_rps, effort)
             })
@@ -99,7 +105,7 @@ fn measure(
     figure: HostFigure,
     at: FigurePlace<'_>,
     rate_rps: Option<f64>,
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<Datum>, ReproduceError> {
     match figure {
         HostFigure::Efficiency => {
@@ -178,7 +184,7 @@ impl FigurePlace<'_> {
         ]
     }
 
-    fn spin(self, which: usize, effort: FigureEffort) -> Result<Vec<Datum>, ReproduceError> {
+    fn spin(self, which: usize, effort: FigureEffort<'_>) -> Result<Vec<Datum>, ReproduceError> {
         let workload = &figures::spin_workloads()[which];
         let curves = figures::spin_server(workload, &[self.x], effort)?;
         let points = curves

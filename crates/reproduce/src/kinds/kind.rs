@@ -22,6 +22,20 @@ impl Task {
         }
     }
 
+    /// Sets the axis of the task's points; a single figure has none.
+    #[must_use]
+    pub(crate) fn on_axis(self, axis: String) -> Self {
+        let Self { command, run } = self;
+        let on_axis = move |mut datum: Datum| {
+            if datum.x.is_some() {
+                datum.axis.clone_from(&axis);
+            }
+            datum
+        };
+        let run = move || Ok(run()?.into_iter().map(&on_axis).collect());
+        Self::new(run).command(command)
+    }
+
     /// Sets the command that repeats the task.
     #[must_use]
     pub fn command(mut self, command: Option<String>) -> Self {

@@ -7,6 +7,8 @@ use headway_workload::{Workload, duration};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A measurement's changes to the experiment's server.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -40,6 +42,8 @@ pub struct Setting<'a> {
     /// The measurement's id, which prefixes the systems in its figures; may be empty.
     pub(crate) id: &'a str,
     pub(crate) extent: RunLength,
+    /// The [cutoff](Experiment::cutoff) of every run.
+    pub(crate) cutoff: Option<&'a Arc<AtomicBool>>,
 }
 
 /// A system, ready to be simulated.
@@ -175,6 +179,7 @@ impl<'a> Setting<'a> {
         simulation.costs.dispatcher_slowdown_percent = system.dispatcher_slowdown_percent;
         let network = on.network.as_ref().or(server.network.as_ref());
         simulation.network_ns = time(&network.cloned())?;
+        simulation.cutoff = self.cutoff.cloned();
         simulation.warm_up = on.warm_up.unwrap_or(simulation.warm_up);
         if system.random_classifier {
             simulation.classifier = Classification::Random;

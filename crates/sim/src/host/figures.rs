@@ -9,6 +9,8 @@ use crate::{SimError, available_threads, in_parallel};
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::Spec;
 use headway_workload::Workload;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Mean service time of the spin server, ns.
 const SPIN_MEAN_NS: f64 = 10_000.0;
@@ -33,21 +35,24 @@ pub struct SystemCurve {
 
 /// The extent of the simulations.
 #[derive(Clone, Copy, Debug)]
-pub struct FigureEffort {
+pub struct FigureEffort<'a> {
     /// Virtual time of a run, ms.
     pub duration_ms: u64,
     /// Seed of every random choice.
     pub seed: u64,
     /// Runs in parallel.
     pub threads: usize,
+    /// The [cutoff](HostExperiment::cutoff) of every run.
+    pub cutoff: Option<&'a Arc<AtomicBool>>,
 }
 
-impl Default for FigureEffort {
+impl Default for FigureEffort<'_> {
     fn default() -> Self {
         Self {
             duration_ms: 500,
             seed: 1,
             threads: available_threads(),
+            cutoff: None,
         }
     }
 }
@@ -95,14 +100,15 @@ const ARACHNE: Contestant = Contestant {
 
 impl Contestant {
     /// A server that may have every core, and swaptions under systems that share cores.
-    fn host(&self, workload: &Workload, rate_rps: f64, effort: FigureEffort) -> HostExperiment {
+    fn host(&self, workload: &Workload, rate_rps: f64, effort: FigureEffort<'_>) -> HostExperiment {
         let app = App::server("server", workload.clone(), rate_rps)
             .guaranteed(self.cores)
             .policy(server(self.server));
-        let host = HostExperiment::new(self.cores, spec(self.policy))
+        let mut host = HostExperiment::new(self.cores, spec(self.policy))
             .app(app)
             .duration_ms(effort.duration_ms)
             .seed(effort.seed);
+        host.cutoff = effort.cutoff.cloned();
         if self.batch {
             host.app(App::batch("swaptions"))
         } else {
@@ -121,7 +127,7 @@ fn server(text: &str) -> ServerSpec {
 
 fn run_all(
     experiments: &[(f64, HostExperiment)],
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<CurvePoint>, SimError> {
     in_parallel(
         experiments,
@@ -143,7 +149,7 @@ fn run_all(
 ///
 /// # Errors
 /// [`SimError`] when a load is not above 0.
-pub fn efficiency(offered_cores: &[f64], effort: FigureEffort) -> Result<Efficiency, SimError> {
+pub fn efficiency(offered_cores: &[f64], effort: FigureEffort<'_>) -> Result<Efficiency, SimError> {
     const LIMIT_NS: u64 = 100_000;
     const INTERVAL_NS: u64 = 1_000_000;
     let bound = super::optimal_interval_bound(
@@ -178,7 +184,7 @@ pub fn efficiency(offered_cores: &[f64], effort: FigureEffort) -> Result<Efficie
 pub fn spin_server(
     workload: &Workload,
     rates_rps: &[f64],
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<SystemCurve>, SimError> {
     [SHENANGO, ZYGOS, ARACHNE]
         .iter()
@@ -240,7 +246,7 @@ impl StepResponse {
 pub fn load_step(
     raised_rps: &[f64],
     phase_ms: u64,
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<StepResponse>, SimError> {
     const BASELINE_RPS: f64 = 100_000.0;
     const PACKET_NS: u64 = 154;
@@ -300,7 +306,7 @@ impl LoadStep {
 pub fn few_connections(
     flows: &[u64],
     rates_rps: &[f64],
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<(u64, Vec<CurvePoint>)>, SimError> {
     let workload = named("exponential-10us");
     flows
@@ -328,7 +334,7 @@ pub fn few_connections(
 pub fn allocation_interval(
     intervals_us: &[u64],
     rate_rps: f64,
-    effort: FigureEffort,
+    effort: FigureEffort<'_>,
 ) -> Result<Vec<CurvePoint>, SimError> {
     let workload = named("exponential-10us");
     let experiments: Vec<_> = intervals_us

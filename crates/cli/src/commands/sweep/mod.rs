@@ -1,5 +1,6 @@
 //! `headway sweep`: policies × loads, for curves.
 
+mod from_python;
 mod points;
 mod show;
 
@@ -12,13 +13,14 @@ use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::{Result, bail};
+use from_python::{Argument, PlaceFlag, literal};
 use headway_report::{Run, Slo};
 use headway_sim::{Experiment, Offered, Precision, available_threads};
 use headway_study::figures;
 use headway_study::parse::{self, percent};
 use headway_study::sweep::{SweepProgress, replicated};
 use points::{SweepPoint, SweptPoints};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,9 +60,18 @@ pub(crate) struct Args {
     /// Went: sweeps beyond one machine run from Python
     #[arg(long, hide = true, value_name = "FILE", num_args = 0..)]
     merge: Option<Vec<PathBuf>>,
-    /// Threads; the figures do not depend on it
+    /// Threads, or processes of --on; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Have the Python package run the points; the figures do not depend on it
+    #[arg(long, value_enum, value_name = "WHERE")]
+    on: Option<PlaceFlag>,
+    /// The Python interpreter that has the package, for --on [default: $HEADWAY_PYTHON, or python3]
+    #[arg(long, value_name = "PROGRAM", requires = "on")]
+    python: Option<PathBuf>,
+    /// A folder where each point is kept as soon as it is done, for --on: a sweep that was cut off goes on
+    #[arg(long, value_name = "FOLDER", requires = "on")]
+    store: Option<PathBuf>,
     #[command(flatten)]
     costs: CostFlags,
     #[command(flatten)]
@@ -107,18 +118,57 @@ impl Args {
             (None, Some(_)) => "--merge",
             (None, None) => return Ok(()),
         };
-        let policies = self.policies.iter().map(|policy| format!("{policy:?}"));
-        let policies: Vec<String> = policies.collect();
-        let (workload, loads) = (&self.traffic.workload, &self.loads);
+        let store = self.store.clone().unwrap_or_else(|| "points".into());
+        let call = from_python::call(&self.arguments(PlaceFlag::Ray, Some(&store)));
         Err(usage(
             flag,
             format!(
-                "a sweep is no longer cut into pieces; on several machines these lines run it (docs/python.md):\n\
+                "a sweep is no longer cut into pieces; on several machines these lines run it (docs/python.md), as --on ray does:\n\
                  import headway\n\
-                 headway.sweep([{}], {workload:?}, loads={loads:?}, on=\"ray\", store=\"points\").frame()",
-                policies.join(", ")
+                 {call}.frame()",
             ),
         ))
+    }
+
+    /// The arguments of the call in Python that is this sweep.
+    fn arguments(&self, place: PlaceFlag, store: Option<&PathBuf>) -> Vec<Argument> {
+        let policies: Vec<String> = self.policies.iter().map(|it| literal(it)).collect();
+        let mut arguments: Vec<Argument> = vec![
+            (None, format!("[{}]", policies.join(", "))),
+            (None, literal(&self.traffic.workload)),
+        ];
+        arguments.push(match (self.traffic.load, self.traffic.rate) {
+            (_, Some(rate)) => (Some("rate"), rate.to_string()),
+            (Some(load), None) => (Some("loads"), format!("[{load}]")),
+            (None, None) => (Some("loads"), literal(&self.loads)),
+        });
+        let setup = args::setup(&self.size, &self.extent, &self.costs, &self.circumstances);
+        let (changes, single): (Vec<_>, Vec<_>) = setup
+            .texts()
+            .into_iter()
+            .partition(|(name, _)| *name == "core-change");
+        arguments.extend(
+            single
+                .iter()
+                .map(|(name, text)| (Some(*name), literal(text))),
+        );
+        if !changes.is_empty() {
+            let each: Vec<String> = changes.iter().map(|(_, text)| literal(text)).collect();
+            arguments.push((Some("core-changes"), format!("[{}]", each.join(", "))));
+        }
+        let whole = |number: Option<u64>| number.map(|it| it.to_string());
+        let path = |path: &PathBuf| literal(&path.display().to_string());
+        let optional = [
+            ("replications", whole(self.replications)),
+            ("until-ci", self.until_ci.map(|it| it.to_string())),
+            ("ci-of", self.until_ci.map(|_| literal(&self.ci_of))),
+            ("threads", whole(self.threads.map(|it| it as u64))),
+            ("store", store.map(path)),
+        ];
+        let given = optional.into_iter();
+        arguments.push((Some("on"), literal(place.name())));
+        arguments.extend(given.filter_map(|(name, value)| Some((Some(name), value?))));
+        arguments
     }
 
     fn write(&self, swept: &SweptPoints, points: &[SweepPoint]) -> Result<()> {
@@ -158,17 +208,33 @@ impl Args {
             None => self.replications.unwrap_or(1),
             Some(precision) => precision.wanted(runs),
         };
-        let bar = progress::bar(0, "simulating");
-        let runs = replicated(&all, threads, wanted, |progress| match progress {
-            SweepProgress::More(runs) => bar.inc_length(runs),
-            SweepProgress::Run => bar.inc(1),
-        })?;
-        bar.finish_and_clear();
+        let runs = if let Some(place) = self.on {
+            self.in_python(place, &interrupt)?
+        } else {
+            let bar = progress::bar(0, "simulating");
+            let runs = replicated(&all, threads, wanted, |progress| match progress {
+                SweepProgress::More(runs) => bar.inc_length(runs),
+                SweepProgress::Run => bar.inc(1),
+            })?;
+            bar.finish_and_clear();
+            runs
+        };
         let swept = SweptPoints::new(&all, runs);
         if swept.runs.is_empty() {
             bail!("interrupted: no point of the sweep was done");
         }
         Ok(swept)
+    }
+
+    /// The runs of each point, by the Python package; none where it was interrupted.
+    fn in_python(&self, place: PlaceFlag, interrupt: &Interrupt) -> Result<Vec<Vec<Run>>> {
+        let python = from_python::interpreter(self.python.as_ref())?;
+        let mut arguments = self.arguments(place, self.store.as_ref());
+        if std::io::stderr().is_terminal() {
+            arguments.push((Some("progress"), "True".into()));
+        }
+        let runs = from_python::run(&python, &from_python::call(&arguments), interrupt)?;
+        Ok(runs.unwrap_or_default())
     }
 
     /// Policies, then loads; of the first seed.

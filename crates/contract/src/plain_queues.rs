@@ -1,12 +1,11 @@
 //! The queues of a server without time: what a `Local` sees, in the plainest form.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use headway_policy::server::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 use std::collections::VecDeque;
 
 /// All workers' queues, seen by one of them. Sized at the start: pushing never allocates.
-pub(crate) struct Toy {
+pub struct PlainQueues {
     own: Vec<VecDeque<JobId>>,
     shared: Vec<VecDeque<JobId>>,
     /// Popped and pushed.
@@ -14,22 +13,25 @@ pub(crate) struct Toy {
     short_ns: Vec<u64>,
     longs: Vec<BitSet>,
     /// The classes that each worker refuses first, by what it told.
-    pub(crate) sheds_first: Vec<BitSet>,
+    pub sheds_first: Vec<BitSet>,
     /// The monitor's last order.
-    pub(crate) congested: u64,
+    pub congested: u64,
     /// The worker that looks.
-    pub(crate) me: usize,
+    pub me: usize,
     /// The worker beside it.
-    pub(crate) sibling: Option<WorkerId>,
+    pub sibling: Option<WorkerId>,
 }
 
-impl Toy {
-    pub(crate) fn new(workers: usize, capacity: usize) -> Self {
+impl PlainQueues {
+    /// With one shared queue.
+    #[must_use]
+    pub fn new(workers: usize, capacity: usize) -> Self {
         Self::with_shared(workers, 1, capacity)
     }
 
     /// With `shared` shared queues.
-    pub(crate) fn with_shared(workers: usize, shared: usize, capacity: usize) -> Self {
+    #[must_use]
+    pub fn with_shared(workers: usize, shared: usize, capacity: usize) -> Self {
         Self {
             own: (0..workers)
                 .map(|_| VecDeque::with_capacity(capacity))
@@ -47,12 +49,19 @@ impl Toy {
         }
     }
 
-    pub(crate) fn deliver(&mut self, worker: WorkerId, job: JobId) {
+    /// Puts a request at the tail of a worker's queue.
+    pub fn deliver(&mut self, worker: WorkerId, job: JobId) {
         self.own[worker.index()].push_back(job);
+    }
+
+    /// Requests in all shared queues.
+    #[must_use]
+    pub fn shared_len(&self) -> usize {
+        self.shared.iter().map(VecDeque::len).sum()
     }
 }
 
-impl Backlog for Toy {
+impl Backlog for PlainQueues {
     fn workers(&self) -> usize {
         self.own.len()
     }
@@ -78,7 +87,7 @@ impl Backlog for Toy {
     }
 }
 
-impl Queues for Toy {
+impl Queues for PlainQueues {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
     }
