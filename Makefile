@@ -275,8 +275,8 @@ test-python: toolchain
 # The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain
-	@pass/packages.sh libjemalloc2 || true
-	$(CARGO) test --locked --workspace --test programs -- --nocapture
+	@pass/packages.sh libjemalloc2 libasio-dev librocksdb-dev || true
+	$(CARGO) test --locked --workspace --test programs --test pools -- --nocapture
 
 # The C interface's header, of its source; a test checks that it is current.
 header: toolchain
