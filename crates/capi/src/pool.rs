@@ -61,6 +61,10 @@ pub struct HeadwayPoolOptions {
     pub blocking_threads: usize,
     /// The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
     pub stack_bytes: usize,
+    /// Not 0: long jobs have checkpoints, so where no policy is named the pool takes one that interrupts.
+    pub checkpoints: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 // SAFETY: as asked: numbers and pointers, which may be 0, the size first.
@@ -198,6 +202,9 @@ unsafe fn configured(
     }
     if let Some(name) = name {
         builder = builder.name(name);
+    }
+    if options.checkpoints != 0 {
+        builder = builder.checkpoints();
     }
     if options.workers > 0 {
         builder = builder.workers(options.workers as usize);

@@ -13,7 +13,7 @@ use crate::error::JoinError;
 /// Every accepted job gets exactly one end: [`publish`](Self::publish) after a run that ended it, or [`end`](Self::end).
 pub(crate) trait Runnable: Send + Sync {
     /// Runs the closure, or polls the future once. Its result stays hidden until it is published: the pool counts first.
-    fn run(self: Arc<Self>) -> RunEnd;
+    fn run(&self) -> RunEnd;
     /// Shows the result and wakes who awaits it.
     fn publish(&self);
     /// Ends a job that does not run, for this reason: drops its closure and wakes who awaits it.
@@ -185,7 +185,7 @@ where
     E: FnOnce(&JoinError) + Send + 'static,
     T: Send + 'static,
 {
-    fn run(self: Arc<Self>) -> RunEnd {
+    fn run(&self) -> RunEnd {
         let closure = self.state().closure.take();
         let (closure, otherwise) = closure.expect("a job runs once, and not after its end");
         drop_quietly(otherwise);

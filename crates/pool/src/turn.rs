@@ -30,11 +30,11 @@ pub(crate) enum TurnEnd {
 /// Runs the job on the thread's own stack.
 #[inline]
 pub(crate) fn to_the_end(
-    assignment: &ChosenJob,
+    assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
     current::set_place(Some(assignment.place(turns)));
-    let job = Arc::clone(&assignment.job);
+    let job = assignment.job;
     TurnEnd::Ended {
         ran: run_job(&job),
         job,
@@ -46,7 +46,7 @@ pub(crate) fn to_the_end(
 #[cold]
 pub(crate) fn without_fiber(
     shared: &Arc<SharedPool>,
-    assignment: &ChosenJob,
+    assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
     shared.core.lock().without_fiber += 1;

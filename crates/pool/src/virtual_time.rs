@@ -111,7 +111,7 @@ impl PoolWorld {
             return;
         };
         self.now_ns = self.now_ns.max(end_ns);
-        assert_eq!(Arc::clone(&chosen.job).run(), RunEnd::Done);
+        assert_eq!(chosen.job.run(), RunEnd::Done);
         let end = JobEnd {
             class: chosen.class,
             ran: RunEnd::Done,
