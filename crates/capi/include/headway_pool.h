@@ -58,6 +58,10 @@ struct headway_pool_options {
     size_t blocking_threads;
     // The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
     size_t stack_bytes;
+    // Not 0: long jobs have checkpoints, so where no policy is named the pool takes one that interrupts.
+    uint32_t checkpoints;
+    // 0.
+    uint32_t reserved;
 };
 
 // A pool's counts. Begin with `struct headway_pool_stats stats = {.size = sizeof stats};`.
