@@ -33,12 +33,12 @@ pub(crate) fn to_the_end(
     assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
-    current::set_place(Some(assignment.place(turns)));
+    current::set_thread_place(assignment.place(turns));
     let job = assignment.job;
     TurnEnd::Ended {
         ran: run_job(&job),
         job,
-        keeps_worker: current::take_place().is_some(),
+        keeps_worker: current::take_thread_place().is_some(),
     }
 }
 

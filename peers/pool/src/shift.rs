@@ -113,7 +113,7 @@ fn replay(builder: PoolBuilder, span_ns: u64, changes: u64) -> Result<Arc<[Shift
     let classes = ["first", "second"];
     let builder = classes
         .iter()
-        .fold(builder.workers(2).nice(10), |builder, name| {
+        .fold(builder.workers(2).nice(10).capacity(1 << 20), |builder, name| {
             builder.class(name, ClassOptions::new())
         });
     let pool = builder.build()?;
