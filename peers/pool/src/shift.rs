@@ -111,11 +111,10 @@ fn phase_of(jobs: &[ShiftedJob], from_ns: u64, span_ns: u64) -> Phase {
 /// Submits the jobs when they are due, and returns them once all have ended.
 fn replay(builder: PoolBuilder, span_ns: u64, changes: u64) -> Result<Arc<[ShiftedJob]>> {
     let classes = ["first", "second"];
-    let builder = classes
-        .iter()
-        .fold(builder.workers(2).nice(10).capacity(1 << 20), |builder, name| {
-            builder.class(name, ClassOptions::new())
-        });
+    let builder = classes.iter().fold(
+        builder.workers(2).nice(10).capacity(1 << 20),
+        |builder, name| builder.class(name, ClassOptions::new()),
+    );
     let pool = builder.build()?;
     let handles = [pool.class("first")?, pool.class("second")?];
     let jobs: Arc<[ShiftedJob]> = drawn((changes + 1) * span_ns).into();
