@@ -41,8 +41,8 @@ static COUNTING: Counting = Counting;
 /// Pools until nothing more is allocated than before: standard library and test harness keep some for the process.
 const WARM_UP: u64 = 50;
 
-/// The most that may be kept after any number of pools, bytes: what one job or one waker in a thousand would leave behind is more.
-const SLACK: isize = 256 << 10;
+/// The most that may be kept after any number of pools, bytes; none is, as a rule. One job in a hundred that is not freed keeps more.
+const SLACK: isize = 16 << 10;
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
