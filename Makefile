@@ -184,10 +184,30 @@ bench: toolchain
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
 
-# The pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second, in interleaved rounds (docs/performance.md).
+# The pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second; then an axum service in seven ways at four loads, and how soon a
+# pool follows a workload that changes its shape. In interleaved rounds, half an hour (docs/performance.md). BENCH_POOL="http --load 0.6" measures that only.
 .PHONY: bench-pool
+BENCH_POOLS := CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/pool-peers $(CARGO) run --release --locked --manifest-path peers/pool/Cargo.toml --
 bench-pool: toolchain
-	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/pool-peers $(CARGO) run --release --locked --manifest-path peers/pool/Cargo.toml -- $(BENCH_POOL)
+ifdef BENCH_POOL
+	$(BENCH_POOLS) $(BENCH_POOL)
+else
+	$(BENCH_POOLS)
+	$(BENCH_POOLS) http
+	$(BENCH_POOLS) shift
+endif
+
+# Ten million jobs of every kind in pools that a seed draws, under every policy, ended at any moment: nothing is left of them. With nightly once more under the
+# address sanitizer. `make test` has a fiftieth of it.
+.PHONY: soak-pool
+SOAK_POOL ?= 10000000
+soak-pool: toolchain
+	HEADWAY_POOL_SOAK=$(SOAK_POOL) $(CARGO) test --locked -p headway-pool --test soak -- --nocapture
+ifeq ($(NIGHTLY),yes)
+	HEADWAY_POOL_SOAK=$(SOAK_POOL) $(ASAN) -p headway-pool --test soak -- --nocapture
+else
+	@echo "SKIPPED soak-pool under the address sanitizer: it needs a nightly toolchain (rustup toolchain install nightly)"
+endif
 
 # Threads in user space beside POSIX threads and goroutines, on one core, in interleaved rounds: a minute, on a quiet machine (docs/threads.md).
 # Go takes part where it is installed or can be. BENCH_THREADS="condvar" measures rows of that name only.
@@ -282,8 +302,8 @@ bench-python: build python
 # The C programs alone; without a compiler with the pass (`make pass`) they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain
-	@pass/packages.sh libjemalloc2 || true
-	$(CARGO) test --locked --workspace --test programs -- --nocapture
+	@pass/packages.sh libjemalloc2 libasio-dev librocksdb-dev || true
+	$(CARGO) test --locked --workspace --test programs --test pools -- --nocapture
 
 # The C interface's header, of its source; a test checks that it is current.
 header: toolchain

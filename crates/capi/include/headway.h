@@ -103,7 +103,7 @@
 // The server could not start for another reason.
 #define HEADWAY_E_START -5
 
-// A handler did not return in time; its thread was left behind.
+// A handler, or a job of a pool, did not return in time; its thread was left behind.
 #define HEADWAY_E_STUCK -6
 
 // The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
@@ -115,6 +115,24 @@
 // headway_recv() has no request: the server has ended, or no other may begin beside the requests that the loop holds. Or a joined thread never
 // ends, since its runtime was stopped.
 #define HEADWAY_E_NONE -9
+
+// A pool did not accept the job: a queue is full, or the SLO of its class would be missed by waiting.
+#define HEADWAY_E_OVERLOADED -10
+
+// A pool accepted the job and shed it before it began: it made room for a shorter class, or did not begin in time.
+#define HEADWAY_E_SHED -11
+
+// The job was cancelled before it began.
+#define HEADWAY_E_CANCELLED -12
+
+// The pool ended before the job began.
+#define HEADWAY_E_ABANDONED -13
+
+// The pool is shut down, or the process was forked and its pool is the parent's.
+#define HEADWAY_E_SHUT_DOWN -14
+
+// A job of the pool would wait for the pool itself.
+#define HEADWAY_E_INSIDE -15
 
 // A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 struct headway_request;

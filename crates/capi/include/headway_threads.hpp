@@ -2,6 +2,7 @@
 #ifndef HEADWAY_THREADS_HPP
 #define HEADWAY_THREADS_HPP
 
+#include "headway_error.hpp"
 #include "headway_threads.h"
 
 #include <chrono>
@@ -13,24 +14,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace headway {
 
-/* A call of the library failed: its words. */
-struct error : std::runtime_error {
-    explicit error(int code) : std::runtime_error(headway_last_error()), code(code) {}
-    int code;
-};
-
 namespace detail {
-
-inline void check(int code) {
-    if (code != HEADWAY_OK) throw error(code);
-}
 
 template <class Rep, class Period> std::uint64_t ns(std::chrono::duration<Rep, Period> duration) {
     auto ns = std::chrono::ceil<std::chrono::nanoseconds>(duration).count();

@@ -11,6 +11,7 @@
 //! - [`server`]: start, watch, stop.
 //! - `control`: the socket by which `headway ctl` reaches a server.
 //! - `granted`: registering with a host's daemon, whose cores a server or a runtime of threads then runs on.
+//! - [`pool`], [`pool_jobs`], [`pool_stats`]: a pool in process, its jobs and its counts.
 //! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, their locks, and their shared data.
 //!
 //! cbindgen generates `headway.h` from these files. Its inline functions are in
@@ -19,6 +20,9 @@
 mod control;
 mod granted;
 pub mod options;
+pub mod pool;
+pub mod pool_jobs;
+pub mod pool_stats;
 pub mod request;
 pub mod requests;
 pub mod server;

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use headway_pool::{BuildError, JoinError, ShutdownTimeout, SubmitError};
 use headway_runtime::{ShutdownError, StartError};
 
 /// Success.
@@ -20,7 +21,7 @@ pub const HEADWAY_E_ADDRESS: c_int = -3;
 pub const HEADWAY_E_SETUP: c_int = -4;
 /// The server could not start for another reason.
 pub const HEADWAY_E_START: c_int = -5;
-/// A handler did not return in time; its thread was left behind.
+/// A handler, or a job of a pool, did not return in time; its thread was left behind.
 pub const HEADWAY_E_STUCK: c_int = -6;
 /// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
 pub const HEADWAY_E_TOO_LARGE: c_int = -7;
@@ -29,6 +30,18 @@ pub const HEADWAY_E_INTERNAL: c_int = -8;
 /// headway_recv() has no request: the server has ended, or no other may begin beside the requests that the loop holds. Or a joined thread never
 /// ends, since its runtime was stopped.
 pub const HEADWAY_E_NONE: c_int = -9;
+/// A pool did not accept the job: a queue is full, or the SLO of its class would be missed by waiting.
+pub const HEADWAY_E_OVERLOADED: c_int = -10;
+/// A pool accepted the job and shed it before it began: it made room for a shorter class, or did not begin in time.
+pub const HEADWAY_E_SHED: c_int = -11;
+/// The job was cancelled before it began.
+pub const HEADWAY_E_CANCELLED: c_int = -12;
+/// The pool ended before the job began.
+pub const HEADWAY_E_ABANDONED: c_int = -13;
+/// The pool is shut down, or the process was forked and its pool is the parent's.
+pub const HEADWAY_E_SHUT_DOWN: c_int = -14;
+/// A job of the pool would wait for the pool itself.
+pub const HEADWAY_E_INSIDE: c_int = -15;
 
 /// A code with its message.
 #[derive(Debug)]
@@ -69,6 +82,55 @@ impl From<ShutdownError> for CallFailure {
             _ => HEADWAY_E_INTERNAL,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<BuildError> for CallFailure {
+    fn from(error: BuildError) -> Self {
+        let code = match error {
+            BuildError::Policy(_)
+            | BuildError::KnownProfile { .. }
+            | BuildError::SeveralDispatchers { .. } => HEADWAY_E_POLICY,
+            BuildError::Thread(_) | BuildError::Pin(_) | BuildError::Stacks(_) => HEADWAY_E_START,
+            _ => HEADWAY_E_ARGUMENT,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SubmitError> for CallFailure {
+    fn from(error: SubmitError) -> Self {
+        let code = match error {
+            SubmitError::Overloaded { .. } => HEADWAY_E_OVERLOADED,
+            SubmitError::ShutDown | SubmitError::Forked => HEADWAY_E_SHUT_DOWN,
+            SubmitError::InsidePool => HEADWAY_E_INSIDE,
+            _ => HEADWAY_E_ARGUMENT,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<&JoinError> for CallFailure {
+    fn from(error: &JoinError) -> Self {
+        let code = match error {
+            JoinError::Refused(refused) => return refused.clone().into(),
+            JoinError::Cancelled => HEADWAY_E_CANCELLED,
+            JoinError::Shed(_) => HEADWAY_E_SHED,
+            JoinError::Abandoned => HEADWAY_E_ABANDONED,
+            _ => HEADWAY_E_INTERNAL,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ShutdownTimeout> for CallFailure {
+    fn from(left: ShutdownTimeout) -> Self {
+        let code = if left.running > 0 {
+            HEADWAY_E_STUCK
+        } else {
+            HEADWAY_E_ABANDONED
+        };
+        Self::new(code, left.to_string())
     }
 }
 

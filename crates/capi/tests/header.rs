@@ -15,6 +15,9 @@ use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 /// The files of the source that say what threads in user space are, in a header of their own.
 const THREADS: [&str; 3] = ["sharing.rs", "threads.rs", "waiting.rs"];
 
+/// The files that say what a pool in process is, in a header of their own.
+const POOL: [&str; 3] = ["pool.rs", "pool_jobs.rs", "pool_stats.rs"];
+
 /// With `HEADWAY_WRITE_HEADER` set, writes it instead: `make header`.
 fn assert_current(header: &str, config: &str, of_header: impl Fn(&str) -> bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -49,7 +52,10 @@ fn assert_current(header: &str, config: &str, of_header: impl Fn(&str) -> bool) 
 #[test]
 fn the_headers_are_current() {
     assert_current("headway.h", "cbindgen.toml", |file| {
-        !THREADS.contains(&file)
+        !THREADS.contains(&file) && !POOL.contains(&file)
+    });
+    assert_current("headway_pool.h", "cbindgen-pool.toml", |file| {
+        POOL.contains(&file)
     });
     assert_current("headway_threads.h", "cbindgen-threads.toml", |file| {
         THREADS.contains(&file)
@@ -79,7 +85,12 @@ fn the_headers_compile_beside_the_systems_in_any_order() {
     let system =
         "#include <dlfcn.h>\n#include <pthread.h>\n#include <signal.h>\n#include <unistd.h>\n";
     for (compiler, language) in [("cc", "c"), ("c++", "c++")] {
-        for own in ["headway.h", "headway_preempt.h", "headway_threads.h"] {
+        for own in [
+            "headway.h",
+            "headway_pool.h",
+            "headway_preempt.h",
+            "headway_threads.h",
+        ] {
             let own = format!("#include \"{own}\"\n");
             for text in [own.clone() + system, system.to_owned() + &own] {
                 let mut command = Command::new(compiler);

@@ -9,7 +9,7 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
-use crate::builder::{DEFAULT_POLICY, PoolBuilder};
+use crate::builder::PoolBuilder;
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
 use crate::core::{ClassLimits, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
@@ -30,7 +30,7 @@ impl PoolBuilder {
     /// # Errors
     /// [`BuildError`].
     pub fn build(self) -> Result<Pool, BuildError> {
-        let spec: ServerSpec = self.policy.as_deref().unwrap_or(DEFAULT_POLICY).parse()?;
+        let spec: ServerSpec = self.chosen_policy().parse()?;
         let shape = self.shape()?;
         let warnings = self.admit(&spec, &shape)?;
         check_pins(&self.pins)?;

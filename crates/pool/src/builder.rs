@@ -2,8 +2,11 @@
 
 use crate::class::ClassOptions;
 
-/// Where no policy is named: it keeps workers for short classes by what it learns, and interrupts nothing.
-pub(crate) const DEFAULT_POLICY: &str = "darc-stable";
+/// Where no policy is named and jobs run to their end: it keeps workers for short classes by what it learns.
+const RUN_TO_END: &str = "darc-stable";
+
+/// Where no policy is named and jobs have checkpoints: the least attained service first, in levels. It knows nothing beforehand, so lengths may vary within a class.
+const INTERRUPTING: &str = "mlfq";
 
 /// Jobs that may wait, unless chosen otherwise.
 const CAPACITY: usize = 16_384;
@@ -18,6 +21,7 @@ const STACK_BYTES: usize = 2 << 20;
 #[derive(Clone, Debug)]
 pub struct PoolBuilder {
     pub(crate) policy: Option<String>,
+    pub(crate) has_checkpoints: bool,
     pub(crate) workers: Option<usize>,
     pub(crate) classes: Vec<(String, ClassOptions)>,
     pub(crate) learns: usize,
@@ -34,6 +38,7 @@ impl Default for PoolBuilder {
     fn default() -> Self {
         Self {
             policy: None,
+            has_checkpoints: false,
             workers: None,
             classes: Vec::new(),
             learns: 0,
@@ -50,7 +55,7 @@ impl Default for PoolBuilder {
 
 impl PoolBuilder {
     /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, which
-    /// runs each job to its end.
+    /// runs each job to its end, or `mlfq` where jobs have [checkpoints](Self::checkpoints).
     ///
     /// Some policies interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Under them a job runs with a
     /// thread's state of its own: thread-local variables, locks, `tracing` spans, a runtime's guard, `errno` are the job's, at whichever worker it goes on.
@@ -58,6 +63,23 @@ impl PoolBuilder {
     pub fn policy(mut self, policy: &str) -> Self {
         self.policy = Some(policy.into());
         self
+    }
+
+    /// Says that long jobs have checkpoints, so that the pool may choose a policy that interrupts them: `mlfq`, where none is named.
+    #[must_use]
+    pub fn checkpoints(mut self) -> Self {
+        self.has_checkpoints = true;
+        self
+    }
+
+    /// The policy that was chosen, or that the pool takes where none was.
+    pub(crate) fn chosen_policy(&self) -> &str {
+        let default = if self.has_checkpoints {
+            INTERRUPTING
+        } else {
+            RUN_TO_END
+        };
+        self.policy.as_deref().unwrap_or(default)
     }
 
     /// The number of jobs that run at a time. Unless chosen, one for each processor that the process may use by its affinity mask and its cgroup's

@@ -102,6 +102,18 @@ pub(crate) fn begin(job: Option<Arc<dyn Runnable>>) -> Option<Arc<dyn Runnable>>
     JOB.replace(job)
 }
 
+/// As [`set_place`], on a thread's own stack: no desk is looked for.
+#[inline]
+pub(crate) fn set_thread_place(place: WorkerPlace) {
+    PLACE.set(Some(place));
+}
+
+/// As [`take_place`], on a thread's own stack.
+#[inline]
+pub(crate) fn take_thread_place() -> Option<WorkerPlace> {
+    PLACE.take()
+}
+
 /// The thread runs a job as this worker, or as none.
 #[inline]
 pub(crate) fn set_place(place: Option<WorkerPlace>) {

@@ -11,7 +11,7 @@ use crate::job::{RunEnd, Runnable};
 #[inline]
 pub(crate) fn run_job(job: &Arc<dyn Runnable>) -> RunEnd {
     let outer = current::begin(Some(Arc::clone(job)));
-    let ran = Arc::clone(job).run();
+    let ran = job.run();
     current::begin(outer);
     ran
 }

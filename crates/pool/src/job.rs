@@ -13,7 +13,7 @@ use crate::error::JoinError;
 /// Every accepted job gets exactly one end: [`publish`](Self::publish) after a run that ended it, or [`end`](Self::end).
 pub(crate) trait Runnable: Send + Sync {
     /// Runs the closure, or polls the future once. Its result stays hidden until it is published: the pool counts first.
-    fn run(self: Arc<Self>) -> RunEnd;
+    fn run(&self) -> RunEnd;
     /// Shows the result and wakes who awaits it.
     fn publish(&self);
     /// Ends a job that does not run, for this reason: drops its closure and wakes who awaits it.
@@ -146,46 +146,49 @@ impl<T> ResultSlot<T> {
     }
 }
 
-/// A job that is a closure.
-pub(crate) struct ClosureJob<F, T> {
+/// A job that is a closure, and what is called in its place if it ends without having begun.
+pub(crate) struct ClosureJob<F, E, T> {
     flags: JobFlags,
-    state: Mutex<ClosureState<F, T>>,
+    state: Mutex<ClosureState<F, E, T>>,
 }
 
-struct ClosureState<F, T> {
-    closure: Option<F>,
+struct ClosureState<F, E, T> {
+    closure: Option<(F, E)>,
     slot: ResultSlot<T>,
 }
 
-impl<F, T> ClosureJob<F, T>
+impl<F, E, T> ClosureJob<F, E, T>
 where
     F: FnOnce() -> T + Send + 'static,
+    E: FnOnce(&JoinError) + Send + 'static,
     T: Send + 'static,
 {
-    pub(crate) fn new(closure: F, may_stop: bool) -> Arc<Self> {
+    pub(crate) fn new(closure: F, otherwise: E, may_stop: bool) -> Arc<Self> {
         Arc::new(Self {
             flags: JobFlags::new(may_stop, false),
             state: Mutex::new(ClosureState {
-                closure: Some(closure),
+                closure: Some((closure, otherwise)),
                 slot: ResultSlot::EMPTY,
             }),
         })
     }
 
     /// No code of others runs under the lock but wakers' clones, so nothing poisons it.
-    fn state(&self) -> MutexGuard<'_, ClosureState<F, T>> {
+    fn state(&self) -> MutexGuard<'_, ClosureState<F, E, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<F, T> Runnable for ClosureJob<F, T>
+impl<F, E, T> Runnable for ClosureJob<F, E, T>
 where
     F: FnOnce() -> T + Send + 'static,
+    E: FnOnce(&JoinError) + Send + 'static,
     T: Send + 'static,
 {
-    fn run(self: Arc<Self>) -> RunEnd {
+    fn run(&self) -> RunEnd {
         let closure = self.state().closure.take();
-        let closure = closure.expect("a job runs once, and not after its end");
+        let (closure, otherwise) = closure.expect("a job runs once, and not after its end");
+        drop_quietly(otherwise);
         let (ran, result) = ended(catch_unwind(AssertUnwindSafe(closure)));
         self.state().slot.put(result);
         ran
@@ -198,7 +201,11 @@ where
 
     fn end(&self, why: JoinError) {
         let closure = self.state().closure.take();
-        drop_quietly(closure);
+        if let Some((closure, otherwise)) = closure {
+            drop_quietly(closure);
+            // A panic there harms its own job only.
+            drop_quietly(catch_unwind(AssertUnwindSafe(|| otherwise(&why))));
+        }
         let waker = {
             let mut state = self.state();
             state.slot.put(Err(why));
@@ -221,9 +228,10 @@ where
     }
 }
 
-impl<F, T> Joined<T> for ClosureJob<F, T>
+impl<F, E, T> Joined<T> for ClosureJob<F, E, T>
 where
     F: FnOnce() -> T + Send + 'static,
+    E: FnOnce(&JoinError) + Send + 'static,
     T: Send + 'static,
 {
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {

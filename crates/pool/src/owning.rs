@@ -49,21 +49,21 @@ impl OwningFibers {
         }
     }
 
-    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
+    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         self.turns.step();
         let end = self.turn(shared, assignment);
         self.turns.rest();
         end
     }
 
-    fn turn(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
+    fn turn(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         let job = || Arc::clone(&assignment.job);
         let Some(slice_ns) = assignment.slice_ns else {
             return to_the_end(assignment, Some(&self.turns));
         };
         if assignment.is_resumed {
             return match self.rescue.take_up(assignment.chosen.token) {
-                TakenFiber::Ready(fiber) => self.slices(shared, assignment, fiber, slice_ns, None),
+                TakenFiber::Ready(fiber) => self.slices(shared, &assignment, fiber, slice_ns, None),
                 TakenFiber::EndedAtHome(fiber, ran) => {
                     self.keep(fiber);
                     TurnEnd::Ended {
@@ -79,7 +79,7 @@ impl OwningFibers {
         match self.idle.pop().or_else(|| self.fiber(shared)) {
             Some(fiber) => {
                 let begun = Some(FiberJob::new(&assignment.job));
-                self.slices(shared, assignment, fiber, slice_ns, begun)
+                self.slices(shared, &assignment, fiber, slice_ns, begun)
             }
             None => without_fiber(shared, assignment, Some(&self.turns)),
         }

@@ -40,7 +40,7 @@ impl PlainFibers {
         }
     }
 
-    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
+    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         let Some(slice_ns) = assignment.slice_ns else {
             return to_the_end(assignment, None);
         };
@@ -51,12 +51,12 @@ impl PlainFibers {
             let InterruptedJob { fiber, innermost } =
                 suspended.expect("what was interrupted here goes on here");
             current::begin(innermost);
-            return self.turns(shared, assignment, fiber, slice_ns, None);
+            return self.turns(shared, &assignment, fiber, slice_ns, None);
         }
         match self.idle.pop().or_else(|| self.fiber()) {
             Some(fiber) => {
                 let begun = Some(FiberJob::new(&assignment.job));
-                self.turns(shared, assignment, fiber, slice_ns, begun)
+                self.turns(shared, &assignment, fiber, slice_ns, begun)
             }
             // There is no memory for a stack: this one is not interrupted.
             None => without_fiber(shared, assignment, None),

@@ -116,8 +116,28 @@ impl Pool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.submit_or_else(class, closure, |_| ())
+    }
+
+    /// As [`try_submit`](Self::try_submit), and calls `otherwise` if the job ends without having begun: it was shed, cancelled or abandoned. So exactly one of
+    /// the two is called for each accepted job, also where nobody awaits the result.
+    ///
+    /// `otherwise` is called by whoever ends the job: a submitter that displaces it, the thread that drops its future or ends the pool, a worker. It is brief.
+    ///
+    /// # Errors
+    /// As [`try_submit`](Self::try_submit); then neither is called.
+    pub fn submit_or_else<F, T>(
+        &self,
+        class: impl NamesClass,
+        closure: F,
+        otherwise: impl FnOnce(&JoinError) + Send + 'static,
+    ) -> Result<JobFuture<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
         let class = class.find_in(&self.shared().classes)?.id;
-        self.put(class, ClosureJob::new(closure, false))
+        self.put(class, ClosureJob::new(closure, otherwise, false))
     }
 
     /// As [`submit`](Self::submit), for a closure that may be stopped: once its future is dropped, it unwinds at its next
@@ -129,7 +149,7 @@ impl Pool {
     {
         let class = class.find_in(&self.shared().classes);
         class
-            .and_then(|class| self.put(class.id, ClosureJob::new(closure, true)))
+            .and_then(|class| self.put(class.id, ClosureJob::new(closure, |_| (), true)))
             .unwrap_or_else(JobFuture::refused)
     }
 
@@ -162,7 +182,7 @@ impl Pool {
             }
             value
         };
-        self.put(class, ClosureJob::new(timed, false))
+        self.put(class, ClosureJob::new(timed, |_| (), false))
             .unwrap_or_else(JobFuture::refused)
     }
 

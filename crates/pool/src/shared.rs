@@ -184,7 +184,7 @@ impl SharedPool {
         }
         let from_ns = self.clock.now_ns();
         let outer = current::begin(Some(Arc::clone(job)));
-        let ran = Arc::clone(job).run();
+        let ran = job.run();
         current::begin(outer);
         let now_ns = self.clock.now_ns();
         let end = JobEnd {

@@ -35,7 +35,7 @@ impl JobSlices {
     }
 
     #[inline]
-    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: &ChosenJob) -> TurnEnd {
+    pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         match self {
             Self::ToTheEnd => to_the_end(assignment, None),
             Self::Plain(fibers) => fibers.run(shared, assignment),

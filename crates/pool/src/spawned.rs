@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::error::JoinError;
@@ -25,6 +25,8 @@ enum FutureRest {
 pub(crate) struct SpawnedJob<F: Future> {
     flags: JobFlags,
     pool: Arc<SharedPool>,
+    /// For its wakers.
+    own: Weak<Self>,
     state: Mutex<SpawnedState<F>>,
 }
 
@@ -40,9 +42,10 @@ where
     F::Output: Send + 'static,
 {
     pub(crate) fn new(pool: Arc<SharedPool>, future: F) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|own| Self {
             flags: JobFlags::new(true, true),
             pool,
+            own: Weak::clone(own),
             state: Mutex::new(SpawnedState {
                 future: Some(Box::pin(future)),
                 rest: FutureRest::Queued,
@@ -61,14 +64,15 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    fn run(self: Arc<Self>) -> RunEnd {
+    fn run(&self) -> RunEnd {
         let future = {
             let mut state = self.state();
             state.rest = FutureRest::Polled;
             state.future.take()
         };
         let mut future = future.expect("a future is polled until its end");
-        let waker = Waker::from(Arc::clone(&self));
+        let own = self.own.upgrade();
+        let waker = Waker::from(own.expect("whoever runs a job holds it"));
         let mut context = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context)));
         let returned = match polled {

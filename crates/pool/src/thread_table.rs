@@ -113,6 +113,11 @@ impl ThreadTable {
     /// Whom to wake or start for the workers that have something to run: at most one, who does the same for the next.
     #[inline]
     pub(crate) fn rouse(&mut self, decide: &dyn Decide) -> Rouse {
+        let may_start = !self.is_bound && self.threads - self.blocked < self.workers;
+        // Where all are awake, which is when it is busy, the policy need not be asked.
+        if self.parked.is_empty() && !may_start {
+            return Rouse::Nobody;
+        }
         let runnable = decide.runnable();
         if runnable <= self.woken {
             return Rouse::Nobody;
@@ -125,9 +130,7 @@ impl ThreadTable {
         };
         match next {
             Some(at) => self.wake(at),
-            None if !self.is_bound && self.threads - self.blocked < self.workers => {
-                self.enlist().map_or(Rouse::Nobody, Rouse::Start)
-            }
+            None if may_start => self.enlist().map_or(Rouse::Nobody, Rouse::Start),
             None => Rouse::Nobody,
         }
     }

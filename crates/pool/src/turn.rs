@@ -30,15 +30,15 @@ pub(crate) enum TurnEnd {
 /// Runs the job on the thread's own stack.
 #[inline]
 pub(crate) fn to_the_end(
-    assignment: &ChosenJob,
+    assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
-    current::set_place(Some(assignment.place(turns)));
-    let job = Arc::clone(&assignment.job);
+    current::set_thread_place(assignment.place(turns));
+    let job = assignment.job;
     TurnEnd::Ended {
         ran: run_job(&job),
         job,
-        keeps_worker: current::take_place().is_some(),
+        keeps_worker: current::take_thread_place().is_some(),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn to_the_end(
 #[cold]
 pub(crate) fn without_fiber(
     shared: &Arc<SharedPool>,
-    assignment: &ChosenJob,
+    assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
     shared.core.lock().without_fiber += 1;

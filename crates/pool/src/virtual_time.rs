@@ -10,6 +10,7 @@ use headway_policy::{ClassId, Rng, Shape};
 use crate::chosen::ChosenJob;
 use crate::core::{ClassLimits, JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
+use crate::error::JoinError;
 use crate::job::{ClosureJob, Joined, RunEnd, Runnable};
 use crate::thread_table::ThreadTable;
 
@@ -47,7 +48,7 @@ fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
 type BegunJobs = Vec<(usize, usize)>;
 
 /// A job that the world holds.
-type WorldJob = Arc<ClosureJob<Box<dyn FnOnce() + Send>, ()>>;
+type WorldJob = Arc<ClosureJob<Box<dyn FnOnce() + Send>, fn(&JoinError), ()>>;
 
 /// What happened, in order.
 struct PoolWorld {
@@ -80,7 +81,7 @@ impl PoolWorld {
 
     fn submit(&mut self) {
         let class = self.rng.below(CLASSES);
-        let job: WorldJob = ClosureJob::new(Box::new(|| ()), false);
+        let job: WorldJob = ClosureJob::new(Box::new(|| ()), |_| (), false);
         let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
         if self
             .core
@@ -110,7 +111,7 @@ impl PoolWorld {
             return;
         };
         self.now_ns = self.now_ns.max(end_ns);
-        assert_eq!(Arc::clone(&chosen.job).run(), RunEnd::Done);
+        assert_eq!(chosen.job.run(), RunEnd::Done);
         let end = JobEnd {
             class: chosen.class,
             ran: RunEnd::Done,
@@ -130,7 +131,7 @@ impl PoolWorld {
             self.running.push((end_ns, chosen));
         }
         for (job, why) in std::mem::take(&mut self.core.ends) {
-            self.cancelled += usize::from(matches!(why, crate::error::JoinError::Cancelled));
+            self.cancelled += usize::from(matches!(why, JoinError::Cancelled));
             job.end(why);
         }
         let mut context = Context::from_waker(Waker::noop());
@@ -224,7 +225,7 @@ fn a_class_that_found_no_token_gets_one_later() {
     let mut world = PoolWorld::new("c-fcfs", 0);
     world.core = core("c-fcfs", 1, 4);
     let submit = |world: &mut PoolWorld, class: u16| {
-        let job: WorldJob = ClosureJob::new(Box::new(|| ()), false);
+        let job: WorldJob = ClosureJob::new(Box::new(|| ()), |_| (), false);
         let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
         let accepted = world
             .core

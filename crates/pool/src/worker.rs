@@ -64,8 +64,8 @@ enum Report {
 fn work(shared: &Arc<SharedPool>, thread: usize) {
     let mut slices = JobSlices::new(shared);
     let mut report = None;
+    let mut now_ns = shared.clock.now_ns();
     loop {
-        let now_ns = shared.clock.now_ns();
         let mut core = shared.core.lock();
         core.threads.awake(thread);
         let ended = match report.take() {
@@ -111,8 +111,14 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
             drop_quietly(job);
         }
         match next {
-            Some(assignment) => report = Some(run(shared, &mut slices, assignment)),
-            None if stays => std::thread::park(),
+            Some(assignment) => {
+                let (ended_ns, told) = run(shared, &mut slices, assignment);
+                (now_ns, report) = (ended_ns, Some(told));
+            }
+            None if stays => {
+                std::thread::park();
+                now_ns = shared.clock.now_ns();
+            }
             None => {
                 if is_last && let Some(rescue) = shared.slices.rescue() {
                     rescue.end();
@@ -137,18 +143,22 @@ pub(crate) fn start_rescue(shared: &Arc<SharedPool>) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs the job to its end, or to the end of its slice.
+/// Runs the job to its end, or to the end of its slice. Returns when that was.
 #[inline]
-fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJob) -> Report {
+fn run(
+    shared: &Arc<SharedPool>,
+    slices: &mut JobSlices,
+    mut assignment: ChosenJob,
+) -> (u64, Report) {
     let from_ns = shared.clock.now_ns();
     assignment.from_ns = from_ns;
     let (chosen, class, before_ns) = (assignment.chosen, assignment.class, assignment.attained_ns);
-    let ended = slices.run(shared, &assignment);
+    let ended = slices.run(shared, assignment);
     // A job that forked goes on in the child until here.
     fork::end_child();
-    let ran_ns = shared.clock.now_ns().saturating_sub(from_ns);
-    let attained_ns = (before_ns + ran_ns).max(1);
-    match ended {
+    let now_ns = shared.clock.now_ns();
+    let attained_ns = (before_ns + now_ns.saturating_sub(from_ns)).max(1);
+    let report = match ended {
         TurnEnd::Ended {
             ran,
             job,
@@ -182,5 +192,6 @@ fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJ
             job,
             cpu_ns: before_ns.max(1),
         },
-    }
+    };
+    (now_ns, report)
 }

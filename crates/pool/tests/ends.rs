@@ -170,3 +170,35 @@ fn workers_are_as_many_as_the_process_may_use() {
     let usable = std::thread::available_parallelism().unwrap().get();
     assert_eq!(pool.stats().threads, usable);
 }
+
+#[test]
+fn either_the_closure_or_what_stands_in_its_place_is_called() {
+    let pool = pool(1);
+    let gate = occupy(&pool, 1);
+    let said = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let submit = |name: &'static str| {
+        let (ran, unrun) = (Arc::clone(&said), Arc::clone(&said));
+        let closure = move || ran.lock().unwrap().push(format!("{name} ran"));
+        let otherwise = move |why: &JoinError| unrun.lock().unwrap().push(format!("{name}: {why}"));
+        pool.submit_or_else("job", closure, otherwise).unwrap()
+    };
+    let (first, second, third) = (submit("first"), submit("second"), submit("third"));
+    drop(first);
+    assert_eq!(*said.lock().unwrap(), ["first: the job was cancelled"]);
+    gate.open();
+    second.wait().unwrap();
+    third.wait().unwrap();
+    let gate = occupy(&pool, 1);
+    let fourth = submit("fourth");
+    pool.shutdown(Duration::ZERO).unwrap_err();
+    gate.open();
+    let abandoned = fourth.wait().unwrap_err();
+    assert_eq!(
+        said.lock().unwrap()[1..],
+        [
+            "second ran".to_owned(),
+            "third ran".to_owned(),
+            format!("fourth: {abandoned}")
+        ]
+    );
+}

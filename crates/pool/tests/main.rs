@@ -4,6 +4,7 @@ mod bad_input;
 mod cancelling;
 mod common;
 mod counts;
+mod drawn;
 mod ends;
 mod futures;
 mod limits;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::until;
+use crate::common::{LIMIT, until};
 
 fn classes(policy: &str, workers: usize) -> PoolBuilder {
     let builder = Pool::builder().policy(policy).workers(workers);
@@ -73,7 +73,7 @@ fn every_policy_runs_every_job_once() {
                 .build()
                 .unwrap_or_else(|error| panic!("{policy}: {error}"));
             serve(&pool, policy);
-            pool.shutdown(crate::common::LIMIT).unwrap();
+            pool.shutdown(LIMIT).unwrap();
             until("the threads are gone", || pool.stats().threads == 0);
         }
     }
@@ -97,7 +97,7 @@ fn every_policy_runs_every_job_once_where_jobs_are_interrupted() {
                 .iter()
                 .all(|warning| !matches!(warning, headway_pool::PoolWarning::RunsToEnd { .. }))
         );
-        pool.shutdown(crate::common::LIMIT).unwrap();
+        pool.shutdown(LIMIT).unwrap();
     }
 }
 
@@ -195,6 +195,36 @@ fn an_interrupted_child_within_its_parent_stays_itself() {
     pool.submit("short", move || shorts.fetch_add(1, Ordering::SeqCst))
         .wait()
         .unwrap();
-    assert_eq!(hears.recv_timeout(crate::common::LIMIT), Ok((false, true)));
+    assert_eq!(hears.recv_timeout(LIMIT), Ok((false, true)));
+    assert!(pool.stats().interruptions > 0);
+}
+
+/// Nothing is said of the classes. The only worker's report ends once a point has, so it has to be interrupted.
+#[test]
+fn where_jobs_have_checkpoints_the_pool_interrupts_them() {
+    let builder = Pool::builder().workers(1).checkpoints();
+    let builder = builder.class("point", ClassOptions::new());
+    let pool = builder
+        .class("report", ClassOptions::new())
+        .build()
+        .unwrap();
+    // The report may be as much longer than those before it as it likes.
+    for _ in 0..100 {
+        pool.run("point", || ()).unwrap();
+        pool.run("report", || ()).unwrap();
+    }
+    let points = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&points);
+    let report = pool.submit("report", move || {
+        let deadline = std::time::Instant::now() + LIMIT;
+        while seen.load(Ordering::SeqCst) == 0 && std::time::Instant::now() < deadline {
+            checkpoint().unwrap();
+        }
+        seen.load(Ordering::SeqCst)
+    });
+    until("the report runs", || pool.stats().total().running == 1);
+    let point = pool.submit("point", move || points.fetch_add(1, Ordering::SeqCst));
+    point.wait().unwrap();
+    assert_eq!(report.wait().unwrap(), 1, "the point passed the report");
     assert!(pool.stats().interruptions > 0);
 }

@@ -17,7 +17,9 @@ pub(crate) enum Kind {
     Headway,
     /// headway-pool, first come first served
     HeadwayFcfs,
-    /// headway-pool, least remaining service first, jobs interrupted at their checkpoints
+    /// headway-pool, its default policy for jobs with checkpoints
+    HeadwayCheckpoints,
+    /// headway-pool, least remaining service first by what each class takes, jobs interrupted at their checkpoints
     HeadwaySrpt,
     /// rayon, with a oneshot channel
     Rayon,
@@ -52,6 +54,7 @@ impl Kind {
         match self {
             Self::Headway => "headway-pool",
             Self::HeadwayFcfs => "headway-pool, c-fcfs",
+            Self::HeadwayCheckpoints => "headway-pool, checkpoints",
             Self::HeadwaySrpt => "headway-pool, srpt",
             Self::Rayon => "rayon and a oneshot",
             Self::SpawnBlocking => "spawn_blocking",
@@ -74,7 +77,8 @@ impl Kind {
         Ok(match self {
             Self::Headway => headway(Pool::builder(), workers)?,
             Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
-            Self::HeadwaySrpt => headway(Pool::builder().policy("srpt"), workers)?,
+            Self::HeadwayCheckpoints => headway(Pool::builder().checkpoints(), workers)?,
+            Self::HeadwaySrpt => headway(Pool::builder().policy("srpt,size=profile"), workers)?,
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)

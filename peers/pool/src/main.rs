@@ -1,19 +1,23 @@
 //! headway-pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second. Rounds are interleaved.
 
 mod contender;
+mod http;
 mod measures;
 mod replay;
 mod report;
+mod shift;
 
 use anyhow::{Result, ensure};
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use contender::Kind;
 use headway_machine::MachineDescription;
 use measures::Measure;
 
 #[derive(Parser)]
-#[command(about)]
+#[command(about, args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    bench: Option<Bench>,
     /// What to measure; repeat for more [default: all]
     #[arg(long = "measure", value_enum)]
     measures: Vec<Measure>,
@@ -28,8 +32,25 @@ struct Args {
     rounds: usize,
 }
 
+/// What else is measured; without any of these, pools in process.
+#[derive(Subcommand)]
+enum Bench {
+    /// An axum service with points and reports, each way that programs run them, before an open-loop client
+    Http(http::HttpArgs),
+    /// How soon a pool follows a workload that changes its shape
+    Shift(shift::ShiftArgs),
+}
+
 fn main() -> Result<()> {
     let args = Args::parse();
+    match &args.bench {
+        Some(Bench::Http(chosen)) => http::run(chosen),
+        Some(Bench::Shift(chosen)) => shift::run(chosen),
+        None => in_process(&args),
+    }
+}
+
+fn in_process(args: &Args) -> Result<()> {
     ensure!(
         args.rounds > 0 && args.workers > 0,
         "at least one round and one worker"

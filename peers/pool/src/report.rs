@@ -28,7 +28,7 @@ pub(crate) fn table(measure: Measure, contenders: &[Kind], figures: &[Vec<f64>])
     table
 }
 
-fn quantile(values: &[f64], at: f64) -> f64 {
+pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[((sorted.len() - 1) as f64 * at).round() as usize]

@@ -1,0 +1,254 @@
+/* A pool in process for C and C++: submit a function, wait for its end. See docs/pool.md.
+ *
+ * Generated from crates/capi/src; `make header` writes it anew. */
+
+#ifndef HEADWAY_POOL_H
+#define HEADWAY_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "headway.h"
+
+// The most classes that a pool may have.
+#define HEADWAY_POOL_MAX_CLASSES 15
+
+// A job whose end somebody will ask for.
+struct headway_job;
+
+// A pool whose threads run.
+struct headway_pool;
+
+// A class of a pool's jobs. 0 is each field's default, but the name's.
+struct headway_pool_class {
+    // Its name in reports.
+    const char *name;
+    // Its mean service time as far as known, ns; means are learnt.
+    uint64_t mean_ns;
+    // How long a job may take from its submission to its end, ns: one that would miss it by waiting is refused. 0 for no limit.
+    uint64_t slo_ns;
+    // A job that did not begin within this time of its submission is shed, ns. 0 for no limit.
+    uint64_t begin_within_ns;
+    // At most so many of its jobs wait; 0 for no limit but the pool's.
+    size_t queue_limit;
+    // Its jobs run on at most so many workers; 0 for no limit.
+    uint32_t workers_at_most;
+    // Not 0: its jobs run to their end, where others are interrupted.
+    uint32_t uninterrupted;
+};
+
+// A pool's options. Begin with `struct headway_pool_options options = {.size = sizeof options};`: 0 is each field's default.
+struct headway_pool_options {
+    // sizeof(struct headway_pool_options).
+    size_t size;
+    // The policy, as in "srpt"; null for the one that docs/pool.md names.
+    const char *policy;
+    // The beginning of the threads' names; null for "pool".
+    const char *name;
+    // The classes, in the order of their numbers; null for one, number 0.
+    const struct headway_pool_class *classes;
+    // The number of classes, at most HEADWAY_POOL_MAX_CLASSES.
+    size_t class_count;
+    // The number of jobs that run at a time; 0 for one a processor that the process may use.
+    uint32_t workers;
+    // The nice value of the threads, 0 to 19.
+    uint32_t nice;
+    // The most jobs that wait, of all classes; 0 for 16384.
+    size_t capacity;
+    // The most threads that block beside the workers; 0 for 64.
+    size_t blocking_threads;
+    // The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
+    size_t stack_bytes;
+    // Not 0: long jobs have checkpoints, so where no policy is named the pool takes one that interrupts.
+    uint32_t checkpoints;
+    // 0.
+    uint32_t reserved;
+};
+
+// A pool's counts. Begin with `struct headway_pool_stats stats = {.size = sizeof stats};`.
+struct headway_pool_stats {
+    // sizeof(struct headway_pool_stats).
+    size_t size;
+    // Jobs accepted, of all classes. The next seven are sums over the classes too.
+    uint64_t submitted;
+    // Jobs that ran to their end.
+    uint64_t done;
+    // Jobs that were cancelled before they began.
+    uint64_t cancelled;
+    // Jobs shed after they were accepted.
+    uint64_t shed;
+    // Jobs that waited when the pool ended.
+    uint64_t abandoned;
+    // Jobs not accepted, in no other count.
+    uint64_t refused;
+    // Jobs that wait for a worker.
+    uint64_t waiting;
+    // Jobs that run, or were interrupted.
+    uint64_t running;
+    // The pool's threads, those that block included.
+    uint64_t threads;
+    // Slices that ended with the job interrupted.
+    uint64_t interruptions;
+    // Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
+    uint64_t rescued;
+};
+
+// The jobs of one class. At any moment `submitted` is the sum of `done`, `cancelled`, `shed`, `abandoned`, `waiting` and `running`. Begin with
+// `struct headway_pool_class_stats stats = {.size = sizeof stats};`.
+struct headway_pool_class_stats {
+    // sizeof(struct headway_pool_class_stats).
+    size_t size;
+    // Jobs accepted.
+    uint64_t submitted;
+    // Jobs that ran to their end.
+    uint64_t done;
+    // Jobs that were cancelled before they began.
+    uint64_t cancelled;
+    // Jobs shed after they were accepted: they made room for a shorter class, or did not begin in time.
+    uint64_t shed;
+    // Jobs that waited when the pool ended.
+    uint64_t abandoned;
+    // Jobs not accepted, in no other count.
+    uint64_t refused;
+    // Jobs that wait for a worker.
+    uint64_t waiting;
+    // Jobs that run, or were interrupted.
+    uint64_t running;
+    // The mean service time learnt, ns.
+    uint64_t mean_ns;
+};
+
+// A job to be submitted. Begin with `struct headway_job_options job = {.size = sizeof job};`.
+struct headway_job_options {
+    // sizeof(struct headway_job_options).
+    size_t size;
+    // Runs in a thread of the pool. It is interrupted at its probes where the policy interrupts: those of headway-cc, and headway_checkpoint(). No C++ exception may leave it.
+    void (*function)(void *data);
+    // Handed to both functions. In use until the job has ended.
+    void *data;
+    // Called once for each job that was accepted, at its end; may be null. `code` is HEADWAY_OK once the function has returned. Else that was not called: HEADWAY_E_SHED,
+    // HEADWAY_E_CANCELLED or HEADWAY_E_ABANDONED, and headway_last_error() has the words. By whichever thread ends the job: one of the pool's, one that
+    // submits, cancels or stops. headway_job_wait() returns after it, and so does headway_pool_wait_idle() for jobs that ran. It is brief, and no C++ exception may leave it.
+    void (*ended)(void *data, int code);
+    // The number of its class.
+    uint32_t class_index;
+    // 0.
+    uint32_t reserved;
+};
+
+// Why a job was refused for overload. Begin with `struct headway_overload overload = {.size = sizeof overload};`.
+struct headway_overload {
+    // sizeof(struct headway_overload).
+    size_t size;
+    // Jobs of the class that wait.
+    uint64_t queued;
+    // When those are worked off, by the means learnt, ns.
+    uint64_t retry_after_ns;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Starts a pool. Writes its handle to `*pool`, for headway_pool_stop() to take. `options` may be null.
+//
+// # Safety
+// `options` is null or has as many bytes as its size says; its strings end with a NUL, and there are as many classes as it says. `pool` can be written.
+int headway_pool_start(const struct headway_pool_options *options,
+                       struct headway_pool **pool);
+
+// Waits until every accepted job has ended, those submitted meanwhile included.
+//
+// # Safety
+// `pool` is null, or came from headway_pool_start() and was not stopped.
+int headway_pool_wait_idle(const struct headway_pool *pool);
+
+// The pool's counts, all read at one moment.
+//
+// # Safety
+// As headway_pool_wait_idle(); `stats` is null or has as many bytes as its size says.
+int headway_pool_read_stats(const struct headway_pool *pool, struct headway_pool_stats *stats);
+
+// The counts of one class, all read at one moment.
+//
+// # Safety
+// As headway_pool_read_stats().
+int headway_pool_read_class_stats(const struct headway_pool *pool,
+                                  uint32_t class_index,
+                                  struct headway_pool_class_stats *stats);
+
+// Ends the pool and frees its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
+// most. Then what waits is abandoned (HEADWAY_E_ABANDONED), and what runs sees headway_pool_cancelled() and goes on to its end on its thread (HEADWAY_E_STUCK):
+// its data stays in use until its `ended` is called. Unless `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
+//
+// # Safety
+// As headway_pool_read_stats(), and the handle is not used afterwards.
+int headway_pool_stop(struct headway_pool *pool,
+                      uint64_t deadline_ns,
+                      struct headway_pool_stats *stats);
+
+// Submits `function(data)` as a job of class `class_index`; it is interrupted at its probes where the policy interrupts. Writes its handle to `*job`, for headway_job_wait(),
+// headway_job_cancel() or headway_job_detach() to take; if `job` is null nobody waits for it. A full queue is HEADWAY_E_OVERLOADED, at once.
+//
+// # Safety
+// `pool` is null, or came from headway_pool_start() and was not stopped. `function` may be called with `data` from any thread until the job has ended. `job` is null
+// or can be written.
+int headway_pool_submit(const struct headway_pool *pool,
+                        uint32_t class_index,
+                        void (*function)(void *data),
+                        void *data,
+                        struct headway_job **job);
+
+// As headway_pool_submit(), with all that can be said of a job. If the class is overloaded (HEADWAY_E_OVERLOADED), `*overload` gets how many wait and when to try again, unless it is null.
+// Of a job that is not accepted no function is called.
+//
+// # Safety
+// As headway_pool_submit(); `options` is null or has as many bytes as its size says, and so has `overload`.
+int headway_pool_try_submit(const struct headway_pool *pool,
+                            const struct headway_job_options *options,
+                            struct headway_job **job,
+                            struct headway_overload *overload);
+
+// Submits `function(data)` and waits until it has returned. For threads outside of the pool; HEADWAY_E_INSIDE for its jobs.
+//
+// # Safety
+// As headway_pool_submit().
+int headway_pool_run(const struct headway_pool *pool,
+                     uint32_t class_index,
+                     void (*function)(void *data),
+                     void *data);
+
+// Waits until the job has ended, and frees its handle. HEADWAY_OK if its function has returned, else HEADWAY_E_SHED or HEADWAY_E_ABANDONED. A job of the same pool that calls it runs the other
+// one itself if that still waits.
+//
+// # Safety
+// `job` is null, or came from headway_pool_submit() or headway_pool_try_submit(), and is not used afterwards.
+int headway_job_wait(struct headway_job *job);
+
+// Cancels the job and frees its handle. One that waits has ended when this returns; one that runs sees headway_pool_cancelled() and goes on.
+//
+// # Safety
+// As headway_job_wait().
+int headway_job_cancel(struct headway_job *job);
+
+// Lets the job go on without anybody who waits for it, and frees its handle.
+//
+// # Safety
+// As headway_job_wait().
+int headway_job_detach(struct headway_job *job);
+
+// Not 0 if the calling job was cancelled, or its pool has ended: a long job asks now and then, and returns early. 0 outside of jobs.
+int headway_pool_cancelled(void);
+
+// Calls `function(data)`, which blocks (a file, a lock, another service), without keeping the job's worker: another thread takes the worker's place meanwhile. Outside of jobs
+// it calls the function only. No C++ exception may leave it.
+//
+// # Safety
+// `function` may be called with `data`.
+void headway_pool_blocking(void (*function)(void *data),
+                           void *data);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* HEADWAY_POOL_H */

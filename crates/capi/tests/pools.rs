@@ -1,0 +1,122 @@
+//! Pools in C and C++ programs, compiled here as users would.
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod toolchain;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use toolchain::{Linked, Toolchain};
+
+/// A policy that interrupts nothing, two that do, and whatever the pool takes where nobody names one.
+const POLICIES: [&str; 3] = ["darc-stable", "srpt", "tiny-quanta,q=5us"];
+
+/// Where the machine gives a job's thread no time, the job is not interrupted: then once more.
+const ATTEMPTS: usize = 20;
+
+/// These tests need the machine's cores: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The output of a program that checks itself.
+fn printed(program: &mut Command) -> String {
+    let output = program.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether a header of another's package is there; if not, that is said.
+fn has_header(header: &str, package: &str) -> bool {
+    let there = Path::new("/usr/include").join(header).exists();
+    if !there {
+        eprintln!("SKIPPED with {package}: {header} is not there (apt-get install {package})");
+    }
+    there
+}
+
+#[test]
+fn each_job_of_c_has_one_end_and_mistakes_have_words() {
+    let _alone = alone();
+    for linked in [Linked::Shared, Linked::Static] {
+        let program = Toolchain::plain().build("tests/c/pool.c", linked);
+        printed(&mut Command::new(&program));
+        for policy in POLICIES {
+            printed(Command::new(&program).arg(policy));
+        }
+    }
+}
+
+#[test]
+fn futures_of_cpp_carry_results_and_exceptions() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::plain_cpp() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/pool.cc", Linked::Shared);
+    for policy in POLICIES {
+        printed(Command::new(&program).arg(policy));
+    }
+}
+
+#[test]
+fn asio_posts_to_classes_of_a_pool() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::plain_cpp() else {
+        return;
+    };
+    if !has_header("asio.hpp", "libasio-dev") {
+        return;
+    }
+    let program = toolchain.build("tests/c/pool_asio.cc", Linked::Shared);
+    printed(&mut Command::new(program));
+}
+
+#[test]
+fn the_example_computes_its_sums() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("examples/pool.c", Linked::Shared);
+    let sum = |to: u64| (0..to).sum::<u64>();
+    let points = [100, 200, 300].map(|to| format!("point {}\n", sum(to)));
+    let expected = points.concat() + &format!("report {}\n", sum(3_000_000));
+    for policy in POLICIES {
+        assert_eq!(printed(Command::new(&program).arg(policy)), expected);
+    }
+}
+
+/// One worker: Gets that come while a scan runs are answered before its end where it is interrupted, and after it where nothing is.
+#[test]
+fn gets_pass_a_scan_of_rocksdb_between_its_steps() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::plain_cpp() else {
+        return;
+    };
+    if !has_header("rocksdb/db.h", "librocksdb-dev") {
+        return;
+    }
+    let libraries = ["-lrocksdb".into()];
+    let program = toolchain.build_with("examples/rocksdb.cc", Linked::Shared, &libraries);
+    let run = |policy: &str| {
+        let db = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocksdb");
+        let _ = std::fs::remove_dir_all(&db);
+        let said = printed(Command::new(&program).arg(policy).arg(db));
+        let scanned = (0..200_000_u64).sum::<u64>();
+        let counts = said
+            .strip_prefix(&format!("scan {scanned}, gets before its end "))
+            .unwrap_or_else(|| panic!("{said}"));
+        let numbers: Vec<u64> = counts
+            .split([' ', ',', '\n'])
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        (numbers[0], numbers[2])
+    };
+    let all = (0..ATTEMPTS).any(|_| {
+        let (before, interruptions) = run("srpt");
+        before == 20 && interruptions > 0
+    });
+    assert!(all, "in {ATTEMPTS} attempts");
+    assert_eq!(run("c-fcfs"), (0, 0));
+}

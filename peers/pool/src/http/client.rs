@@ -1,0 +1,155 @@
+//! An open-loop client: it sends when a request is due, whatever became of those before, and latency counts from when it was due.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use headway_policy::Rng;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::service::{POINT, REPORT};
+
+/// The share of reports.
+const REPORTS: f64 = 0.1;
+
+/// Of the capacity.
+pub(super) const CORES: f64 = 2.0;
+
+/// After the last request was sent, how long answers are waited for. What has none by then never gets any.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The share of the first requests that is not measured.
+const WARM_UP: f64 = 0.1;
+
+/// A request and its end.
+pub(super) struct Answered {
+    pub(super) is_report: bool,
+    /// 0 for none in time.
+    pub(super) status: u16,
+    /// From when it was due to its answer.
+    pub(super) latency: Duration,
+    /// Since the first request was due.
+    pub(super) ended: Duration,
+}
+
+/// Sends requests at this load for so long, and returns what became of each after the first.
+///
+/// # Errors
+/// When a connection breaks.
+pub(super) fn drive(
+    address: SocketAddr,
+    load: f64,
+    span: Duration,
+    seed: u64,
+) -> Result<Vec<Answered>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mean = POINT.as_secs_f64() * (1.0 - REPORTS) + REPORT.as_secs_f64() * REPORTS;
+    let rate = load * CORES / mean;
+    let answers = runtime.block_on(send_all(address, rate, span, seed))?;
+    let warm_up = (answers.len() as f64 * WARM_UP) as usize;
+    Ok(answers.into_iter().skip(warm_up).collect())
+}
+
+async fn send_all(
+    address: SocketAddr,
+    rate: f64,
+    span: Duration,
+    seed: u64,
+) -> Result<Vec<Answered>> {
+    let idle: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+    let mut rng = Rng::new(seed);
+    let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let start = Instant::now();
+    let (mut due, mut sent) = (Duration::ZERO, Vec::new());
+    while due < span {
+        due += Duration::from_secs_f64(-(1.0 - uniform()).ln() / rate);
+        let is_report = uniform() < REPORTS;
+        tokio::time::sleep_until((start + due).into()).await;
+        let idle = Arc::clone(&idle);
+        let give_up = start + span + GRACE;
+        sent.push(tokio::spawn(async move {
+            let asked = tokio::time::timeout_at(give_up.into(), ask(address, &idle, is_report));
+            let status = match asked.await {
+                Ok(answer) => answer?,
+                Err(_) => 0,
+            };
+            let ended = start.elapsed();
+            let latency = ended.saturating_sub(due);
+            Ok::<_, anyhow::Error>(Answered {
+                is_report,
+                status,
+                latency,
+                ended,
+            })
+        }));
+    }
+    let mut answers = Vec::with_capacity(sent.len());
+    for request in sent {
+        answers.push(request.await??);
+    }
+    Ok(answers)
+}
+
+/// One request over a connection that is idle, or a new one. Returns the status.
+async fn ask(address: SocketAddr, idle: &Mutex<Vec<TcpStream>>, is_report: bool) -> Result<u16> {
+    let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let mut stream = match kept {
+        Some(stream) => stream,
+        None => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            stream
+        }
+    };
+    let path = if is_report { "/report" } else { "/point" };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::with_capacity(512);
+    loop {
+        if stream.read_buf(&mut answer).await? == 0 {
+            bail!("the service closed a connection");
+        }
+        if let Some(status) = complete(&answer)? {
+            idle.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(stream);
+            return Ok(status);
+        }
+    }
+}
+
+/// The status of a response whose headers and body are there.
+fn complete(answer: &[u8]) -> Result<Option<u16>> {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return Ok(None);
+    };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().ok())?
+    });
+    let length = length.context("a response without its length")?;
+    let status = head
+        .split(' ')
+        .nth(1)
+        .context("a response without status")?;
+    Ok((body.len() >= length).then_some(status.parse()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_complete_with_its_body() {
+        let head = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\n";
+        assert_eq!(complete(head).unwrap(), None);
+        assert_eq!(complete(&[&head[..], b"busy"].concat()).unwrap(), Some(503));
+        assert!(complete(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+}

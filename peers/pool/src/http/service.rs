@@ -1,0 +1,192 @@
+//! The service, and the ways in which it computes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use clap::ValueEnum;
+use headway_pool::{ClassOptions, JoinError, Pool, PoolClass};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, oneshot};
+
+/// What a point computes for.
+pub(super) const POINT: Duration = Duration::from_micros(20);
+
+/// What a report computes for.
+pub(super) const REPORT: Duration = Duration::from_millis(20);
+
+const WORKERS: usize = 2;
+
+/// The nice value of a pool beside the threads that serve connections (docs/pool.md).
+const NICE: u8 = 10;
+
+/// Where requests compute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Way {
+    /// In the handler itself
+    Handler,
+    /// Tokio's `spawn_blocking`
+    SpawnBlocking,
+    /// rayon, with a oneshot channel
+    Rayon,
+    /// Reports in a runtime of their own
+    TwoRuntimes,
+    /// `spawn_blocking`, one report at a time by a semaphore
+    Semaphore,
+    /// headway-pool, its default policy
+    Headway,
+    /// headway-pool, its default policy for jobs with checkpoints
+    HeadwayCheckpoints,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Handler => "in the handler",
+            Self::SpawnBlocking => "spawn_blocking",
+            Self::Rayon => "rayon and a oneshot",
+            Self::TwoRuntimes => "two runtimes",
+            Self::Semaphore => "a semaphore for reports",
+            Self::Headway => "headway-pool",
+            Self::HeadwayCheckpoints => "headway-pool, checkpoints",
+        }
+    }
+}
+
+/// Computes for so long, with checkpoints; outside of a pool they are none. Time in which other jobs ran counts, as it is no service, not.
+fn compute(time: Duration) -> StatusCode {
+    let (mut done, mut last) = (Duration::ZERO, Instant::now());
+    let mut pauses = headway_fiber::suspensions();
+    while done < time {
+        let _ = headway_pool::checkpoint();
+        let (now, seen) = (Instant::now(), headway_fiber::suspensions());
+        if seen == pauses {
+            done += now - last;
+        }
+        (pauses, last) = (seen, now);
+    }
+    StatusCode::OK
+}
+
+/// The status of a job's end.
+fn status_of(ended: Result<StatusCode, JoinError>) -> StatusCode {
+    ended.unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// A service that listens until it is dropped.
+pub(super) struct Service {
+    address: SocketAddr,
+    /// Dropped last, without waiting for what still computes.
+    runtimes: Vec<Runtime>,
+}
+
+impl Service {
+    /// # Errors
+    /// When the system refuses threads or a socket.
+    pub(super) fn start(way: Way) -> Result<Self> {
+        let runtime = || {
+            Builder::new_multi_thread()
+                .worker_threads(WORKERS)
+                .enable_all()
+                .build()
+        };
+        let mut runtimes = vec![runtime()?];
+        let router = match way {
+            Way::Handler => routes(|time| async move { compute(time) }),
+            Way::SpawnBlocking => routes(|time| async move {
+                let ended = tokio::task::spawn_blocking(move || compute(time)).await;
+                ended.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }),
+            Way::Rayon => {
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(WORKERS)
+                    .build()?;
+                let pool = Arc::new(pool);
+                routes(move |time| {
+                    let (sender, receiver) = oneshot::channel();
+                    pool.spawn(move || {
+                        let _ = sender.send(compute(time));
+                    });
+                    async move { receiver.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) }
+                })
+            }
+            Way::TwoRuntimes => {
+                runtimes.push(runtime()?);
+                let heavy = runtimes[1].handle().clone();
+                routes(move |time| {
+                    let job = (time == REPORT).then(|| heavy.spawn(async move { compute(time) }));
+                    async move {
+                        match job {
+                            Some(job) => job.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                            None => compute(time),
+                        }
+                    }
+                })
+            }
+            Way::Semaphore => {
+                let reports = Arc::new(Semaphore::new(1));
+                routes(move |time| {
+                    let reports = Arc::clone(&reports);
+                    async move {
+                        let _permit = match time == REPORT {
+                            true => reports.acquire_owned().await.ok(),
+                            false => None,
+                        };
+                        let ended = tokio::task::spawn_blocking(move || compute(time)).await;
+                        ended.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+                    }
+                })
+            }
+            Way::Headway => by_pool(Pool::builder())?,
+            Way::HeadwayCheckpoints => by_pool(Pool::builder().checkpoints())?,
+        };
+        let listener = runtimes[0].block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
+        let address = listener.local_addr()?;
+        runtimes[0].spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, runtimes })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        for runtime in self.runtimes.drain(..) {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Points and reports, each computed this way.
+fn routes<F, R>(way: F) -> Router
+where
+    F: Fn(Duration) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = StatusCode> + Send + 'static,
+{
+    let point = way.clone();
+    Router::new()
+        .route("/point", get(move || point(POINT)))
+        .route("/report", get(move || way(REPORT)))
+}
+
+/// No threshold is set by hand: neither limit nor mean.
+fn by_pool(builder: headway_pool::PoolBuilder) -> Result<Router> {
+    let pool = builder
+        .workers(WORKERS)
+        .nice(NICE)
+        .class("point", ClassOptions::new())
+        .class("report", ClassOptions::new())
+        .build()?;
+    let (point, report): (PoolClass, PoolClass) = (pool.class("point")?, pool.class("report")?);
+    Ok(routes(move |time| {
+        let class = if time == REPORT { report } else { point };
+        let job = pool.submit(class, move || compute(time));
+        async move { status_of(job.await) }
+    }))
+}
