@@ -26,7 +26,7 @@ impl JobSlices {
         match &shared.slices {
             SliceSettings::ToTheEnd => Self::ToTheEnd,
             SliceSettings::PlainFibers(stacks) => {
-                Self::Plain(Box::new(PlainFibers::new(Arc::clone(stacks), shared.clock)))
+                Self::Plain(Box::new(PlainFibers::new(Arc::clone(stacks), shared)))
             }
             SliceSettings::OwningFibers(stacks, rescue) => {
                 Self::Owning(Box::new(OwningFibers::new(shared, stacks, rescue)))
@@ -40,6 +40,16 @@ impl JobSlices {
             Self::ToTheEnd => to_the_end(assignment, None),
             Self::Plain(fibers) => fibers.run(shared, assignment),
             Self::Owning(fibers) => fibers.run(shared, assignment),
+        }
+    }
+
+    /// What [`run`](Self::run) returned of was over at this time, ns.
+    #[inline]
+    pub(crate) fn end_run(&mut self, shared: &SharedPool, assignment: &ChosenJob, now_ns: u64) {
+        match self {
+            Self::ToTheEnd => {}
+            Self::Plain(fibers) => fibers.slices.end_run(shared, assignment, now_ns),
+            Self::Owning(fibers) => fibers.slices.end_run(shared, assignment, now_ns),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use headway_machine::thread::{fork, give_way, pin_current};
+use headway_policy::ClassId;
 
 use crate::blocking;
 use crate::chosen::ChosenJob;
@@ -46,6 +47,7 @@ enum Report {
         job: Arc<dyn Runnable>,
     },
     Interrupted {
+        class: ClassId,
         chosen: Chosen,
         job: Arc<dyn Runnable>,
         attained_ns: u64,
@@ -82,12 +84,15 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
                 Some((RunEnd::Pending, job))
             }
             Some(Report::Interrupted {
+                class,
                 chosen,
                 job,
                 attained_ns,
                 ran_here,
             }) => {
-                core.interruptions += u64::from(ran_here);
+                if ran_here {
+                    core.interrupted(class);
+                }
                 core.yielded(now_ns, chosen, attained_ns, job);
                 None
             }
@@ -146,7 +151,9 @@ fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJ
     let ended = slices.run(shared, &assignment);
     // A job that forked goes on in the child until here.
     fork::end_child();
-    let ran_ns = shared.clock.now_ns().saturating_sub(from_ns);
+    let now_ns = shared.clock.now_ns();
+    slices.end_run(shared, &assignment, now_ns);
+    let ran_ns = now_ns.saturating_sub(from_ns);
     let attained_ns = (before_ns + ran_ns).max(1);
     match ended {
         TurnEnd::Ended {
@@ -163,6 +170,7 @@ fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJ
             job,
         },
         TurnEnd::Interrupted(job) => Report::Interrupted {
+            class,
             chosen,
             job,
             attained_ns,
@@ -171,6 +179,7 @@ fn run(shared: &Arc<SharedPool>, slices: &mut JobSlices, mut assignment: ChosenJ
         TurnEnd::AtHome(job) => {
             std::thread::yield_now();
             Report::Interrupted {
+                class,
                 chosen,
                 job,
                 attained_ns: before_ns,

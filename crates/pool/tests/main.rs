@@ -8,5 +8,6 @@ mod ends;
 mod futures;
 mod limits;
 mod nesting;
+mod outside;
 mod owning;
 mod policies;
