@@ -124,6 +124,14 @@ impl PoolBuilder {
         }
         let mut shape = Shape::new(workers);
         shape.classes = declared.iter().map(|(_, options)| options.hint()).collect();
+        // Nobody said how often which comes: alike.
+        if shape.classes.iter().all(|class| class.share == 0.0) {
+            let share = 1.0 / shape.classes.len() as f64;
+            shape
+                .classes
+                .iter_mut()
+                .for_each(|class| class.share = share);
+        }
         let learnt = (0..self.learns)
             .map(|band| ClassHint::new(KeyLearner::middle_ns(band, self.learns), 0.0));
         shape.classes.extend(learnt);
