@@ -200,7 +200,7 @@ fn a_main_prints_the_sentence_of_every_error() {
     let taken = taken.map(|_| ()).unwrap_err();
     let errors: Vec<(Box<dyn std::error::Error>, &str)> = vec![
         (refused("synergi").into(), "did you mean 'synergy'?"),
-        (refused("ps").into(), "virtual time"),
+        (refused("ps").into(), "headway sim"),
         (unknown.into(), "did you mean 'job'?"),
         (panicked.to_string().into(), "no luck"),
         (refused_job.to_string().into(), "no class is called 'jbo'"),
