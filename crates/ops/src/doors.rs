@@ -10,7 +10,7 @@ use crate::subject::AskedSubject;
 
 /// Where a process answers about itself: nowhere unless chosen.
 #[derive(Clone, Debug, Default)]
-pub struct Doors {
+pub struct StatusDoors {
     /// The control socket.
     pub control: ControlPlace,
     /// The address for Prometheus and browsers.
@@ -45,7 +45,7 @@ pub struct BoundDoors {
     http: Option<HttpServer>,
 }
 
-impl Doors {
+impl StatusDoors {
     /// Binds them for a process of this kind and [name](crate::place::socket).
     ///
     /// # Errors

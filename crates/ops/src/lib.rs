@@ -1,6 +1,6 @@
 //! A running process seen from outside: what a pool and a server share of it, and what rack and host use of it.
 //!
-//! A process that can be asked is a [`Subject`](subject::Subject): it has a status, parameters that may change, and metrics. [`Doors`](doors::Doors)
+//! A process that can be asked is a [`Subject`](subject::Subject): it has a status, parameters that may change, and metrics. [`StatusDoors`](doors::StatusDoors)
 //! says where it answers: at a [control socket](socket), which `headway ctl` and `headway top` ask, and over [HTTP](http), for Prometheus and browsers.
 //!
 //! | file | what is there |

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use headway_ops::doors::Doors;
+use headway_ops::doors::StatusDoors;
 use headway_ops::socket::ControlPlace;
 
 use crate::class::ClassOptions;
@@ -38,7 +38,7 @@ pub struct PoolBuilder {
     pub(crate) stack_bytes: usize,
     pub(crate) plain_fibers: bool,
     pub(crate) stall_after: Duration,
-    pub(crate) doors: Doors,
+    pub(crate) doors: StatusDoors,
 }
 
 impl Default for PoolBuilder {
@@ -56,7 +56,7 @@ impl Default for PoolBuilder {
             stack_bytes: STACK_BYTES,
             plain_fibers: false,
             stall_after: STALL_AFTER,
-            doors: Doors::default(),
+            doors: StatusDoors::default(),
         }
     }
 }

@@ -150,9 +150,9 @@ fn class_status(class: &PoolClassStats) -> PoolClassStatus {
 }
 
 /// A count of each class: its metric, its meaning, how it is read.
-type ClassCount<T> = (&'static str, &'static str, fn(&PoolClassStats) -> T);
+type PoolClassCount<T> = (&'static str, &'static str, fn(&PoolClassStats) -> T);
 
-const COUNTERS: [ClassCount<u64>; 6] = [
+const COUNTERS: [PoolClassCount<u64>; 6] = [
     ("submitted_jobs", "Jobs accepted", |class| {
         class.counts.submitted
     }),
@@ -173,7 +173,7 @@ const COUNTERS: [ClassCount<u64>; 6] = [
     }),
 ];
 
-const GAUGES: [ClassCount<f64>; 4] = [
+const GAUGES: [PoolClassCount<f64>; 4] = [
     ("queued_jobs", "Jobs that wait for a worker", |class| {
         class.counts.waiting as f64
     }),

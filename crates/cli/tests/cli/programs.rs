@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 const IN_CHILD: &str = "HEADWAY_TEST_PROGRAM";
 
 /// A running program, and what it says on standard error.
-struct Program {
+struct LibraryProgram {
     child: TestChild,
     said: BufReader<ChildStderr>,
 }
 
-impl Program {
+impl LibraryProgram {
     /// Starts the test of this name as a program, whose control sockets lie in this folder.
     fn start(test: &str, runtime: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -80,7 +80,7 @@ fn a_server_in_one_call() {
 #[test]
 fn a_server_of_the_library_is_found_and_drains_on_a_signal() {
     let runtime = tempfile::tempdir().unwrap();
-    let mut program = Program::start("programs::a_server_in_one_call", runtime.path());
+    let mut program = LibraryProgram::start("programs::a_server_in_one_call", runtime.path());
     let metrics = program.line("metrics at ");
     let address = program.line("listening on ");
     let path = program.line("headway ctl finds it at ");
@@ -156,7 +156,8 @@ fn a_pool_with_a_control_socket() {
 #[test]
 fn a_pool_of_a_program_is_shown() {
     let runtime = tempfile::tempdir().unwrap();
-    let mut program = Program::start("programs::a_pool_with_a_control_socket", runtime.path());
+    let mut program =
+        LibraryProgram::start("programs::a_pool_with_a_control_socket", runtime.path());
     let path = program.line("control at ");
     let name = format!("headway/{}-0.pool", program.child.id());
     assert!(path.ends_with(&name), "{path}");

@@ -8,9 +8,9 @@ use prometheus_client::encoding::DescriptorEncoder;
 use crate::stats::tally::{ClassStats, Stats};
 
 /// A count of each class: its metric, its meaning, how it is read.
-type ClassCount = (&'static str, &'static str, fn(&ClassStats) -> u64);
+type ServerClassCount = (&'static str, &'static str, fn(&ClassStats) -> u64);
 
-const BY_CLASS: [ClassCount; 7] = [
+const BY_CLASS: [ServerClassCount; 7] = [
     ("accepted_requests", "Requests taken in", |class| {
         class.accepted
     }),

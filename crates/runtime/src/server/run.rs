@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use headway_ops::doors::{Doors, OpenDoors};
+use headway_ops::doors::{OpenDoors, StatusDoors};
 use headway_ops::place::SocketKind;
 use headway_ops::signals;
 use headway_ops::socket::ControlPlace;
@@ -53,7 +53,7 @@ impl Server {
         if self.chooses_control {
             return OpenDoors::default();
         }
-        let usual = Doors {
+        let usual = StatusDoors {
             control: ControlPlace::Usual,
             metrics: None,
         };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_ops::doors::Doors;
+use headway_ops::doors::StatusDoors;
 use headway_ops::place::SocketKind;
 use headway_ops::subject::AskedSubject;
 use headway_policy::Resume;
@@ -106,7 +106,7 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let class_names = config.class_names.clone();
         let OpenDatapath { datapath, addr } = self.datapath.open()?;
         let chooses_control = self.control.is_some();
-        let doors = Doors {
+        let doors = StatusDoors {
             control: self.control.unwrap_or_default(),
             metrics: self.metrics,
         };
