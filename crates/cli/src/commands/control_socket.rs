@@ -4,14 +4,15 @@ use super::serve::config::Sourced;
 use anyhow::Result;
 use headway_ops::place::SocketKind;
 use headway_ops::socket::{ControlPlace, ControlSocket};
+use std::fmt::Display;
 
 /// Binds the socket, as [`ControlSocket::bind`]. An error names the setting and the remedy.
 pub(crate) fn bind(
     place: &Sourced<ControlPlace>,
     kind: SocketKind,
-    name: &str,
+    name: impl Display,
 ) -> Result<Option<ControlSocket>> {
-    ControlSocket::bind(&place.value, kind, name).map_err(|why| refused(place, &why))
+    ControlSocket::bind(&place.value, kind, &name.to_string()).map_err(|why| refused(place, &why))
 }
 
 /// An error about the socket, with the setting and the remedy.

@@ -8,7 +8,7 @@ use super::start::{
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
-use crate::commands::http;
+use crate::commands::{control_socket, http};
 use crate::error::explain;
 use anyhow::{Context, Result};
 use headway_machine::Clock;
@@ -99,11 +99,7 @@ fn serve<S: Switch + Send + 'static>(
     )
     .hearing_servers_by(interfaces);
     let at = switch.local_addr();
-    let socket = crate::commands::control_socket::bind(
-        &settings.ctl,
-        SocketKind::Rack,
-        &at.port().to_string(),
-    )?;
+    let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(http::bind).transpose()?;

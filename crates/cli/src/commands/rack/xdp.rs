@@ -8,8 +8,8 @@ use super::status::{ObservedPlane, RackSubject, all_counts};
 use super::xdp_devices::AttachedDevices;
 use super::xdp_expiry::SentHistory;
 use super::xdp_servers::ServerWatch;
-use crate::commands::http;
 use crate::commands::serve::config::Sourced;
+use crate::commands::{control_socket, http};
 use crate::error::usage;
 use anyhow::{Context, Result};
 use headway_machine::Clock;
@@ -54,11 +54,7 @@ pub(super) fn serve<S: Switch>(
         check_direct(settings, direct, &shaper)?;
     }
     let port = own_port(settings, at)?;
-    let socket = crate::commands::control_socket::bind(
-        &settings.ctl,
-        SocketKind::Rack,
-        &at.port().to_string(),
-    )?;
+    let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(http::bind).transpose()?;
     let servers = reach(settings, at, interfaces)?;

@@ -34,6 +34,7 @@ use headway_workload::{Workload, duration};
 use interrupt::Interruption;
 use settings::ServeSettings;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -146,10 +147,7 @@ impl Args {
                 .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
                 .parse(|text| time(text))?,
             ctl: control_place(self.ctl, self.no_ctl, &file),
-            metrics: file
-                .given_if_set("metrics", self.metrics, &set.metrics)
-                .map(|metrics| metrics.parse(|text| host_port(text)))
-                .transpose()?,
+            metrics: metrics_addr(self.metrics, &file)?,
             seed: self.seed.or(set.seed).unwrap_or(1),
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
@@ -214,6 +212,14 @@ fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Sourc
     let set = set.ctl.as_ref();
     let set = set.map(|path| at_place(path, ControlPlace::At(path.get_ref().into())));
     file.given("ctl", given, &set, || ControlPlace::Usual)
+}
+
+/// Flag over file; none where it is in neither.
+fn metrics_addr(flag: Option<String>, file: &config::File) -> Result<Option<Sourced<SocketAddr>>> {
+    let given = file.given_if_set("metrics", flag, &file.config.metrics);
+    given
+        .map(|metrics| metrics.parse(|text| host_port(text)))
+        .transpose()
 }
 
 /// Another value with the place of this one.
