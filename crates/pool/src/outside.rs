@@ -30,7 +30,7 @@ impl SharedPool {
     /// The same without how jobs ran, read at one moment.
     fn counts(&self) -> PoolStats {
         // Allocated before the lock is taken.
-        let mut classes: Vec<_> = self.classes.names.iter().map(unread).collect();
+        let mut classes: Vec<_> = self.classes.names.iter().map(|name| unread(name)).collect();
         let core = self.core.lock();
         for (at, class) in classes.iter_mut().enumerate() {
             let (counts, mean_ns) = core.class_counts(at);
@@ -49,9 +49,9 @@ impl SharedPool {
     }
 }
 
-fn unread(name: &String) -> PoolClassStats {
+fn unread(name: &str) -> PoolClassStats {
     PoolClassStats {
-        name: name.clone(),
+        name: name.to_owned(),
         counts: Default::default(),
         mean: Duration::ZERO,
         runs: ClassRuns::default(),
@@ -192,8 +192,10 @@ const GAUGES: [PoolClassCount<f64>; 4] = [
     ),
 ];
 
-/// The ends of accepted jobs.
-const ENDS: [(&str, fn(&PoolClassStats) -> u64); 6] = [
+/// An end of accepted jobs, and how its count is read.
+type CountedEnd = (&'static str, fn(&PoolClassStats) -> u64);
+
+const ENDS: [CountedEnd; 6] = [
     ("done", |class| class.counts.done),
     ("panicked", |class| class.counts.panicked),
     ("cancelled", |class| class.counts.cancelled),
