@@ -17,7 +17,6 @@
 //! cbindgen generates `headway.h` from these files. Its inline functions are in
 //! `include/headway_preempt.h`, written by hand.
 
-mod control;
 mod granted;
 pub mod options;
 pub mod pool;

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::{ptr, slice};
 
-use headway_ctl::socket::Place;
 use headway_host::client::ClientOptions;
 use headway_kthread::{AtSignal, CoreSource};
 use headway_net::udp::Steering;
 use headway_policy::{self as policy, MAX_CLASSES, Resume};
-use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
+use headway_runtime::{self as runtime, Builder, ControlPlace, Idle, Layout, Pin};
 
 use crate::granted::HostNames;
 use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
@@ -164,7 +163,6 @@ pub(crate) struct ServerSetup {
     pub(crate) by_signal: bool,
     /// 0 for the default.
     pub(crate) stack_bytes: usize,
-    pub(crate) control: Place,
     host: Option<HostNames>,
     /// The number of workers that the program chose; 0 for the default.
     workers: usize,
@@ -202,7 +200,8 @@ impl ServerSetup {
             .pin(pin(options.pin)?)
             .idle(idle(options.idle)?)
             .by_feedback(feedback(options.feedback)?)
-            .seed(options.seed);
+            .seed(options.seed)
+            .control(place(control));
         if options.queue_limit > 0 {
             builder = builder.queue_limit(options.queue_limit);
         }
@@ -229,7 +228,6 @@ impl ServerSetup {
             plain_fibers,
             by_signal,
             stack_bytes: options.stack_bytes,
-            control: place(control),
             host,
             workers: options.workers as usize,
         })
@@ -341,11 +339,11 @@ fn address(text: &str) -> Result<SocketAddr, CallFailure> {
     })
 }
 
-fn place(control: Option<&str>) -> Place {
+fn place(control: Option<&str>) -> ControlPlace {
     match control {
-        None => Place::Off,
-        Some("auto") => Place::ByPort,
-        Some(path) => Place::At(path.into()),
+        None => ControlPlace::Off,
+        Some("auto") => ControlPlace::Usual,
+        Some(path) => path.into(),
     }
 }
 

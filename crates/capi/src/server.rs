@@ -4,11 +4,9 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use headway_ctl::socket::Answering;
 use headway_policy::spec::{Spec, SpecError};
 use headway_runtime as runtime;
 
-use crate::control;
 use crate::options::{HeadwayOptions, ServerSetup};
 use crate::service::{Callbacks, HeadwayService};
 use crate::shim;
@@ -28,8 +26,6 @@ pub extern "C" fn headway_abi_version() -> u32 {
 
 /// A running server.
 pub struct HeadwayServer {
-    /// Its control socket, if there is one.
-    control: Option<Answering>,
     server: runtime::Server,
 }
 
@@ -56,7 +52,6 @@ pub unsafe extern "C" fn headway_start(
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.plain_fibers && chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
-        let early = control::bind(&chosen.control, chosen.listen.port())?;
         chosen.register()?;
         let builder = if chosen.plain_fibers {
             // SAFETY: the caller's promise.
@@ -78,10 +73,8 @@ pub unsafe extern "C" fn headway_start(
             Some(steering) => builder.steer(steering),
             None => builder,
         };
-        let started = builder.start()?;
         let running = HeadwayServer {
-            control: control::answer(&chosen.control, early, &started)?,
-            server: started,
+            server: builder.start()?,
         };
         // SAFETY: the caller's promise.
         unsafe { server.write(Box::into_raw(Box::new(running))) };
@@ -255,10 +248,8 @@ pub unsafe extern "C" fn headway_stop(
             ));
         }
         // SAFETY: the caller's promise.
-        let HeadwayServer { control, server } = *unsafe { Box::from_raw(server) };
-        let done = server.shutdown(Duration::from_nanos(deadline_ns));
-        drop(control);
-        let done = done?;
+        let HeadwayServer { server } = *unsafe { Box::from_raw(server) };
+        let done = server.shutdown(Duration::from_nanos(deadline_ns))?;
         if stats.is_null() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headway_pool::{BuildError, JoinError, ShutdownTimeout, SubmitError};
-use headway_runtime::{ShutdownError, StartError};
+use headway_runtime::{DoorError, ShutdownError, StartError};
 
 /// Success.
 pub const HEADWAY_OK: c_int = 0;
@@ -66,6 +66,11 @@ impl CallFailure {
 impl From<StartError> for CallFailure {
     fn from(error: StartError) -> Self {
         let code = match error {
+            StartError::Doors(DoorError::Control(why)) => {
+                return Self::argument(format!(
+                    "headway_options.control: {why}: choose another path, or null for none"
+                ));
+            }
             StartError::Policy(_) => HEADWAY_E_POLICY,
             StartError::Bind(_) => HEADWAY_E_ADDRESS,
             StartError::Setup { .. } => HEADWAY_E_SETUP,

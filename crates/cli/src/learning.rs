@@ -140,9 +140,10 @@ mod tests {
     #[test]
     fn who_learned_nothing_is_told_once_a_policy() {
         let runs = [
+            run("darc-paper", 4, 3_000),
+            run("darc-paper", 4, 3_000),
             run("darc", 4, 3_000),
-            run("darc", 4, 3_000),
-            run("darc,window=500", 4, 3_000),
+            run("darc-paper,window=500", 4, 3_000),
             run("darc-stable", 4, 3_000),
             run("darc,profile=known", 4, 3_000),
             run("c-fcfs", 4, 3_000),
@@ -151,7 +152,7 @@ mod tests {
         ];
         let said = remarks(runs.iter());
         let parts = [
-            "darc learned nothing: 2 of its 2 runs ended within the first window of 50000",
+            "darc-paper learned nothing: 2 of its 2 runs ended within the first window of 50000",
             "darc-stable learned nothing: it ended",
             "darc reserves nothing with one worker",
         ];

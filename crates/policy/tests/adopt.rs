@@ -284,11 +284,15 @@ const SETTINGS: &[(&str, &str)] = &[
     ("mlfq", "mlfq,q=700ns"),
     (
         "darc,window=5",
-        "darc,window=3,delta=1000,deviation=0,delay=0,spillway=2",
+        "darc,window=3,window_time=2ms,delta=1000,deviation=0,delay=0,spillway=2",
     ),
     (
         "darc-stable,window=5",
-        "darc-stable,window=3,delta=1000,deviation=0,delay=0,spillway=2",
+        "darc-stable,window=3,window_time=2ms,delta=1000,deviation=0,delay=0,spillway=2",
+    ),
+    (
+        "darc-paper,window=5",
+        "darc-paper,window=3,delta=1000,deviation=0,delay=0,spillway=2",
     ),
     ("darc-static", "darc-static,reserved=2"),
     ("edf,preemption=edf", "edf,preemption=edf,slo=2"),

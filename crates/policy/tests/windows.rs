@@ -1,15 +1,27 @@
 //! DARC's profiling windows: when they close, and what a new reservation needs.
 
-use headway_policy::server::role::{Ingress, Inspect};
-use headway_policy::server::systems::{DarcParams, darc, darc_stable};
+use headway_policy::server::role::{Ingress, Inspect, Local, Monitor};
+use headway_policy::server::systems::{
+    self, DarcParams, DarcStart, ServerSpec, System, VisitInstance, darc, darc_stable,
+};
 use headway_policy::{ClassId, Job, JobId, Order, Shape, WorkerId};
 
 const WINDOW: u64 = 100;
 
 fn params() -> DarcParams {
-    let mut params = DarcParams::default();
+    let mut params = DarcParams {
+        start: DarcStart::Observed,
+        ..DarcParams::default()
+    };
     params.rules.window = WINDOW;
     params
+}
+
+fn declared() -> DarcParams {
+    DarcParams {
+        start: DarcStart::Declared,
+        ..params()
+    }
 }
 
 fn shape(workers: usize) -> Shape {
@@ -140,7 +152,7 @@ fn reservations_follow_cores_that_come_and_go() {
 #[test]
 fn a_known_profile_needs_no_first_window() {
     let params = DarcParams {
-        known: true,
+        start: DarcStart::Known,
         ..params()
     };
     let traffic = Traffic::new(darc(&shape(14), params).ingress);
@@ -157,4 +169,110 @@ fn darc_stable_plans_as_darc_where_that_is_stable() {
     for class in 0..2 {
         assert_eq!(published.reserved(class), stable.reserved(class));
     }
+}
+
+#[test]
+fn it_starts_from_the_declared_means() {
+    let traffic = Traffic::new(darc(&shape(14), declared()).ingress);
+    assert_eq!(traffic.reserved(0), [0]);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Rank);
+}
+
+#[test]
+fn without_a_declared_mean_it_starts_in_order_of_arrival() {
+    let shape = Shape::new(14).class(1_000, 0.5).class(0, 0.5);
+    let traffic = Traffic::new(darc(&shape, declared()).ingress);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Arrival);
+}
+
+/// Nobody waits too long, and no demand moves from what the window shows: what was declared makes way all the same.
+#[test]
+fn the_first_window_replaces_what_was_declared() {
+    let wrong = Shape::new(14).class(100_000, 0.5).class(1_000, 0.5);
+    let mut traffic = Traffic::new(darc(&wrong, declared()).ingress);
+    assert_eq!(
+        (traffic.reserved(0).len(), traffic.reserved(1).len()),
+        (13, 1)
+    );
+    traffic.first_window();
+    assert_eq!(
+        (traffic.reserved(0).len(), traffic.reserved(1).len()),
+        (1, 13)
+    );
+    assert_eq!(traffic.ingress.revisions(), 1);
+    // Later ones do only where somebody waited.
+    traffic.serve(3 * WINDOW, 0, 0, 1_000);
+    assert_eq!(traffic.ingress.revisions(), 1);
+}
+
+/// 2 000 requests a second: the paper's window would take 25 s.
+#[test]
+fn a_window_closes_by_its_time_too() {
+    let params = DarcParams {
+        start: DarcStart::Observed,
+        ..DarcParams::default()
+    };
+    let mut traffic = Traffic::new(darc(&shape(14), params).ingress);
+    let pair = |traffic: &mut Traffic<_>| {
+        traffic.serve(1, 0, 0, 1_000);
+        traffic.serve(1, 1, 0, 100_000);
+        traffic.now_ns += 899_000;
+    };
+    while traffic.ingress.plan().unwrap().order == Order::Arrival {
+        assert!(
+            traffic.now_ns < 2_000_000_000,
+            "it learnt nothing in two seconds"
+        );
+        pair(&mut traffic);
+    }
+    assert!(traffic.now_ns >= 1_000_000_000, "{} ns", traffic.now_ns);
+    assert_eq!(traffic.reserved(0), [0]);
+}
+
+#[test]
+fn a_window_of_few_requests_stays_open_whatever_its_time() {
+    let params = DarcParams {
+        start: DarcStart::Observed,
+        ..DarcParams::default()
+    };
+    let mut traffic = Traffic::new(darc(&shape(14), params).ingress);
+    for _ in 0..499 {
+        traffic.serve(1, 0, 0, 1_000);
+        traffic.serve(1, 1, 0, 100_000);
+        traffic.now_ns += 10_000_000_000;
+    }
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Arrival);
+    traffic.serve(2, 1, 0, 100_000);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Rank);
+}
+
+/// As printed: 49 999 requests over hours change nothing, one more does.
+#[test]
+fn darc_paper_serves_as_printed() {
+    struct Serves;
+
+    impl VisitInstance for Serves {
+        type Output = ();
+
+        fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
+            let mut traffic = Traffic::new(system.ingress);
+            for _ in 0..49_999 {
+                traffic.serve(1, 0, 0, 1_000);
+                traffic.now_ns += 1_000_000_000;
+            }
+            assert_eq!(traffic.ingress.plan().unwrap().order, Order::Arrival);
+            traffic.serve(1, 1, 0, 100_000);
+            assert_eq!(traffic.ingress.plan().unwrap().order, Order::Rank);
+        }
+    }
+
+    let spec: ServerSpec = "darc-paper".parse().unwrap();
+    systems::with(&spec, &shape(14), Serves).unwrap();
+    assert!("darc-paper,window_time=1s".parse::<ServerSpec>().is_err());
+    assert!(
+        "darc-paper,profile=declared".parse::<ServerSpec>().is_err() || {
+            let spec: ServerSpec = "darc-paper,profile=declared".parse().unwrap();
+            spec.check(&shape(14)).is_err()
+        }
+    );
 }

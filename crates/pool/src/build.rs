@@ -5,21 +5,28 @@ use std::time::Duration;
 
 use headway_machine::Clock;
 use headway_machine::thread::pin_current;
+use headway_ops::place::SocketKind;
+use headway_ops::subject::AskedSubject;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
 use crate::builder::PoolBuilder;
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
-use crate::core::{ClassLimits, PoolCore, PoolParts, token_count};
+use crate::class_state::ClassLimits;
+use crate::core::{PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::error::{BuildError, MAX_POOL_CLASSES, PoolWarning};
 use crate::learning::KeyLearner;
+use crate::outside::PoolSubject;
 use crate::pool::Pool;
 use crate::shared::{SharedParts, SharedPool};
 use crate::slice_settings::SliceSettings;
 use crate::thread_table::ThreadTable;
 use crate::worker;
+
+/// The pools of this process so far.
+static POOLS: AtomicU64 = AtomicU64::new(0);
 
 /// The most jobs that may wait: their numbers fit a word of the policies' queues.
 const MOST_CAPACITY: usize = 1 << 22;
@@ -50,7 +57,9 @@ impl PoolBuilder {
             workers,
             interrupts,
         });
-        static POOLS: AtomicU64 = AtomicU64::new(0);
+        let number = POOLS.fetch_add(1, Ordering::Relaxed);
+        let door_name = format!("{}-{number}", std::process::id());
+        let doors = self.doors.bind(SocketKind::Pool, &door_name)?;
         let shared = SharedPool::new(
             core,
             SharedParts {
@@ -59,22 +68,24 @@ impl PoolBuilder {
                 pins: self.pins,
                 nice: self.nice,
                 slices,
+                stall_ns: nanoseconds(self.stall_after),
                 classes: ClassNames {
-                    pool: POOLS.fetch_add(1, Ordering::Relaxed),
+                    pool: number,
                     names,
                 },
                 learner: (learnt > 0)
                     .then(|| KeyLearner::new(declared.len(), learnt, shape.unknown())),
             },
         );
-        let pool = Pool::new(shared.clone(), warnings);
+        let subject = PoolSubject::new(&shared, spec.name(), spec.to_string(), workers);
+        let pool = Pool::new(shared.clone(), warnings, AskedSubject::of(subject));
         for _ in 0..workers {
             let place = shared.core.lock().threads.enlist();
             let place = place.expect("there is a place for each worker");
             shared.start(place).map_err(BuildError::Thread)?;
         }
         worker::start_rescue(&shared).map_err(BuildError::Thread)?;
-        Ok(pool)
+        Ok(pool.answer_at(doors)?)
     }
 
     fn declared(&self) -> Vec<(String, ClassOptions)> {
@@ -113,6 +124,14 @@ impl PoolBuilder {
         }
         let mut shape = Shape::new(workers);
         shape.classes = declared.iter().map(|(_, options)| options.hint()).collect();
+        // Nobody said how often which comes: alike.
+        if shape.classes.iter().all(|class| class.share == 0.0) {
+            let share = 1.0 / shape.classes.len() as f64;
+            shape
+                .classes
+                .iter_mut()
+                .for_each(|class| class.share = share);
+        }
         let learnt = (0..self.learns)
             .map(|band| ClassHint::new(KeyLearner::middle_ns(band, self.learns), 0.0));
         shape.classes.extend(learnt);

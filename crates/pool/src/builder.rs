@@ -1,5 +1,11 @@
 //! What a program says of a pool.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use headway_ops::doors::StatusDoors;
+use headway_ops::socket::ControlPlace;
+
 use crate::class::ClassOptions;
 
 /// Where no policy is named and jobs run to their end: it keeps workers for short classes by what it learns.
@@ -17,6 +23,9 @@ const BLOCKING_THREADS: usize = 64;
 /// The stack of a fiber, unless chosen otherwise: as large as that of a thread. What is not touched takes no memory.
 const STACK_BYTES: usize = 2 << 20;
 
+/// How long past its slice's end a job may go on without a probe until it counts as a stall, unless chosen otherwise.
+const STALL_AFTER: Duration = Duration::from_micros(50);
+
 /// Builds a [`Pool`](crate::Pool).
 #[derive(Clone, Debug)]
 pub struct PoolBuilder {
@@ -32,6 +41,8 @@ pub struct PoolBuilder {
     pub(crate) nice: u8,
     pub(crate) stack_bytes: usize,
     pub(crate) plain_fibers: bool,
+    pub(crate) stall_after: Duration,
+    pub(crate) doors: StatusDoors,
 }
 
 impl Default for PoolBuilder {
@@ -49,6 +60,8 @@ impl Default for PoolBuilder {
             nice: 0,
             stack_bytes: STACK_BYTES,
             plain_fibers: false,
+            stall_after: STALL_AFTER,
+            doors: StatusDoors::default(),
         }
     }
 }
@@ -139,6 +152,30 @@ impl PoolBuilder {
     #[must_use]
     pub fn nice(mut self, nice: u8) -> Self {
         self.nice = nice;
+        self
+    }
+
+    /// Answers `headway ctl status` and `headway top` while there is a handle of the pool, on a thread of its own: at a path, or at the [usual
+    /// place](ControlPlace::Usual), where they look; nowhere unless chosen. Only the user of the process, and root, are answered.
+    #[must_use]
+    pub fn control(mut self, place: impl Into<ControlPlace>) -> Self {
+        self.doors.control = place.into();
+        self
+    }
+
+    /// Answers Prometheus at `http://ADDR:PORT/metrics`, and browsers at `http://ADDR:PORT/`, on threads of their own; port 0 lets the system choose.
+    /// Whoever reaches the address may read. A program with a registry of its own registers [`Pool::collector`](crate::Pool::collector) there instead.
+    #[must_use]
+    pub fn metrics(mut self, addr: SocketAddr) -> Self {
+        self.doors.metrics = Some(addr);
+        self
+    }
+
+    /// How long past its slice's end a job may go on without a probe until it counts as a [stall](crate::ClassRuns::stalls); 50 µs unless chosen. A class with
+    /// eight is named once on standard error.
+    #[must_use]
+    pub fn stall_after(mut self, time: Duration) -> Self {
+        self.stall_after = time;
         self
     }
 

@@ -25,7 +25,22 @@ pub(crate) struct ChosenJob {
     pub(crate) from_ns: u64,
 }
 
+/// Whose run began, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct RunStart {
+    pub(crate) class: ClassId,
+    pub(crate) from_ns: u64,
+}
+
 impl ChosenJob {
+    #[inline]
+    pub(crate) fn start(&self) -> RunStart {
+        RunStart {
+            class: self.class,
+            from_ns: self.from_ns,
+        }
+    }
+
     /// The job's worker, of whose turns these are.
     #[inline]
     pub(crate) fn place(&self, turns: Option<&Arc<WorkerTurns<CpuClock>>>) -> WorkerPlace {

@@ -9,15 +9,13 @@ use std::time::Duration;
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use crate::chosen::ChosenJob;
-use crate::class_queue::{ClassQueue, QueuedJob};
+use crate::class_queue::QueuedJob;
+use crate::class_state::{ClassLimits, ClassState};
 use crate::decisions::{Chosen, Decide};
 use crate::error::{JoinError, ShedReason, SubmitError};
 use crate::job::{RunEnd, Runnable};
 use crate::stats::ClassCounts;
 use crate::thread_table::ThreadTable;
-
-/// One job in so many moves the mean by which the pool predicts waits.
-const MEAN_OVER: f64 = 32.0;
 
 /// A full pool sheds a job of a class whose mean is at least so many times the newcomer's.
 const MUCH_LONGER: f64 = 4.0;
@@ -29,32 +27,6 @@ pub(crate) enum PoolPhase {
     /// Jobs of the pool's own may still submit.
     Draining,
     Over,
-}
-
-/// The limits of a class, in the units of the pool.
-#[derive(Clone, Debug)]
-pub(crate) struct ClassLimits {
-    pub(crate) name: String,
-    pub(crate) mean_ns: f64,
-    pub(crate) slo_ns: Option<u64>,
-    pub(crate) workers_at_most: usize,
-    pub(crate) queue_limit: usize,
-    pub(crate) begin_within_ns: Option<u64>,
-    pub(crate) uninterrupted: bool,
-}
-
-struct ClassState {
-    limits: ClassLimits,
-    queue: ClassQueue,
-    /// Tokens of the class that the policy has and no worker began: as many as jobs wait, or more where jobs left, or fewer where the class may
-    /// not have as many workers.
-    unbegun: usize,
-    /// All tokens of the class.
-    tokens: usize,
-    running: usize,
-    asleep: usize,
-    mean_ns: f64,
-    counts: ClassCounts,
 }
 
 /// A job as the policy sees it, and the job that it stands for once that was interrupted.
@@ -113,16 +85,7 @@ pub(crate) fn token_count(capacity: usize, workers: usize) -> usize {
 impl PoolCore {
     pub(crate) fn new(parts: PoolParts) -> Self {
         let tokens = token_count(parts.capacity, parts.workers);
-        let classes = parts.classes.into_iter().map(|limits| ClassState {
-            queue: ClassQueue::default(),
-            unbegun: 0,
-            tokens: 0,
-            running: 0,
-            asleep: 0,
-            mean_ns: limits.mean_ns,
-            counts: ClassCounts::default(),
-            limits,
-        });
+        let classes = parts.classes.into_iter().map(ClassState::new);
         Self {
             decide: parts.decide,
             classes: classes.collect(),
@@ -260,7 +223,9 @@ impl PoolCore {
     fn shed(&mut self, class: ClassId, queued: QueuedJob, reason: ShedReason) {
         self.waiting -= 1;
         self.live -= 1;
-        self.classes[class.index()].counts.shed += 1;
+        let counts = &mut self.classes[class.index()].counts;
+        counts.shed += 1;
+        counts.shed_too_late += u64::from(reason == ShedReason::TooLate);
         self.ends.push((queued.job, JoinError::Shed(reason)));
     }
 
@@ -346,6 +311,8 @@ impl PoolCore {
             state.unbegun -= 1;
             if let Some(queued) = state.queue.pop() {
                 state.running += 1;
+                let waited_ns = self.now_ns.saturating_sub(queued.submitted_ns);
+                state.runs.wait.record(waited_ns);
                 self.waiting -= 1;
                 if let Some(token) = &mut self.tokens[chosen.token.index()] {
                     token.job = Some(queued.job);
@@ -365,9 +332,10 @@ impl PoolCore {
         let job = token.and_then(|token| token.job.take());
         let job = job.expect("a job was bound");
         let class = seen.class;
-        let interruptible = self.interrupts
-            && !self.classes[class.index()].limits.uninterrupted
-            && !job.flags().is_future;
+        let state = &mut self.classes[class.index()];
+        state.runs.slices += 1;
+        let interruptible =
+            self.interrupts && !state.limits.uninterrupted && !job.flags().is_future;
         let slice_ns = interruptible.then(|| self.decide.started(self.now_ns, &seen, chosen));
         ChosenJob {
             chosen,
@@ -395,10 +363,25 @@ impl PoolCore {
         self.release(chosen.token);
     }
 
-    /// Whether what runs on this worker goes on, and for how long until this is asked again, ns.
-    pub(crate) fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64> {
+    /// Whether the job of this class that runs on this worker goes on, and for how long until this is asked again, ns.
+    pub(crate) fn goes_on(&mut self, now_ns: u64, class: ClassId, worker: WorkerId) -> Option<u64> {
         self.sees(now_ns);
-        self.decide.goes_on(self.now_ns, worker)
+        let longer_ns = self.decide.goes_on(self.now_ns, worker);
+        if longer_ns.is_none() {
+            self.classes[class.index()].runs.interruptions_asked += 1;
+        }
+        longer_ns
+    }
+
+    /// A job made way.
+    pub(crate) fn interrupted(&mut self, class: ClassId) {
+        self.interruptions += 1;
+        self.classes[class.index()].runs.interruptions += 1;
+    }
+
+    /// The state of a class.
+    pub(crate) fn class(&mut self, class: ClassId) -> &mut ClassState {
+        &mut self.classes[class.index()]
     }
 
     /// The job was interrupted after so much service in all, ns, and waits to go on.
@@ -434,8 +417,9 @@ impl PoolCore {
             cpu_ns,
             chosen,
         } = end;
-        self.classes[class.index()].learn(cpu_ns);
-        self.classes[class.index()].running -= 1;
+        let state = &mut self.classes[class.index()];
+        state.ran(cpu_ns);
+        state.running -= 1;
         if ran == RunEnd::Pending {
             self.rest(class, job);
         } else {
@@ -505,9 +489,15 @@ impl PoolCore {
 
     /// Takes a job that waits out, to run it within the job that waits for it. The caller runs it.
     pub(crate) fn take_here(&mut self, class: ClassId, job: &Arc<dyn Runnable>) -> bool {
-        let taken = self.unqueue(class, job.flags().sequence()).is_some();
-        self.classes[class.index()].running += usize::from(taken);
-        taken
+        let Some(queued) = self.unqueue(class, job.flags().sequence()) else {
+            return false;
+        };
+        let state = &mut self.classes[class.index()];
+        state.running += 1;
+        state.runs.slices += 1;
+        let waited_ns = self.now_ns.saturating_sub(queued.submitted_ns);
+        state.runs.wait.record(waited_ns);
+        true
     }
 
     fn unqueue(&mut self, class: ClassId, sequence: u64) -> Option<QueuedJob> {
@@ -573,16 +563,4 @@ pub(crate) struct JobEnd {
     /// Service in all, ns.
     pub(crate) cpu_ns: u64,
     pub(crate) chosen: Option<Chosen>,
-}
-
-impl ClassState {
-    #[inline]
-    fn learn(&mut self, cpu_ns: u64) {
-        let off_ns = cpu_ns as f64 - self.mean_ns;
-        self.mean_ns += if self.mean_ns > 0.0 {
-            off_ns / MEAN_OVER
-        } else {
-            off_ns
-        };
-    }
 }

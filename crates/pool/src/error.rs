@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use headway_machine::thread::PinError;
+use headway_ops::doors::DoorError;
 use headway_policy::spec::SpecError;
 
 /// The most classes of a pool, learnt ones included.
@@ -93,6 +94,9 @@ pub enum BuildError {
     /// There are no stacks to be had.
     #[error("cannot map stacks for fibers: {0}; lower stack_bytes or raise vm.max_map_count")]
     Stacks(#[source] io::Error),
+    /// The control socket, or the port for metrics, cannot be had.
+    #[error(transparent)]
+    Doors(#[from] DoorError),
 }
 headway_words::debug_is_display!(BuildError);
 

@@ -21,12 +21,14 @@
 //! |---|---|
 //! | `core` | what waits, what runs, what became of each job: one lock owns it, without threads or clock |
 //! | `decisions`, `queues` | a policy of the registry behind one interface, and the queues between its roles |
-//! | `class_queue` | the jobs of a class that wait; a policy's token stands for the oldest |
+//! | `class_state`, `class_queue` | a class; its jobs that wait, of which a policy's token stands for the oldest |
 //! | `job`, `spawned` | a job's closure or future, and its result |
 //! | `thread_table`, `worker` | who is parked and whom to wake; the loop of a thread |
 //! | `slice`, `turn` | one slice of a job, on its thread's stack or on a fiber |
 //! | `owning`, `rescue`, `rescuer` | fibers with a thread's state, and the workers that wait for what is suspended on one |
 //! | `plain` | fibers that share their thread's state |
+//! | `stalls` | jobs that meet no probe |
+//! | `stats`, `outside` | what became of the jobs; who asks about it from outside |
 //! | `shared` | what follows the release of the lock |
 
 mod blocking;
@@ -35,6 +37,7 @@ mod builder;
 mod chosen;
 mod class;
 mod class_queue;
+mod class_state;
 mod core;
 mod current;
 mod decisions;
@@ -43,6 +46,7 @@ mod fiber_job;
 mod future;
 mod job;
 mod learning;
+mod outside;
 mod owning;
 mod plain;
 mod pool;
@@ -54,6 +58,7 @@ mod shared;
 mod slice;
 mod slice_settings;
 mod spawned;
+mod stalls;
 mod stats;
 mod thread_table;
 mod turn;
@@ -70,6 +75,9 @@ pub use error::{
     SubmitError,
 };
 pub use future::JobFuture;
+pub use headway_ops::doors::DoorError;
+pub use headway_ops::histogram::TimeHistogram;
+pub use headway_ops::socket::ControlPlace;
 pub use pool::Pool;
 pub use scope::JobScope;
-pub use stats::{ClassCounts, PoolClassStats, PoolStats};
+pub use stats::{ClassCounts, ClassRuns, PoolClassStats, PoolStats};

@@ -20,7 +20,7 @@ const MOST_IDLE: usize = 16;
 
 /// A thread's fibers.
 pub(crate) struct OwningFibers {
-    slices: SliceClock,
+    pub(crate) slices: SliceClock,
     stacks: Arc<Stacks>,
     rescue: Arc<JobRescue>,
     turns: Arc<WorkerTurns<CpuClock>>,
@@ -41,7 +41,7 @@ impl OwningFibers {
         rescue: &Arc<JobRescue>,
     ) -> Self {
         Self {
-            slices: SliceClock::new(shared.clock),
+            slices: SliceClock::new(shared),
             stacks: Arc::clone(stacks),
             rescue: Arc::clone(rescue),
             turns: rescue.join(),
@@ -120,7 +120,7 @@ impl OwningFibers {
         mut begun: Option<FiberJob>,
     ) -> TurnEnd {
         on.desk.set_place(Some(assignment.place(Some(&self.turns))));
-        let epoch = self.slices.next_epoch();
+        let epoch = self.slices.begin_run(assignment);
         self.slices.attached.begin_on(&on.fiber, epoch);
         loop {
             if on.desk.has_place() {
@@ -133,6 +133,9 @@ impl OwningFibers {
             self.slices.attached.no_slice();
             if let Turn::Finished(job) = turn {
                 let keeps_worker = on.desk.set_place(None).is_some();
+                if !keeps_worker {
+                    self.slices.leave_slice();
+                }
                 self.keep(on);
                 return TurnEnd::Ended {
                     ran: job.ran,
@@ -142,6 +145,7 @@ impl OwningFibers {
             }
             // A job that left its worker goes on beside the workers until it ends.
             if !on.desk.has_place() {
+                self.slices.leave_slice();
                 continue;
             }
             match self.slices.goes_on(shared, assignment) {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use headway_fiber::{Fiber, Stacks, Turn};
-use headway_machine::Clock;
 use headway_policy::JobId;
 
 use crate::chosen::ChosenJob;
@@ -23,7 +22,7 @@ struct InterruptedJob {
 
 /// A thread's fibers.
 pub(crate) struct PlainFibers {
-    slices: SliceClock,
+    pub(crate) slices: SliceClock,
     stacks: Arc<Stacks>,
     idle: Vec<Fiber<FiberJob>>,
     suspended: HashMap<JobId, InterruptedJob>,
@@ -31,9 +30,9 @@ pub(crate) struct PlainFibers {
 
 impl PlainFibers {
     /// For the calling thread.
-    pub(crate) fn new(stacks: Arc<Stacks>, clock: Clock) -> Self {
+    pub(crate) fn new(stacks: Arc<Stacks>, shared: &SharedPool) -> Self {
         Self {
-            slices: SliceClock::new(clock),
+            slices: SliceClock::new(shared),
             stacks,
             idle: Vec::new(),
             suspended: HashMap::new(),
@@ -44,7 +43,7 @@ impl PlainFibers {
         let Some(slice_ns) = assignment.slice_ns else {
             return to_the_end(assignment, None);
         };
-        let epoch = self.slices.next_epoch();
+        let epoch = self.slices.begin_run(&assignment);
         self.slices.attached.begin(epoch);
         if assignment.is_resumed {
             let suspended = self.suspended.remove(&assignment.chosen.token);

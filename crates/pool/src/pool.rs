@@ -2,10 +2,15 @@
 
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use headway_ops::doors::{BoundDoors, DoorError, OpenDoors};
+use headway_ops::subject::AskedSubject;
 use headway_policy::ClassId;
+use prometheus_client::collector::Collector;
 
 use crate::builder::PoolBuilder;
 use crate::class::{NamesClass, PoolClass};
@@ -15,7 +20,7 @@ use crate::future::JobFuture;
 use crate::job::ClosureJob;
 use crate::shared::SharedPool;
 use crate::spawned::SpawnedJob;
-use crate::stats::{PoolClassStats, PoolStats};
+use crate::stats::PoolStats;
 
 /// A pool of threads that run closures in the order that a policy says. Clones are handles of the same pool.
 ///
@@ -46,6 +51,9 @@ pub struct Pool {
 struct PoolOwner {
     shared: Arc<SharedPool>,
     warnings: Vec<PoolWarning>,
+    /// What those ask who stand at its doors.
+    subject: AskedSubject,
+    doors: OpenDoors,
 }
 
 impl std::fmt::Debug for PoolOwner {
@@ -69,10 +77,28 @@ impl Pool {
         PoolBuilder::default()
     }
 
-    pub(crate) fn new(shared: Arc<SharedPool>, warnings: Vec<PoolWarning>) -> Self {
+    /// Nobody stands at its doors before its threads run.
+    pub(crate) fn new(
+        shared: Arc<SharedPool>,
+        warnings: Vec<PoolWarning>,
+        subject: AskedSubject,
+    ) -> Self {
         Self {
-            owner: Arc::new(PoolOwner { shared, warnings }),
+            owner: Arc::new(PoolOwner {
+                shared,
+                warnings,
+                subject,
+                doors: OpenDoors::default(),
+            }),
         }
+    }
+
+    /// Answers at these doors until the last handle is dropped. No other handle exists yet.
+    pub(crate) fn answer_at(mut self, doors: BoundDoors) -> Result<Self, DoorError> {
+        if let Some(owner) = Arc::get_mut(&mut self.owner) {
+            owner.doors = doors.answer(&owner.subject)?;
+        }
+        Ok(self)
     }
 
     fn shared(&self) -> &Arc<SharedPool> {
@@ -224,31 +250,39 @@ impl Pool {
         self.submit(class, closure).wait()
     }
 
-    /// What became of the jobs so far, read at one moment.
+    /// What became of the jobs so far: counts read at one moment, and how they ran.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        let shared = self.shared();
-        let core = shared.core.lock();
-        let classes = shared.classes.names.iter().enumerate().map(|(at, name)| {
-            let (counts, mean_ns) = core.class_counts(at);
-            PoolClassStats {
-                name: name.clone(),
-                counts,
-                mean: Duration::from_nanos(mean_ns as u64),
-            }
-        });
-        PoolStats {
-            classes: classes.collect(),
-            threads: core.threads.len(),
-            blocked: core.threads.blocked,
-            blocked_in_place: core.blocked_in_place,
-            interruptions: core.interruptions,
-            rescued: shared
-                .slices
-                .rescue()
-                .map_or(0, |rescue| rescue.sent_home()),
-            without_fiber: core.without_fiber,
-        }
+        self.shared().stats()
+    }
+
+    /// Its counts for a program's own [`Registry`](prometheus_client::registry::Registry), labelled by pool and class. They are read when they are
+    /// asked for; a pool that is gone has none.
+    ///
+    /// ```
+    /// use headway_pool::Pool;
+    /// use prometheus_client::registry::Registry;
+    ///
+    /// let pool = Pool::builder().workers(1).build()?;
+    /// let mut registry = Registry::default();
+    /// registry.register_collector(Box::new(pool.collector()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn collector(&self) -> impl Collector + Clone + use<> {
+        self.owner.subject.clone()
+    }
+
+    /// The path of its control socket, if the [builder](crate::PoolBuilder::control) chose one.
+    #[must_use]
+    pub fn control_path(&self) -> Option<&Path> {
+        self.owner.doors.control()
+    }
+
+    /// The address where Prometheus and browsers find it, if the [builder](crate::PoolBuilder::metrics) chose one.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.owner.doors.metrics()
     }
 
     /// Waits until every accepted job has ended, futures that sleep included. Jobs that are submitted meanwhile are waited for too.

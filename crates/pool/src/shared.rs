@@ -35,6 +35,8 @@ pub(crate) struct SharedPool {
     /// Of the threads; 0 as they are born.
     pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
+    /// Past its slice's end, a job that goes on for longer without a probe stalls, ns.
+    pub(crate) stall_ns: u64,
     pub(crate) classes: ClassNames,
     pub(crate) learner: Option<Mutex<KeyLearner>>,
     start: StartThread,
@@ -52,6 +54,8 @@ pub(crate) struct SharedParts {
     /// Of the threads; 0 as they are born.
     pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
+    /// Past its slice's end, a job that goes on for longer without a probe stalls, ns.
+    pub(crate) stall_ns: u64,
     pub(crate) classes: ClassNames,
     pub(crate) learner: Option<KeyLearner>,
 }
@@ -68,6 +72,7 @@ impl SharedPool {
             pins: parts.pins,
             nice: parts.nice,
             slices: parts.slices,
+            stall_ns: parts.stall_ns,
             classes: parts.classes,
             learner: parts.learner.map(Mutex::new),
             handles: Mutex::default(),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::chosen::ChosenJob;
+use crate::chosen::{ChosenJob, RunStart};
 use crate::owning::OwningFibers;
 use crate::plain::PlainFibers;
 use crate::shared::SharedPool;
@@ -26,7 +26,7 @@ impl JobSlices {
         match &shared.slices {
             SliceSettings::ToTheEnd => Self::ToTheEnd,
             SliceSettings::PlainFibers(stacks) => {
-                Self::Plain(Box::new(PlainFibers::new(Arc::clone(stacks), shared.clock)))
+                Self::Plain(Box::new(PlainFibers::new(Arc::clone(stacks), shared)))
             }
             SliceSettings::OwningFibers(stacks, rescue) => {
                 Self::Owning(Box::new(OwningFibers::new(shared, stacks, rescue)))
@@ -40,6 +40,16 @@ impl JobSlices {
             Self::ToTheEnd => to_the_end(assignment, None),
             Self::Plain(fibers) => fibers.run(shared, assignment),
             Self::Owning(fibers) => fibers.run(shared, assignment),
+        }
+    }
+
+    /// What [`run`](Self::run) returned of was over at this time, ns.
+    #[inline]
+    pub(crate) fn end_run(&mut self, shared: &SharedPool, run: RunStart, now_ns: u64) {
+        match self {
+            Self::ToTheEnd => {}
+            Self::Plain(fibers) => fibers.slices.end_run(shared, run, now_ns),
+            Self::Owning(fibers) => fibers.slices.end_run(shared, run, now_ns),
         }
     }
 }

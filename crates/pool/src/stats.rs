@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use headway_ops::histogram::TimeHistogram;
+
 /// The jobs of one class, read at one moment under the pool's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -16,6 +18,8 @@ pub struct ClassCounts {
     pub cancelled: u64,
     /// Accepted and then shed: made room, or did not begin in time.
     pub shed: u64,
+    /// Of those, the ones that did not begin in time.
+    pub shed_too_late: u64,
     /// Waited when the pool ended.
     pub abandoned: u64,
     /// Not accepted, so in no other count.
@@ -45,12 +49,56 @@ impl ClassCounts {
             panicked: self.panicked + other.panicked,
             cancelled: self.cancelled + other.cancelled,
             shed: self.shed + other.shed,
+            shed_too_late: self.shed_too_late + other.shed_too_late,
             abandoned: self.abandoned + other.abandoned,
             refused: self.refused + other.refused,
             waiting: self.waiting + other.waiting,
             running: self.running + other.running,
             asleep: self.asleep + other.asleep,
         }
+    }
+}
+
+/// How the jobs of one class ran. A poll of a future counts as a job.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ClassRuns {
+    /// Times from submission, or from a future's wake, to the first slice.
+    pub wait: TimeHistogram,
+    /// Service times, slices of interrupted jobs added up.
+    pub service: TimeHistogram,
+    /// Slices begun.
+    pub slices: u64,
+    /// Times a job was to make way: its policy said so at a probe, or its slice was over and it [ended](Self::stalls) without meeting one.
+    pub interruptions_asked: u64,
+    /// Times a job made way, as it was asked to, or since it waits for another job.
+    pub interruptions: u64,
+    /// Slices that ran on for longer than [`PoolBuilder::stall_after`](crate::PoolBuilder::stall_after) past their end and met no probe. Time that the machine
+    /// took from the thread does not count; so the first one of a class on each thread, about which that is not known, is in no count.
+    pub stalls: u64,
+    /// The longest of them, past the slice's end, ns; 0 where there was none.
+    pub longest_gap_ns: u64,
+}
+
+impl ClassRuns {
+    /// Takes over another one's, in the memory that is there.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        let Self {
+            wait,
+            service,
+            slices,
+            interruptions_asked,
+            interruptions,
+            stalls,
+            longest_gap_ns,
+        } = self;
+        wait.copy_from(&other.wait);
+        service.copy_from(&other.service);
+        *slices = other.slices;
+        *interruptions_asked = other.interruptions_asked;
+        *interruptions = other.interruptions;
+        *stalls = other.stalls;
+        *longest_gap_ns = other.longest_gap_ns;
     }
 }
 
@@ -64,6 +112,8 @@ pub struct PoolClassStats {
     pub counts: ClassCounts,
     /// The mean service time learnt of its last jobs; zero before the first, unless declared.
     pub mean: Duration,
+    /// How they ran; read some microseconds after the counts.
+    pub runs: ClassRuns,
 }
 
 /// What [`Pool::stats`](crate::Pool::stats) reads at one moment.

@@ -8,7 +8,8 @@ use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
 use crate::chosen::ChosenJob;
-use crate::core::{ClassLimits, JobEnd, PoolCore, PoolParts, token_count};
+use crate::class_state::ClassLimits;
+use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::error::JoinError;
 use crate::job::{ClosureJob, Joined, RunEnd, Runnable};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use headway_machine::thread::{fork, give_way, pin_current};
+use headway_policy::ClassId;
 
 use crate::blocking;
 use crate::chosen::ChosenJob;
@@ -46,6 +47,7 @@ enum Report {
         job: Arc<dyn Runnable>,
     },
     Interrupted {
+        class: ClassId,
         chosen: Chosen,
         job: Arc<dyn Runnable>,
         attained_ns: u64,
@@ -82,12 +84,15 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
                 Some((RunEnd::Pending, job))
             }
             Some(Report::Interrupted {
+                class,
                 chosen,
                 job,
                 attained_ns,
                 ran_here,
             }) => {
-                core.interruptions += u64::from(ran_here);
+                if ran_here {
+                    core.interrupted(class);
+                }
                 core.yielded(now_ns, chosen, attained_ns, job);
                 None
             }
@@ -153,11 +158,14 @@ fn run(
     let from_ns = shared.clock.now_ns();
     assignment.from_ns = from_ns;
     let (chosen, class, before_ns) = (assignment.chosen, assignment.class, assignment.attained_ns);
+    let start = assignment.start();
     let ended = slices.run(shared, assignment);
     // A job that forked goes on in the child until here.
     fork::end_child();
     let now_ns = shared.clock.now_ns();
-    let attained_ns = (before_ns + now_ns.saturating_sub(from_ns)).max(1);
+    slices.end_run(shared, start, now_ns);
+    let ran_ns = now_ns.saturating_sub(from_ns);
+    let attained_ns = (before_ns + ran_ns).max(1);
     let report = match ended {
         TurnEnd::Ended {
             ran,
@@ -173,6 +181,7 @@ fn run(
             job,
         },
         TurnEnd::Interrupted(job) => Report::Interrupted {
+            class,
             chosen,
             job,
             attained_ns,
@@ -181,6 +190,7 @@ fn run(
         TurnEnd::AtHome(job) => {
             std::thread::yield_now();
             Report::Interrupted {
+                class,
                 chosen,
                 job,
                 attained_ns: before_ns,

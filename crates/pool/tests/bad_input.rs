@@ -188,3 +188,32 @@ fn forked(body: impl FnOnce() -> i32) -> i32 {
     assert!(libc::WIFEXITED(status), "the child ended by itself");
     libc::WEXITSTATUS(status)
 }
+
+/// `fn main() -> Result<(), Box<dyn Error>>` prints `Debug`.
+#[test]
+fn a_main_prints_the_sentence_of_every_error() {
+    let pool = pool(1);
+    let unknown = pool.class("jbo").unwrap_err();
+    let panicked = pool.run("job", || panic!("no luck")).unwrap_err();
+    let refused_job: JoinError = pool.submit("jbo", || ()).wait().unwrap_err();
+    let taken = Pool::builder().control("/proc/no.sock").build();
+    let taken = taken.map(|_| ()).unwrap_err();
+    let errors: Vec<(Box<dyn std::error::Error>, &str)> = vec![
+        (refused("synergi").into(), "did you mean 'synergy'?"),
+        (refused("ps").into(), "headway sim"),
+        (unknown.into(), "did you mean 'job'?"),
+        (panicked.to_string().into(), "no luck"),
+        (refused_job.to_string().into(), "no class is called 'jbo'"),
+        (checkpoint().unwrap_err().into(), "no job of a pool"),
+        (taken.into(), "choose another path"),
+    ];
+    for (error, part) in errors {
+        let shown = format!("Error: {error:?}");
+        assert!(shown.contains(part) && !shown.contains('{'), "{shown}");
+    }
+    // As values too, whose results a program may not box.
+    let waits = pool.shutdown(Duration::ZERO);
+    assert!(waits.is_ok());
+    let late = pool.submit("job", || ()).wait().unwrap_err();
+    assert_eq!(format!("{late:?}"), late.to_string());
+}

@@ -9,5 +9,6 @@ mod ends;
 mod futures;
 mod limits;
 mod nesting;
+mod outside;
 mod owning;
 mod policies;

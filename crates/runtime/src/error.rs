@@ -8,6 +8,7 @@ use headway_fiber::Unavailable;
 use headway_machine::thread::PinError;
 use headway_net::pool::PoolError;
 use headway_net::udp::BindError;
+use headway_ops::doors::DoorError;
 use headway_policy::spec::SpecError;
 
 /// The reason why a service could not prepare a thread: any error, shown to the user as it is.
@@ -234,6 +235,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The control socket, or the port for metrics, cannot be had.
+    #[error(transparent)]
+    Doors(#[from] DoorError),
 }
 
 headway_words::debug_is_display!(StartError);
@@ -263,6 +267,10 @@ pub enum ServerSetting {
     Pin,
     /// The arbiter that grants the cores.
     Host,
+    /// The control socket.
+    Control,
+    /// The address for Prometheus and browsers.
+    Metrics,
     /// Another, or none: the system refused something.
     Other,
 }
@@ -294,9 +302,12 @@ impl StartError {
             Self::OneQueue { .. } => ServerSetting::Steering,
             Self::TooFewCores { .. } | Self::Pin(_) => ServerSetting::Pin,
             Self::Hosted(_) => ServerSetting::Host,
+            Self::Doors(DoorError::Control(_)) => ServerSetting::Control,
+            Self::Doors(DoorError::Metrics { .. }) => ServerSetting::Metrics,
             Self::NoTsc
             | Self::LoopsStay
             | Self::Stacks { .. }
+            | Self::Doors(_)
             | Self::Bind(_)
             | Self::OutOfRange { .. }
             | Self::Pool(_)
@@ -330,6 +341,22 @@ pub enum ShutdownError {
 }
 
 headway_words::debug_is_display!(ShutdownError);
+
+/// What went wrong with a server that was all that its process did.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Signals cannot be watched.
+    #[error(
+        "cannot watch for signals: {0}; raise the limit of files or processes (ulimit -n, ulimit -u)"
+    )]
+    Signals(#[source] io::Error),
+    /// The stop failed.
+    #[error(transparent)]
+    Shutdown(#[from] ShutdownError),
+}
+
+headway_words::debug_is_display!(RunError);
 
 /// The number of workers cannot be changed so.
 #[derive(thiserror::Error, PartialEq, Eq)]

@@ -43,11 +43,13 @@ pub use engine::class::DeclaredClass;
 pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, WorkersFacts, default_workers};
 pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use engine::settings::{AdmittedServer, ServerSettings};
-pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
+pub use error::{ResizeError, RunError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, TimerCost, WorkMeter, checkpoint, on_own_thread,
     suspensions,
 };
+pub use headway_ops::doors::DoorError;
+pub use headway_ops::socket::ControlPlace;
 pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;

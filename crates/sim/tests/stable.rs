@@ -62,8 +62,8 @@ fn clearly_stable(outcome: &Outcome) -> bool {
 #[test]
 fn never_overloaded_and_equal_to_darc_where_that_is_stable() {
     let (published, stable) = (
-        run_all("darc,window=50000"),
-        run_all("darc-stable,window=50000"),
+        run_all("darc-paper,window=50000"),
+        run_all("darc-stable,window=50000,window_time=1000s"),
     );
     let overloaded: Vec<&str> = stable
         .iter()

@@ -25,6 +25,7 @@ mod settings_file;
 mod sim;
 mod sweep;
 mod terminal;
+mod top;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -38,8 +39,10 @@ pub(crate) enum Command {
     Demo(demo::Args),
     /// Run a service under a policy
     Serve(serve::Args),
-    /// Show a running server's state, and change its policy's parameters
+    /// Show the state of a running server or pool, and change a server's parameters
     Ctl(ctl::Args),
+    /// Show what the classes of a running server or pool do, on the terminal
+    Top(top::Args),
     /// Run a rack's switch and control plane in front of servers, show its state, or explain the placement of a type
     Rack(rack::Args),
     /// Run the daemon that moves cores between the applications of this machine, or show its state
@@ -82,6 +85,7 @@ impl Command {
             Self::Demo(args) => args.run(),
             Self::Serve(args) => args.run(),
             Self::Ctl(args) => args.run(),
+            Self::Top(args) => args.run(),
             Self::Rack(args) => args.run(),
             Self::Host(args) => args.run(),
             Self::Run(args) => args.run(),

@@ -28,15 +28,21 @@ fn runs_that_end_within_the_first_window_say_so() {
     ];
     let once = |text: &str| text.matches(LEARNED_NOTHING).count() == 1;
     for command in [sim, sweep, bench] {
-        let short = of(command, "darc", "2");
+        let short = of(command, "darc-paper", "2");
         assert!(
-            once(&short) && short.contains("darc,window=1000"),
+            once(&short) && short.contains("darc-paper,window=1000"),
             "{command:?}: {short}"
         );
-        let learned = of(command, "darc,window=100", "2");
+        let learned = of(command, "darc-paper,window=100", "2");
         assert!(
             !learned.contains("learned nothing"),
             "{command:?}: {learned}"
+        );
+        // It starts from what is declared.
+        let declared = of(command, "darc", "2");
+        assert!(
+            !declared.contains("learned nothing"),
+            "{command:?}: {declared}"
         );
         let alone = of(command, "darc,window=100", "1");
         assert!(
@@ -44,17 +50,19 @@ fn runs_that_end_within_the_first_window_say_so() {
             "{command:?}: {alone}"
         );
     }
-    assert!(of(sweep, "darc", "2").contains("2 of its 2 runs"));
+    assert!(of(sweep, "darc-paper", "2").contains("2 of its 2 runs"));
 }
 
 /// The standard error of a server that is stopped at once.
-fn served(workers: &str) -> String {
+fn served(policy: &str, workers: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     command
         .args([
             "serve",
             "--listen",
             "udp://127.0.0.1:0",
+            "--policy",
+            policy,
             "--workers",
             workers,
         ])
@@ -73,12 +81,14 @@ fn served(workers: &str) -> String {
 
 #[test]
 fn a_server_says_so_too() {
-    let one = served("1");
+    let one = served("darc", "1");
     assert!(
         one.contains("darc reserves nothing with one worker"),
         "{one}"
     );
-    let two = served("2");
+    let declared = served("darc", "2");
+    assert!(!declared.contains("learned nothing"), "{declared}");
+    let two = served("darc-paper", "2");
     assert!(two.contains(LEARNED_NOTHING), "{two}");
     assert!(!two.contains("reserves nothing"), "{two}");
 }

@@ -30,6 +30,7 @@ mod places;
 mod planning;
 mod planning_two_cores;
 mod policies;
+mod programs;
 mod racked;
 mod racking;
 mod racking_device_xdp;

@@ -1,7 +1,7 @@
 //! The property of any input that a client of the control socket sends. `cargo test` checks it on the corpus, and the fuzz target includes
 //! this file.
 
-#[path = "../../../ctl/src/protocol.rs"]
+#[path = "../../../ops/src/protocol.rs"]
 #[allow(
     dead_code,
     unreachable_pub,

@@ -89,7 +89,7 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
         self.discipline
             .served(class, cpu_ns.saturating_sub(attained_ns));
         self.discipline.completed(class, cpu_ns);
-        if self.control.finished(class, cpu_ns) {
+        if self.control.finished(now_ns, class, cpu_ns) {
             self.close_window(now_ns);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use headway_fiber::LateRun;
 use headway_net::pool::SlotId;
 use headway_policy::{ClassId, Job};
 
@@ -100,12 +101,14 @@ pub(crate) fn run_slice<O: SliceOwner>(
             });
             let ended = EndedLate {
                 class: job.class,
-                late_ns: asked_ns.map_or(late_ns, |asked_ns| now_ns.saturating_sub(asked_ns)),
                 was_asked: asked_ns.is_some(),
-                ran_ns: span.end.ns - span.start.ns,
-                own_ns,
+                run: LateRun {
+                    late_ns: asked_ns.map_or(late_ns, |asked_ns| now_ns.saturating_sub(asked_ns)),
+                    ran_ns: span.end.ns - span.start.ns,
+                    own_ns,
+                },
             };
-            if ended.late_ns > 0 {
+            if ended.run.late_ns > 0 {
                 fibers.count_late(&executor.tally, &ended);
             }
             job.class

@@ -2,19 +2,26 @@
 
 mod builder;
 mod launch;
+mod metrics;
 mod observer;
+mod run;
 mod source;
 mod start;
+mod status;
 mod tuner;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use builder::{Builder, NoService};
 use headway_machine::Clock;
+use headway_ops::doors::OpenDoors;
+use headway_ops::subject::AskedSubject;
 use headway_policy::spec::Params;
 pub use observer::Observer;
+use prometheus_client::collector::Collector;
 pub use source::{NoSource, Udp};
 pub use tuner::{InForce, Tuner};
 
@@ -59,6 +66,11 @@ pub struct Server {
     tuner: Tuner,
     rack_link: Option<RackLink>,
     clock: Clock,
+    /// What those ask who stand at its doors.
+    subject: AskedSubject,
+    doors: OpenDoors,
+    /// Whether the builder chose a control socket, or none.
+    chooses_control: bool,
 }
 
 impl Server {
@@ -115,6 +127,25 @@ impl Server {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.observer.stats()
+    }
+
+    /// Its counts for a program's own [`Registry`](prometheus_client::registry::Registry): `registry.register_collector(Box::new(server.collector()))`. They are read
+    /// when they are asked for.
+    #[must_use]
+    pub fn collector(&self) -> impl Collector + Clone + use<> {
+        self.subject.clone()
+    }
+
+    /// The address where Prometheus and browsers find it, if the [builder](Builder::metrics) chose one.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.doors.metrics()
+    }
+
+    /// The path of its control socket, if the [builder](Builder::control) chose one.
+    #[must_use]
+    pub fn control_path(&self) -> Option<&Path> {
+        self.doors.control()
     }
 
     /// A handle that reads the counters on any thread, and the journal.

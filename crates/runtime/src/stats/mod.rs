@@ -2,6 +2,7 @@
 //!
 //! Each thread writes its own lines, and anyone reads them. Nothing here decides.
 
+mod closing_line;
 pub(crate) mod journal;
 pub(crate) mod overruns;
 pub(crate) mod own_time;

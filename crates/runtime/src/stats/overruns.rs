@@ -63,6 +63,8 @@ impl Overruns {
     pub(crate) fn ended(&self, tally: &Tally, class: u16, overran_ns: u64) -> bool {
         let overran = overran_ns > PROMPT_NS;
         if overran {
+            let longest = &tally.class(class).longest_gap_ns;
+            longest.set(longest.get().max(overran_ns));
             self.count(tally, class, ENOUGH, IN_TIME_MAX);
         }
         overran

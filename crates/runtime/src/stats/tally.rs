@@ -72,6 +72,7 @@ pub(crate) struct ClassTally {
     pub(crate) preemptions_asked: Count,
     pub(crate) preemptions: Count,
     pub(crate) overruns: Count,
+    pub(crate) longest_gap_ns: Count,
     pub(crate) renewals: Count,
     pub(crate) resumed: Count,
     pub(crate) feedback: FeedbackTally,
@@ -350,6 +351,8 @@ pub struct ClassStats {
     /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
     /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
     pub overruns: u64,
+    /// The longest that such a request went on for, by its thread's own time, ns; 0 where none did.
+    pub longest_gap_ns: u64,
     /// Interrupted requests that their own threads went on with, since a worker slept in the kernel meanwhile: it may have waited for a lock of theirs.
     pub rescued: u64,
     /// Requests that could have been interrupted and ran to their end, since there was no thread to lend them its state
@@ -474,6 +477,7 @@ impl Stats {
             stats.preemptions_asked += tally.preemptions_asked.get();
             stats.preemptions += tally.preemptions.get();
             stats.overruns += tally.overruns.get();
+            stats.longest_gap_ns = stats.longest_gap_ns.max(tally.longest_gap_ns.get());
             stats.renewals += tally.renewals.get();
             stats.resumed += tally.resumed.get();
             self.preemptions_asked += tally.preemptions_asked.get();

@@ -575,10 +575,9 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
     Ok(all)
 }
 
-/// Shortens DARC's window so that it revises its plan from the warm-up on. Its default window, in which DARC acts as c-FCFS, is as long as the
-/// whole run.
+/// Shortens DARC's window so that it revises its plan from the warm-up on. Its default window is as long as the whole run.
 fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Result<()> {
-    if policy.spec().name == "darc" {
+    if matches!(policy.name(), "darc" | "darc-paper") {
         let warm_up = experiment.warm_up * experiment.expected_requests();
         let window = ((warm_up / 2.0) as u64).max(1);
         experiment.policy = policy.with_param("window", window.to_string())?.into();

@@ -2,8 +2,8 @@
 
 use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
-use headway_ctl::place::{self, SocketKind};
-use headway_ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
+use headway_ops::place::{self, SocketKind};
+use headway_ops::protocol::{CtlRequest, parse_response, read_line, write_line};
 use headway_words::escaped;
 use serde_json::Value;
 use std::io::BufReader;
@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Above the size of the largest server's status.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
-/// The control socket of the server that the user named, or of the only one.
-pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
+/// The control socket of the server or pool that the user named, or of the only one.
+pub(crate) fn find(server: Option<&str>) -> Result<PathBuf> {
     let uid = place::own_uid().context("cannot tell this process's user")?;
     match server {
         Some(text) => match text.parse::<u16>() {
@@ -47,11 +47,13 @@ fn by_port(port: u16, uid: u32) -> Result<PathBuf> {
 }
 
 fn only_one(uid: u32) -> Result<PathBuf> {
-    let mut running = place::running(uid, SocketKind::Server);
+    let kinds = [SocketKind::Server, SocketKind::Pool];
+    let running = kinds.map(|kind| place::running(uid, kind));
+    let mut running = running.concat();
     match running.len() {
         1 => Ok(running.remove(0)),
         0 => Err(no_server(format!(
-            "no server of yours runs: {}",
+            "no server of yours runs, and no pool with a control socket: {}",
             looked(uid)
         ))),
         _ => {
@@ -60,7 +62,7 @@ fn only_one(uid: u32) -> Result<PathBuf> {
                 .map(|path| path.display().to_string())
                 .collect();
             Err(no_server(format!(
-                "several servers of yours run; name one by its port or path: {}",
+                "several servers or pools of yours run; name one by its port or path: {}",
                 paths.join(", ")
             )))
         }

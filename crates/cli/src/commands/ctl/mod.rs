@@ -1,14 +1,18 @@
-//! `headway ctl`: shows a running server's state and changes its policy's parameters.
+//! `headway ctl`: shows the state of a running server or pool, and changes its policy's parameters.
 
 pub(crate) mod client;
 mod show;
+mod show_pool;
 
 use crate::args;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
+use headway_ops::status::{POOL, PoolStatus};
+use serde::Deserialize;
 use serde_json::Value;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,17 +24,24 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum CtlCommand {
-    /// Show a running server's state: policy and parameters, workers, classes, the plan
+    /// Show the state of a running server, or of a program's pool: policy and parameters, workers, classes, the plan
     Status(ServerStatusArgs),
     /// Change parameters of its policy while it serves: those that 'headway policies NAME' lists as changeable
     Set(SetArgs),
 }
 
 #[derive(clap::Args)]
-struct ServerChoice {
-    /// The server, by the port it listens on or by the path of its control socket [default: the only one of this user]
+pub(crate) struct ServerChoice {
+    /// The server, by the port it listens on, or server or pool by the path of its control socket [default: the only one of this user]
     #[arg(long, value_name = "PATH|PORT")]
     server: Option<String>,
+}
+
+impl ServerChoice {
+    /// The path of its control socket.
+    pub(crate) fn find(&self) -> Result<PathBuf> {
+        client::find(self.server.as_deref())
+    }
 }
 
 #[derive(clap::Args)]
@@ -75,7 +86,7 @@ impl Args {
 
 impl ServerStatusArgs {
     fn run(self) -> Result<ExitCode> {
-        let path = client::find(self.server.server.as_deref())?;
+        let path = self.server.find()?;
         loop {
             self.write(&client::status(&path)?)?;
             let Some(every) = self.watch else {
@@ -90,15 +101,24 @@ impl ServerStatusArgs {
         match self.format {
             StatusFormat::Json if self.watch.is_some() => writeln!(writer, "{status}")?,
             StatusFormat::Json => return output::json(status, writer),
-            StatusFormat::Table => writeln!(writer, "{}", show::text(status))?,
+            StatusFormat::Table => writeln!(writer, "{}", text(status)?)?,
         }
         Ok(writer.flush()?)
     }
 }
 
+/// A status for people.
+fn text(status: &Value) -> Result<String> {
+    if status["kind"] == POOL {
+        let pool = PoolStatus::deserialize(status).context("the pool is of another version")?;
+        return Ok(show_pool::text(&pool));
+    }
+    Ok(show::text(status))
+}
+
 impl SetArgs {
     fn run(self) -> Result<ExitCode> {
-        let path = client::find(self.server.server.as_deref())?;
+        let path = self.server.find()?;
         let changed = client::set(&path, self.params)?;
         let mut writer = output::open(None)?;
         let changes = changed["changes"].as_array().map_or(&[][..], Vec::as_slice);

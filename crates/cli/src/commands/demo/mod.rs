@@ -292,7 +292,7 @@ impl Args {
 /// The policy with a window that fits into the warm-up, unless the user chose one.
 fn entrant(mut policy: ServerSpec, window: u64) -> Result<Entrant> {
     let name = policy.to_string();
-    let plans = matches!(policy.name(), "darc" | "darc-stable");
+    let plans = matches!(policy.name(), "darc" | "darc-paper" | "darc-stable");
     if plans && !policy.gives("window") {
         policy = policy.with_param("window", window.to_string())?;
     }

@@ -112,7 +112,7 @@ pub(super) struct HostTopArgs {
 
 /// The socket of a user's daemon.
 pub(super) fn own_socket(uid: u32) -> PathBuf {
-    let directories = headway_ctl::place::directories(uid);
+    let directories = headway_ops::place::directories(uid);
     directories.into_iter().next().map_or_else(
         || PathBuf::from(SYSTEM_SOCKET),
         |directory| directory.join("host.sock"),
@@ -129,12 +129,12 @@ impl DaemonChoice {
         if let Some(path) = &self.socket {
             return Ok(path.clone());
         }
-        let uid = headway_ctl::place::own_uid().context("cannot tell this process's user")?;
+        let uid = headway_ops::place::own_uid().context("cannot tell this process's user")?;
         let system = Path::new(SYSTEM_SOCKET);
         if system.exists() {
             return Ok(system.to_owned());
         }
-        let found = headway_ctl::place::find(uid, |directory| directory.join("host.sock"));
+        let found = headway_ops::place::find(uid, |directory| directory.join("host.sock"));
         let found = found.map_err(|why| usage("--socket", format!("{why}: it is not asked")))?;
         found.ok_or_else(|| {
             let why = format!(

@@ -3,12 +3,12 @@
 use super::args::HostRunArgs;
 use super::settings::{HostChoices, explain};
 use super::status::HostSubject;
-use crate::commands::http::HttpServer;
+use crate::commands::http;
 use anyhow::{Context, Result};
-use headway_ctl::place::SocketKind;
 use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
 use headway_host::topology::HostCores;
 use headway_machine::Clock;
+use headway_ops::place::SocketKind;
 use headway_workload::duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         println!("{}", sentence(&settings, &cores));
         return Ok(ExitCode::SUCCESS);
     }
-    let metrics = metrics.as_ref().map(HttpServer::bind).transpose()?;
+    let metrics = metrics.as_ref().map(http::bind).transpose()?;
     // Registered before any other thread starts, so that every thread leaves the signals to this one.
     let mut signals =
         Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot watch for signals")?;
@@ -48,14 +48,13 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         cores.own,
         cores.shared,
     ));
-    let socket = crate::commands::control_socket::bind(&ctl, SocketKind::Host, 0)?;
+    let socket = crate::commands::control_socket::bind(&ctl, SocketKind::Host, "")?;
     let _socket = socket
         .map(|socket| socket.answer(Arc::clone(&subject)))
         .transpose()
         .context("cannot start the thread that answers headway host status")?;
-    if let Some(metrics) = metrics {
-        metrics.answer(Arc::clone(&subject))?;
-    }
+    let metrics = metrics.map(|metrics| http::answer(metrics, Arc::clone(&subject)));
+    let _metrics = metrics.transpose()?;
     say!("{}", sentence(&settings, cores));
     if daemon.took_over() {
         say!(

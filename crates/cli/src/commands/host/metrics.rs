@@ -2,7 +2,7 @@
 
 use super::show::{KINDS, array, number};
 use super::status::HostSubject;
-use crate::commands::http::Site;
+use headway_ops::http::{PROMETHEUS_TEXT, Site};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -20,6 +20,10 @@ impl Site for HostSubject {
 
     fn metrics(&self) -> String {
         text(&Site::status(self))
+    }
+
+    fn metrics_type(&self) -> &'static str {
+        PROMETHEUS_TEXT
     }
 }
 

@@ -7,11 +7,11 @@ use crate::args::{host_policy, host_port, time};
 use crate::commands::serve::config::Sourced;
 use crate::error::usage;
 use anyhow::{Context, Result};
-use headway_ctl::place;
-use headway_ctl::socket::Place;
 use headway_host::SYSTEM_SOCKET;
 use headway_host::daemon::{AppRule, DaemonError, DaemonSettings};
 use headway_machine::topology::parse_cpu_list;
+use headway_ops::place;
+use headway_ops::socket::ControlPlace;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub(super) struct HostChoices {
     pub(super) daemon: DaemonSettings,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
-    pub(super) ctl: Sourced<Place>,
+    pub(super) ctl: Sourced<ControlPlace>,
 }
 
 impl HostRunArgs {
@@ -65,9 +65,9 @@ impl HostRunArgs {
         };
         let no_ctl = self.no_ctl || set.no_ctl.as_ref().is_some_and(|no| *no.get_ref());
         let ctl = if no_ctl {
-            Place::Off
+            ControlPlace::Off
         } else {
-            Place::At(super::status::socket_beside(&socket))
+            ControlPlace::At(super::status::socket_beside(&socket))
         };
         Ok(HostChoices {
             daemon: DaemonSettings {

@@ -1,9 +1,9 @@
 //! The status of the daemon.
 
-use headway_ctl::protocol::{CtlRequest, CtlResponse};
-use headway_ctl::socket::Responder;
 use headway_host::arbiter::HostReport;
 use headway_host::daemon::HostObserver;
+use headway_ops::protocol::{CtlRequest, CtlResponse};
+use headway_ops::socket::Responder;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;

@@ -8,11 +8,11 @@ use super::start::{
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
-use crate::commands::http::HttpServer;
+use crate::commands::{control_socket, http};
 use crate::error::explain;
 use anyhow::{Context, Result};
-use headway_ctl::place::SocketKind;
 use headway_machine::Clock;
+use headway_ops::place::SocketKind;
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
@@ -99,10 +99,10 @@ fn serve<S: Switch + Send + 'static>(
     )
     .hearing_servers_by(interfaces);
     let at = switch.local_addr();
-    let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
-    let metrics = metrics.map(HttpServer::bind).transpose()?;
+    let metrics = metrics.map(http::bind).transpose()?;
     switch = watching(switch, settings)?;
     let control = system.control.take().map(|control| {
         let adapting = system.adapting;
@@ -124,7 +124,7 @@ fn serve<S: Switch + Send + 'static>(
     let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
     let subject = subject.with_agents(agents.clone());
     let subject = Arc::new(subject);
-    let _socket = answer(socket, metrics, &subject)?;
+    let _doors = answer(socket, metrics, &subject)?;
     announce(settings, at, &subject)?;
     let forward = || {
         switch.run(&stopped);

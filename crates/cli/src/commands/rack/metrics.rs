@@ -1,7 +1,7 @@
 //! A switch over HTTP.
 
 use super::status::RackSubject;
-use crate::commands::http::Site;
+use headway_ops::http::{PROMETHEUS_TEXT, Site};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -19,6 +19,10 @@ impl Site for RackSubject {
 
     fn metrics(&self) -> String {
         text(&RackSubject::status(self))
+    }
+
+    fn metrics_type(&self) -> &'static str {
+        PROMETHEUS_TEXT
     }
 }
 

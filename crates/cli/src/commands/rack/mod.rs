@@ -25,7 +25,7 @@ use crate::output;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice, TopArgs};
-use headway_ctl::place::{self, SocketKind};
+use headway_ops::place::{self, SocketKind};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::args::{host_port as address, rack_policy, server_host_port, time};
 use crate::commands::serve::config::Sourced;
 use crate::device_port::DevicePort;
 use anyhow::Result;
-use headway_ctl::socket::Place;
+use headway_ops::socket::ControlPlace;
 use headway_plan::RackSlo;
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, MAX_WORKERS};
@@ -44,7 +44,7 @@ pub(super) struct RackSettings {
     /// None: the switch ignores agents.
     pub(super) agents: Option<AgentSettings>,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
-    pub(super) ctl: Sourced<Place>,
+    pub(super) ctl: Sourced<ControlPlace>,
     /// The interfaces of the switch in the kernel; none: the switch runs in user space.
     pub(super) xdp: Option<Sourced<Vec<String>>>,
     /// The source of the setting that servers answer clients directly; none: answers pass the switch. Only with `xdp`.
@@ -205,14 +205,14 @@ fn type_room(flag: Option<u64>, file: &RackFile, declared: usize) -> Result<usiz
 }
 
 /// The place of the control socket: flags over file over the place by port.
-fn control_place(path: Option<PathBuf>, off: bool, file: &RackFile) -> Sourced<Place> {
+fn control_place(path: Option<PathBuf>, off: bool, file: &RackFile) -> Sourced<ControlPlace> {
     let set = &file.config;
     let is_off = off || (path.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
     let path = path.or_else(|| Some(set.ctl.as_ref()?.get_ref().clone()));
     let place = match path {
-        _ if is_off => Place::Off,
-        Some(path) => Place::At(path),
-        None => Place::ByPort,
+        _ if is_off => ControlPlace::Off,
+        Some(path) => ControlPlace::At(path),
+        None => ControlPlace::Usual,
     };
     Sourced::new(place, "--ctl".into())
 }

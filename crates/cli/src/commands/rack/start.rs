@@ -2,10 +2,11 @@
 
 use super::settings::RackSettings;
 use super::status::RackSubject;
-use crate::commands::http::HttpServer;
+use crate::commands::http;
 use crate::output;
 use anyhow::{Context, Result};
-use headway_ctl::socket::{Answering, ControlSocket};
+use headway_ops::http::{HttpAnswering, HttpServer};
+use headway_ops::socket::{Answering, ControlSocket};
 use headway_plan::RackSlo;
 use headway_policy::rack::{Bouncing, ControlPlane, Turns};
 use headway_rack::agent::{AgentHub, HubRack};
@@ -87,20 +88,21 @@ pub(super) fn hear_agents(
     Ok(Some(Arc::new(hub)))
 }
 
-/// Answers at the control socket and the page of metrics, where there are any; at the socket until what this returns is dropped.
+/// The threads that answer at a switch's doors, until they are dropped.
+pub(super) type SwitchDoors = (Option<Answering>, Option<HttpAnswering>);
+
+/// Answers at the control socket and the page of metrics, where there are any.
 pub(super) fn answer(
     socket: Option<ControlSocket>,
     metrics: Option<HttpServer>,
     subject: &Arc<RackSubject>,
-) -> Result<Option<Answering>> {
+) -> Result<SwitchDoors> {
     let answering = socket
         .map(|socket| socket.answer(Arc::clone(subject)))
         .transpose()
         .context("cannot start the thread that answers headway rack status")?;
-    if let Some(metrics) = metrics {
-        metrics.answer(Arc::clone(subject))?;
-    }
-    Ok(answering)
+    let metrics = metrics.map(|metrics| http::answer(metrics, Arc::clone(subject)));
+    Ok((answering, metrics.transpose()?))
 }
 
 /// Runs `forward` in a thread of this name until it returns, with the agents' thread beside it and `keep_control` in this thread. Both end

@@ -2,8 +2,8 @@
 
 use super::settings::RackSettings;
 use super::slo_status;
-use headway_ctl::protocol::{CtlRequest, CtlResponse};
-use headway_ctl::socket::Responder;
+use headway_ops::protocol::{CtlRequest, CtlResponse};
+use headway_ops::socket::Responder;
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;

@@ -8,12 +8,12 @@ use super::status::{ObservedPlane, RackSubject, all_counts};
 use super::xdp_devices::AttachedDevices;
 use super::xdp_expiry::SentHistory;
 use super::xdp_servers::ServerWatch;
-use crate::commands::http::HttpServer;
 use crate::commands::serve::config::Sourced;
+use crate::commands::{control_socket, http};
 use crate::error::usage;
 use anyhow::{Context, Result};
-use headway_ctl::place::SocketKind;
 use headway_machine::Clock;
+use headway_ops::place::SocketKind;
 use headway_policy::rack::systems::RackSystem;
 use headway_policy::rack::{Cloning, ControlPlane, Liveness, LivenessRules, Shaper, Switch};
 use headway_rack::{
@@ -54,9 +54,9 @@ pub(super) fn serve<S: Switch>(
         check_direct(settings, direct, &shaper)?;
     }
     let port = own_port(settings, at)?;
-    let socket = crate::commands::control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
-    let metrics = metrics.map(HttpServer::bind).transpose()?;
+    let metrics = metrics.map(http::bind).transpose()?;
     let servers = reach(settings, at, interfaces)?;
     let switch = load(settings, at, &shaper, interfaces)?;
     let tables = SwitchTables::new(settings.types.len()).with_agents(servers.len());
@@ -91,7 +91,7 @@ pub(super) fn serve<S: Switch>(
         &observed,
     );
     let subject = Arc::new(subject.with_agents(agents.clone()));
-    let _socket = answer(socket, metrics, &subject)?;
+    let _doors = answer(socket, metrics, &subject)?;
     relay.attach(interfaces)?;
     announce(settings, at, &subject)?;
     let relaying = || relay.run(&stopped);

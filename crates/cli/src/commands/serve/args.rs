@@ -80,6 +80,9 @@ pub(crate) struct Args {
     /// Do not listen for `headway ctl`
     #[arg(long)]
     pub(super) no_ctl: bool,
+    /// Answer Prometheus at http://ADDR:PORT/metrics, and browsers with a page at http://ADDR:PORT/
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) metrics: Option<String>,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,

@@ -4,10 +4,11 @@ use super::args::Args;
 use super::datapath::is_of_device;
 use super::settings::ServeSettings;
 use crate::commands::apps::{BuiltInApp, KvFlags};
+use crate::commands::control_socket;
 use crate::error::{explain, usage};
 use anyhow::Result;
 use headway::config::Config;
-use headway_runtime::{Admission, ServerSetting, ServerSettings, StartError};
+use headway_runtime::{Admission, DoorError, ServerSetting, ServerSettings, StartError};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service ignores: a setting without effect is a mistake.
@@ -85,6 +86,13 @@ impl ServeSettings {
             (_, StartError::Datapath { source, .. }) if is_of_device(&source) => {
                 self.listen.refused(source)
             }
+            (_, StartError::Doors(DoorError::Control(why))) => {
+                control_socket::refused(&self.ctl, &why)
+            }
+            (ServerSetting::Metrics, error) => match &self.metrics {
+                Some(metrics) => metrics.refused(error),
+                None => error.into(),
+            },
             (ServerSetting::Policy, error) => self.policy.refused(error),
             (ServerSetting::Workers, error) => self.workers.refused(error),
             (ServerSetting::Classes, error) => usage("--workload", error),

@@ -29,14 +29,6 @@ impl ListenAddress {
         }
     }
 
-    /// The requested port.
-    pub(super) fn port(&self) -> u16 {
-        match self {
-            Self::Udp(addr) => addr.port(),
-            Self::Xdp(DevicePort { port, .. }) => *port,
-        }
-    }
-
     /// Binds the port. An error names the remedy.
     pub(super) fn open(&self, steering: Steering) -> Result<ServeDatapath, String> {
         match self {
@@ -114,8 +106,8 @@ mod tests {
             Ok(xdp("eth0", 7000))
         );
         assert_eq!(ListenAddress::parse("xdp://eth0.7:0"), Ok(xdp("eth0.7", 0)));
-        let udp = ListenAddress::parse("udp://127.0.0.1:7").unwrap();
-        assert_eq!(udp.port(), 7);
+        let udp = ListenAddress::parse("udp://127.0.0.1:7");
+        assert_eq!(udp, Ok(ListenAddress::Udp("127.0.0.1:7".parse().unwrap())));
         for url in [
             "xdp://eth0",
             "xdp://:7000",

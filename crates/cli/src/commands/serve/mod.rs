@@ -13,33 +13,31 @@ mod record;
 mod settings;
 mod watch;
 
-use crate::args::{server_policy, time};
+use crate::args::{host_port, server_policy, time};
+use crate::commands::http;
 use crate::learning::Learner;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
-use headway_ctl::server::Subject;
-use headway_ctl::socket::{Answering, ControlSocket, Place};
 use headway_net::classify::AnyClassifier;
+use headway_ops::signals;
+use headway_ops::socket::ControlPlace;
 use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{
-    Idle, Layout, LayoutCosts, LayoutFacts, Mechanism, Server, Stats, WorkersFacts,
-    default_workers, mean_service_ns,
+    Idle, Layout, LayoutCosts, LayoutFacts, Mechanism, Server, WorkersFacts, default_workers,
+    mean_service_ns,
 };
 use headway_sim::class_hints;
 use headway_workload::{Workload, duration};
 use interrupt::Interruption;
-use rack::Leaving;
 use settings::ServeSettings;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toml::Spanned;
 use watch::{WatchThread, Wish};
 
@@ -59,7 +57,6 @@ impl Args {
         let names = classes.iter().map(|class| class.name.clone());
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
-        let early = settings.control_socket(settings.listen.value.port())?;
         let app = settings.host.as_ref();
         let cores = app
             .map(|app| app.register(&mut settings.workers.value))
@@ -70,20 +67,15 @@ impl Args {
         }
         let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
         let (rack, workers) = (settings.rack.as_ref(), settings.workers.value);
-        heed_signals(rack::begin(&server, rack, workers, classes.len())?)?;
-        // The port that the system chose names the socket.
-        let socket = match (early, server.local_addr()) {
-            (None, Some(addr)) => settings.control_socket(addr.port())?,
-            (early, _) => early,
-        };
-        let _socket = answer_control(socket, &server)?;
+        let leaving = rack::begin(&server, rack, workers, classes.len())?;
+        signals::heed(move || leaving.request_stop()).context("cannot watch for signals")?;
         announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stopped = server.shutdown(settings.drain);
         let watched = watch.map_or(Ok(()), WatchThread::end);
         let stats = stopped?;
-        tell(&stats);
+        eprintln!("{stats}");
         learner.tell(&stats);
         watched?;
         Ok(ExitCode::SUCCESS)
@@ -155,6 +147,7 @@ impl Args {
                 .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
                 .parse(|text| time(text))?,
             ctl: control_place(self.ctl, self.no_ctl, &file),
+            metrics: metrics_addr(self.metrics, &file)?,
             seed: self.seed.or(set.seed).unwrap_or(1),
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
@@ -201,19 +194,32 @@ fn classifier(flag: Option<String>, file: &config::File) -> Result<AnyClassifier
 }
 
 /// Flags over file over the place by port.
-fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Sourced<Place> {
+fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Sourced<ControlPlace> {
     let set = &file.config;
-    let given = path.map(Place::At).or(off.then_some(Place::Off));
+    let given = path
+        .map(ControlPlace::At)
+        .or(off.then_some(ControlPlace::Off));
     if given.is_none()
         && let Some(no_ctl) = set.no_ctl.as_ref().filter(|no_ctl| *no_ctl.get_ref())
     {
-        return file.given("no-ctl", None, &Some(at_place(no_ctl, Place::Off)), || {
-            Place::Off
-        });
+        return file.given(
+            "no-ctl",
+            None,
+            &Some(at_place(no_ctl, ControlPlace::Off)),
+            || ControlPlace::Off,
+        );
     }
     let set = set.ctl.as_ref();
-    let set = set.map(|path| at_place(path, Place::At(path.get_ref().into())));
-    file.given("ctl", given, &set, || Place::ByPort)
+    let set = set.map(|path| at_place(path, ControlPlace::At(path.get_ref().into())));
+    file.given("ctl", given, &set, || ControlPlace::Usual)
+}
+
+/// Flag over file; none where it is in neither.
+fn metrics_addr(flag: Option<String>, file: &config::File) -> Result<Option<Sourced<SocketAddr>>> {
+    let given = file.given_if_set("metrics", flag, &file.config.metrics);
+    given
+        .map(|metrics| metrics.parse(|text| host_port(text)))
+        .transpose()
 }
 
 /// Another value with the place of this one.
@@ -221,95 +227,21 @@ fn at_place<T, U>(set: &Spanned<T>, value: U) -> Spanned<U> {
     Spanned::new(set.span(), value)
 }
 
-/// Answers at the control socket, if there is one, until what this returns is dropped.
-fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<Answering>> {
-    let Some(socket) = socket else {
-        return Ok(None);
-    };
-    eprintln!("headway ctl finds it at {}", socket.path().display());
-    let answering = socket.answer(Subject::of(server));
-    let answering = answering.context("cannot start the thread that answers headway ctl")?;
-    Ok(Some(answering))
-}
-
 /// The first line is for programs that wait for the server, the rest for people.
 fn announce(server: &Server, settings: &ServeSettings) -> Result<()> {
     let Some(addr) = server.local_addr() else {
         return Ok(());
     };
+    if let Some(path) = server.control_path() {
+        eprintln!("headway ctl finds it at {}", path.display());
+    }
+    if let Some(at) = server.metrics_addr() {
+        http::say(at);
+    }
     if let (Some(why), None) = (server.unpinned(), &settings.host) {
         eprintln!("threads are not pinned: {why}; latencies will suffer");
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "listening {}", settings.listen.value.shown(addr))?;
     Ok(out.flush()?)
-}
-
-/// A wrapper such as `timeout` signals the server and its group. A second signal this soon after the first belongs to the same stop.
-const SAME_STOP: Duration = Duration::from_millis(200);
-
-/// SIGTERM and SIGINT begin a graceful stop; a second one ends the process. The handler ignores the signals that make other servers reload
-/// their settings, since their default ends the process.
-fn heed_signals(leaving: Leaving) -> Result<()> {
-    let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
-    let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
-    let mut first: Option<Instant> = None;
-    std::thread::Builder::new()
-        .name("hw-signals".into())
-        .spawn(move || {
-            for signal in signals.forever() {
-                match (signal, first) {
-                    (SIGTERM | SIGINT, Some(first)) if first.elapsed() < SAME_STOP => {}
-                    (SIGTERM | SIGINT, Some(_)) => {
-                        // The call ends the process, so its failure has no remedy.
-                        let _ = emulate_default_handler(signal);
-                    }
-                    (SIGTERM | SIGINT, None) => {
-                        first = Some(Instant::now());
-                        leaving.request_stop();
-                    }
-                    _ => refuse(signal),
-                }
-            }
-        })
-        .context("cannot start the signal thread")?;
-    Ok(())
-}
-
-/// Says that a signal has no effect. The write may fail: a terminal that sends SIGHUP has closed standard error.
-fn refuse(signal: i32) {
-    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
-    let _ = writeln!(
-        std::io::stderr(),
-        "{name} is ignored: a running server does not read its settings anew; `headway ctl set` changes its policy's parameters, and for the \
-         rest stop it with SIGTERM and start it anew"
-    );
-}
-
-/// Behind a rack's switch, where requests were handed back to it.
-fn handed_back(stats: &Stats) -> String {
-    match stats.handed_back {
-        0 => String::new(),
-        requests => format!(", handed back {requests}"),
-    }
-}
-
-/// The closing line. `answered` counts what `load` counts under that name: responses, whatever their status.
-fn tell(stats: &Stats) {
-    eprintln!(
-        "received {}, answered {} (served {}, shed {}, too large {}, refused {}), unsent {}, malformed {}, abandoned {}, panics {}, \
-         dropped by the kernel {}{}",
-        stats.received,
-        stats.responses(),
-        stats.answered,
-        stats.shed,
-        stats.too_large,
-        stats.refused_draining,
-        stats.unsent,
-        stats.malformed,
-        stats.abandoned,
-        stats.panics,
-        stats.kernel_drops,
-        handed_back(stats)
-    );
 }

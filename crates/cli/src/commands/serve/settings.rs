@@ -7,14 +7,14 @@ use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
 use anyhow::Result;
-use headway_ctl::place::SocketKind;
-use headway_ctl::socket::{ControlSocket, Place};
 use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
+use headway_ops::socket::ControlPlace;
 use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server};
 use headway_workload::Workload;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,17 +43,14 @@ pub(super) struct ServeSettings {
     pub(super) pin: Sourced<Pin>,
     pub(super) drain: Duration,
     pub(super) max_spin_ns: Sourced<u64>,
-    pub(super) ctl: Sourced<Place>,
+    pub(super) ctl: Sourced<ControlPlace>,
+    /// Where Prometheus and browsers find it.
+    pub(super) metrics: Option<Sourced<SocketAddr>>,
     pub(super) seed: u64,
     pub(super) kv: KvFlags,
 }
 
 impl ServeSettings {
-    /// The control socket of a server on this port; none where it is off, or the port is 0.
-    pub(super) fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
-        crate::commands::control_socket::bind(&self.ctl, SocketKind::Server, port)
-    }
-
     pub(super) fn start(&self, journal: usize, cores: Option<Arc<HostClient>>) -> Result<Server> {
         let builder = Server::builder()
             .workers(self.workers.value)
@@ -67,12 +64,17 @@ impl ServeSettings {
             .idle(self.idle)
             .pin(self.pin.value.clone())
             .drain(self.drain)
+            .control(self.ctl.value.clone())
             .service(
                 self.app
                     .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
             );
         let builder = match self.chosen_limit() {
             Some(requests) => builder.queue_limit(requests),
+            None => builder,
+        };
+        let builder = match &self.metrics {
+            Some(metrics) => builder.metrics(metrics.value),
             None => builder,
         };
         let builder = match &self.rack {

@@ -62,8 +62,8 @@ impl Learning for AnyControl {
     }
 
     #[inline]
-    fn finished(&mut self, class: ClassId, cpu_ns: u64) -> bool {
-        each!(self, control => control.finished(class, cpu_ns))
+    fn finished(&mut self, now_ns: u64, class: ClassId, cpu_ns: u64) -> bool {
+        each!(self, control => control.finished(now_ns, class, cpu_ns))
     }
 
     fn close_window(

@@ -7,25 +7,29 @@ use crate::server::{Order, Plan};
 use crate::{BitSet, ClassId};
 use alloc::vec::Vec;
 
-/// True means and shares, for a start without the c-FCFS window (simulation).
+/// Means and shares to start with, in place of a window in order of arrival.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Known {
     /// Mean service times, ns, by class.
     pub mean_ns: Vec<f64>,
     /// Shares of the requests, by class.
     pub share: Vec<f64>,
-    /// Load of all classes together, in cores.
+    /// Load of all classes together, in cores; 0 where nobody knows it.
     pub load_cores: f64,
+    /// Whether they are the true ones (simulation), rather than what a program declares: then the first window makes way for what it shows, as any.
+    pub is_true: bool,
 }
 
 /// Revises the reservation when requests wait too long *and* demand has moved.
 pub struct Darc {
     rules: DarcRules,
     profiler: Profiler,
+    /// Whether the plan rests on what was declared: the first window replaces it, whatever that shows.
+    is_declared: bool,
 }
 
 impl Darc {
-    /// Starts in c-FCFS and reserves after the first window, or at once where the profile is known.
+    /// Starts in c-FCFS and reserves after the first window, or at once where a profile is known or declared.
     #[must_use]
     pub fn new(classes: usize, rules: DarcRules, known: Option<&Known>) -> Self {
         let mut profiler = Profiler::new(classes, rules);
@@ -33,11 +37,16 @@ impl Darc {
             mean_ns,
             share,
             load_cores,
+            ..
         }) = known
         {
             profiler.know(mean_ns, share, *load_cores);
         }
-        Self { rules, profiler }
+        Self {
+            rules,
+            profiler,
+            is_declared: known.is_some_and(|known| !known.is_true),
+        }
     }
 
     fn replan(&mut self, plan: &mut Plan, present: &BitSet) {
@@ -111,8 +120,8 @@ impl Learning for Darc {
     }
 
     #[inline]
-    fn finished(&mut self, class: ClassId, cpu_ns: u64) -> bool {
-        self.profiler.finished(class, cpu_ns)
+    fn finished(&mut self, now_ns: u64, class: ClassId, cpu_ns: u64) -> bool {
+        self.profiler.finished(now_ns, class, cpu_ns)
     }
 
     /// The first window always ends in a reservation. Later ones do only if (a) some request
@@ -124,7 +133,7 @@ impl Learning for Darc {
         present: &BitSet,
         _waiting: impl Fn(ClassId) -> usize,
     ) -> bool {
-        let first = plan.order == Order::Arrival;
+        let first = plan.order == Order::Arrival || core::mem::take(&mut self.is_declared);
         let delayed = self.profiler.delayed();
         self.profiler.roll(now_ns);
         let due = first || (delayed && self.profiler.deviates());

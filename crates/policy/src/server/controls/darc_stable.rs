@@ -200,8 +200,8 @@ impl Learning for DarcStable {
     }
 
     #[inline]
-    fn finished(&mut self, class: ClassId, cpu_ns: u64) -> bool {
-        self.darc.finished(class, cpu_ns)
+    fn finished(&mut self, now_ns: u64, class: ClassId, cpu_ns: u64) -> bool {
+        self.darc.finished(now_ns, class, cpu_ns)
     }
 
     fn close_window(

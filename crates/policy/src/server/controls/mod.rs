@@ -16,7 +16,7 @@ pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
 pub use given::GivenShares;
 pub use partition::Partition;
-pub use profiler::{DarcRules, Profiler};
+pub use profiler::{DarcRules, LEAST_COMPLETIONS, Profiler};
 
 use crate::server::Plan;
 use crate::{BitSet, ClassId};
@@ -44,7 +44,7 @@ pub trait Learning {
     fn dispatched(&mut self, class: ClassId, waited_ns: u64);
 
     /// A request completed. `true` when the profiling window may close.
-    fn finished(&mut self, class: ClassId, cpu_ns: u64) -> bool;
+    fn finished(&mut self, now_ns: u64, class: ClassId, cpu_ns: u64) -> bool;
 
     /// Closes the window if it is due; `true` when the plan changed. `waiting` tells how many
     /// requests of a class are queued.
@@ -68,7 +68,7 @@ impl<C: WithoutLearning> Learning for C {
     fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
 
     #[inline]
-    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
+    fn finished(&mut self, _now_ns: u64, _class: ClassId, _cpu_ns: u64) -> bool {
         false
     }
 

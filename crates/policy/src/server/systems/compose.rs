@@ -2,7 +2,7 @@
 
 use super::build::Build;
 use super::chosen::{ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenParts, ChosenPlacement};
-use super::darc::{DELAY, DELTA, DEVIATION, PROFILE, SPILLWAY, WINDOW};
+use super::darc::{DELAY, DELTA, DEVIATION, SPILLWAY, WINDOW, WINDOW_TIME, starts};
 use super::describe::{Facts, Grid, Preemption, Promises, ServerPolicy, Values};
 use super::params::{
     CHARGE, K, LATE, LEVELS, LONG, PICK, PROPAGATION, REENTRY, RESERVED, SIGMA, SIZE, SLO, TURN,
@@ -47,10 +47,11 @@ const POLICY: ServerPolicy = ServerPolicy::named("compose")
         RESERVED,
         DELTA,
         WINDOW,
+        WINDOW_TIME,
         DEVIATION,
         DELAY,
         SPILLWAY,
-        PROFILE,
+        starts(&["observed", "declared", "known"]),
     ])
     .with_params(facts)
     .grids(GRIDS);

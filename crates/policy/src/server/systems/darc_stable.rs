@@ -1,7 +1,10 @@
 //! DARC that leaves no class overloaded that need not be.
 
 use super::build::Build;
-use super::darc::{DarcParams, GRIDS, PARAMS, RESERVING, by_profile, reserving};
+use super::darc::{
+    DELAY, DELTA, DEVIATION, DarcParams, GRIDS, RESERVING, SPILLWAY, WINDOW, WINDOW_TIME,
+    by_profile, reserving, starts,
+};
 use super::describe::ServerPolicy;
 use super::system::System;
 use super::visit::Visit;
@@ -9,7 +12,7 @@ use crate::server::controls::DarcStable;
 use crate::server::disciplines::Typed;
 use crate::server::placements::Reserved;
 use crate::server::{Central, Shape, locals};
-use crate::spec::{Params, Reader, SpecError};
+use crate::spec::{Param, Params, Reader, SpecError};
 
 /// What it says of itself.
 const POLICY: ServerPolicy = ServerPolicy::named("darc-stable")
@@ -18,6 +21,17 @@ const POLICY: ServerPolicy = ServerPolicy::named("darc-stable")
     .defaults(RESERVING)
     .with_params(by_profile)
     .grids(GRIDS);
+
+/// Its check needs loads, which nobody declares: it starts in order of arrival.
+const PARAMS: &[Param] = &[
+    DELTA,
+    WINDOW,
+    WINDOW_TIME,
+    DEVIATION,
+    DELAY,
+    SPILLWAY,
+    starts(&["observed", "declared", "known"]),
+];
 
 /// DARC with the stability check.
 #[must_use]

@@ -10,6 +10,7 @@
 //! | static-partition | typed → reserved | fifo | – | |
 //! | darc-static | typed → reserved ∪ stealable, by hand | fifo | – | DARC-static |
 //! | darc | typed → reserved ∪ stealable, DARC control | fifo | – | Perséphone |
+//! | darc-paper | the same as printed | fifo | – | Perséphone |
 //! | darc-stable | the same, control with stability check | fifo | – | ours |
 //! | shinjuku-sq, -ci | fifo → idle | fifo | quantum | Shinjuku, by interrupt or by probe |
 //! | concord | fifo → bounded(k), may work itself; [several](Replicas) | fifo | quantum | Concord |
@@ -38,6 +39,7 @@ mod concord;
 mod cscq;
 mod d_fcfs;
 mod darc;
+mod darc_paper;
 mod darc_stable;
 mod darc_static;
 mod describe;
@@ -69,7 +71,7 @@ pub use assemble::Steered;
 pub use c_fcfs::c_fcfs;
 pub use concord::{Concord, concord};
 pub use d_fcfs::d_fcfs;
-pub use darc::{DarcParams, darc};
+pub use darc::{DarcParams, DarcStart, darc};
 pub use darc_stable::darc_stable;
 pub use darc_static::darc_static;
 pub use describe::{Facts, Grid, Preemption, Promises, ServerPolicy, Values};
@@ -139,6 +141,7 @@ registry! {
     static_partition::Entry,
     darc_static::Entry,
     darc::Entry,
+    darc_paper::Entry,
     darc_stable::Entry,
     shinjuku::SingleQueue,
     shinjuku::ByProbes,

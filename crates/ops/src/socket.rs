@@ -40,14 +40,33 @@ const CLIENTS_MAX: usize = 16;
 const REQUESTS_MAX: usize = 64;
 
 /// Where to listen for control.
-#[derive(Clone, Debug)]
-pub enum Place {
-    /// Do not listen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ControlPlace {
+    /// Nowhere.
+    #[default]
     Off,
     /// At this path.
     At(PathBuf),
-    /// At the path named by the server's port.
-    ByPort,
+    /// Where `headway ctl` looks: in a directory of the user's own, by the server's port, or the pool's process.
+    Usual,
+}
+
+impl From<&str> for ControlPlace {
+    fn from(path: &str) -> Self {
+        Self::At(path.into())
+    }
+}
+
+impl From<&Path> for ControlPlace {
+    fn from(path: &Path) -> Self {
+        Self::At(path.into())
+    }
+}
+
+impl From<PathBuf> for ControlPlace {
+    fn from(path: PathBuf) -> Self {
+        Self::At(path)
+    }
 }
 
 /// A socket at its path, removed when dropped. Nobody answers yet.
@@ -62,36 +81,39 @@ pub struct ControlSocket {
 struct SocketFile {
     path: PathBuf,
     inode: u64,
+    process: u32,
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
+        // A child of a fork leaves its parent's.
+        let is_own = self.process == std::process::id();
         // The path stays if another process has taken it meanwhile.
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+        if is_own && fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
 impl ControlSocket {
-    /// Binds the socket of a process on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
-    /// directory is fit.
+    /// Binds the socket of the process of this kind and [name](place::socket), if there is to be one.
     ///
     /// # Errors
     /// In a sentence without the remedy: the process's user is unknown, the directory is not fit, or the path is taken.
-    pub fn bind(place: &Place, kind: SocketKind, port: u16) -> Result<Option<Self>, String> {
+    pub fn bind(
+        place: &ControlPlace,
+        kind: SocketKind,
+        name: &str,
+    ) -> Result<Option<Self>, String> {
         let uid = place::own_uid()
             .map_err(|error| format!("cannot tell this process's user: {error}"))?;
         let path = match place {
-            Place::Off => return Ok(None),
-            Place::At(path) => path.clone(),
-            Place::ByPort => {
+            ControlPlace::Off => return Ok(None),
+            ControlPlace::At(path) => path.clone(),
+            ControlPlace::Usual => {
                 let directory = place::directories(uid).swap_remove(0);
                 place::make_own(&directory, uid)?;
-                if port == 0 {
-                    return Ok(None);
-                }
-                place::socket(&directory, kind, port)
+                place::socket(&directory, kind, name)
             }
         };
         Self::at(&path, uid).map(Some)
@@ -101,7 +123,7 @@ impl ControlSocket {
         let shown = path.display();
         match place::look(path, uid)? {
             SocketState::Nothing => {}
-            SocketState::Served => return Err(format!("a running server listens at {shown}")),
+            SocketState::Served => return Err(format!("a running process listens at {shown}")),
             SocketState::Stale => {
                 fs::remove_file(path)
                     .map_err(|error| format!("cannot replace {shown}: {error}"))?;
@@ -114,6 +136,7 @@ impl ControlSocket {
         let file = SocketFile {
             path: path.to_owned(),
             inode,
+            process: std::process::id(),
         };
         Ok(Self { listener, file })
     }
@@ -148,7 +171,7 @@ impl ControlSocket {
                 }
             })?;
         Ok(Answering {
-            _file: file,
+            file,
             listener,
             thread: Some(thread),
             ending,
@@ -160,15 +183,27 @@ impl ControlSocket {
 /// up to five seconds more.
 #[derive(Debug)]
 pub struct Answering {
-    _file: SocketFile,
+    file: SocketFile,
     listener: UnixListener,
     /// There until this is dropped.
     thread: Option<JoinHandle<()>>,
     ending: Arc<AtomicBool>,
 }
 
+impl Answering {
+    /// The socket's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
+        // In a child of a fork the thread is the parent's, and so is the socket.
+        if self.file.process != std::process::id() {
+            return;
+        }
         self.ending.store(true, Ordering::Release);
         // The thread's call returns, and so do later ones.
         if shutdown(self.listener.as_raw_fd(), Shutdown::Both).is_ok()

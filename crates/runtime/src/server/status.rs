@@ -1,22 +1,28 @@
-//! The status of a running server.
+//! A running server, as `headway ctl`, Prometheus and browsers ask about it.
 
-use crate::protocol::{CtlRequest, CtlResponse};
-use crate::socket::Responder;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Instant, SystemTime};
+
+use headway_ops::protocol::CtlResponse;
+use headway_ops::status::SERVER;
+use headway_ops::subject::Subject;
 use headway_policy::server::change::ParamChange;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::find;
 use headway_policy::spec::{Params, SpecError};
 use headway_policy::{ClassId, Group, Plan};
-use headway_runtime::{
-    ClassStats, FeedbackStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
-};
 use headway_words::hint;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value, json};
-use std::net::SocketAddr;
-use std::time::{Instant, SystemTime};
+
+use super::{InForce, Observer, Tuner, metrics};
+use crate::engine::layout::Layout;
+use crate::engine::parts::LiveEngine;
+use crate::stats::tally::{ClassStats, FeedbackStats, HeldSections, WorkerStats};
 
 /// A running server, as the one that clients ask about.
-pub struct Subject {
+pub(super) struct ServerSubject {
     observer: Observer,
     tuner: Tuner,
     policy: &'static str,
@@ -25,20 +31,27 @@ pub struct Subject {
     since: Instant,
 }
 
-impl Subject {
-    /// The status source of a server that has just started.
-    #[must_use]
-    pub fn of(server: &Server) -> Self {
+impl ServerSubject {
+    /// Of a server that has just started.
+    pub(super) fn new(
+        engine: &LiveEngine,
+        policy: &'static str,
+        listens: Option<SocketAddr>,
+        observer: &Observer,
+        tuner: &Tuner,
+    ) -> Self {
         Self {
-            observer: server.observer(),
-            tuner: server.tuner(),
-            policy: server.policy(),
-            layout: server.layout(),
-            listens: server.local_addr(),
+            observer: observer.clone(),
+            tuner: tuner.clone(),
+            policy,
+            layout: engine.layout,
+            listens,
             since: Instant::now(),
         }
     }
+}
 
+impl Subject for ServerSubject {
     /// The object of `headway ctl status`.
     fn status(&self) -> Value {
         let stats = self.observer.stats();
@@ -67,6 +80,7 @@ impl Subject {
         let names: Vec<&str> = stats.classes.iter().map(|class| &*class.name).collect();
         let plan = stats.plan.as_ref();
         json!({
+            "kind": SERVER,
             "pid": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
             "listen": self.listens.map(|addr| format!("udp://{addr}")),
@@ -95,18 +109,15 @@ impl Subject {
             "reservation": plan.map(|plan| reservation(plan, &names)),
         })
     }
-}
 
-impl Responder for Subject {
-    fn respond(&self, request: CtlRequest) -> CtlResponse {
-        match request {
-            CtlRequest::Status => Ok(self.status()),
-            CtlRequest::Set(params) => {
-                let changed = self.tuner.set(&params);
-                let changed = changed.map_err(|error| explained(&error))?;
-                Ok(changes(&changed))
-            }
-        }
+    fn set(&self, params: &[(String, String)]) -> CtlResponse {
+        let changed = self.tuner.set(params);
+        let changed = changed.map_err(|error| explained(&error))?;
+        Ok(changes(&changed))
+    }
+
+    fn collect(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        metrics::collect(&self.observer.stats(), encoder)
     }
 }
 
@@ -158,6 +169,7 @@ fn class(stats: &ClassStats) -> Value {
         "renewed": stats.renewals,
         "resumed": stats.resumed,
         "overruns": stats.overruns,
+        "longest_gap_us": stats.longest_gap_ns as f64 / 1e3,
         "rescued": stats.rescued,
         "without_thread": stats.without_thread,
         "held": held(&stats.held),

@@ -1,6 +1,7 @@
-//! Where servers listen for control: a socket for each, named by its port, in a directory of the user's own.
+//! Where processes listen for control: a socket for each, named by its port or process, in a directory of the user's own.
 
 use nix::sys::socket::{getsockopt, sockopt};
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -36,6 +37,8 @@ pub enum SocketKind {
     Rack,
     /// `headway host`.
     Host,
+    /// A program with a pool.
+    Pool,
 }
 
 impl SocketKind {
@@ -44,14 +47,15 @@ impl SocketKind {
             Self::Server => "sock",
             Self::Rack => "rack",
             Self::Host => "host",
+            Self::Pool => "pool",
         }
     }
 }
 
-/// The socket of this kind on this port in one of the [`directories`].
+/// The socket of this kind and name in one of the [`directories`]: a server's name is its port, a pool's `PROCESS-NUMBER`.
 #[must_use]
-pub fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
-    directory.join(format!("{port}.{}", kind.extension()))
+pub fn socket(directory: &Path, kind: SocketKind, name: impl Display) -> PathBuf {
+    directory.join(format!("{name}.{}", kind.extension()))
 }
 
 /// Makes the directory, for this user alone.

@@ -1,0 +1,97 @@
+//! A pool's status as text.
+
+use headway_ops::status::{PoolClassStatus, PoolStatus, TimesStatus};
+use headway_report::table::Table;
+use headway_workload::duration;
+
+/// A paragraph about the pool, and tables of its classes: what became of their jobs, and how they ran.
+pub(super) fn text(pool: &PoolStatus) -> String {
+    let mut text = format!(
+        "pool {}, process {}, up for {:.1}s\npolicy {}; {} of {} threads block",
+        pool.name, pool.pid, pool.uptime_s, pool.spec, pool.blocked, pool.threads,
+    );
+    text += &format!(
+        "; {} workers; {} interruptions, {} rescued",
+        pool.workers, pool.interruptions, pool.rescued
+    );
+    text + &format!("\n\n{}\n\n{}", ends(&pool.classes), runs(&pool.classes))
+}
+
+fn ends(classes: &[PoolClassStatus]) -> Table {
+    let mut table = Table::new([
+        "class",
+        "submitted",
+        "done",
+        "panicked",
+        "cancelled",
+        "shed: room",
+        "shed: late",
+        "refused",
+        "queued",
+        "running",
+        "asleep",
+    ]);
+    for class in classes {
+        let counts = [
+            class.submitted,
+            class.done,
+            class.panicked,
+            class.cancelled,
+            class.shed_for_room,
+            class.shed_too_late,
+            class.refused,
+            class.queued as u64,
+            class.running as u64,
+            class.asleep as u64,
+        ];
+        let counts = counts.iter().map(u64::to_string);
+        table.push(
+            [class.class.clone()]
+                .into_iter()
+                .chain(counts)
+                .collect::<Vec<_>>(),
+        );
+    }
+    table
+}
+
+fn runs(classes: &[PoolClassStatus]) -> Table {
+    let mut table = Table::new([
+        "class",
+        "wait p50",
+        "p99",
+        "p99.9",
+        "service p50",
+        "p99",
+        "p99.9",
+        "slices",
+        "asked",
+        "preempted",
+        "stalls",
+        "longest gap",
+    ]);
+    for class in classes {
+        let mut cells = vec![class.class.clone()];
+        cells.extend(
+            [&class.wait, &class.service]
+                .into_iter()
+                .flat_map(quantiles),
+        );
+        let counts = [class.slices, class.asked, class.preempted, class.stalls];
+        cells.extend(counts.iter().map(u64::to_string));
+        cells.push(match class.stalls {
+            0 => "–".into(),
+            _ => time(class.longest_gap_us),
+        });
+        table.push(cells);
+    }
+    table
+}
+
+fn quantiles(times: &TimesStatus) -> [String; 3] {
+    [times.p50_us, times.p99_us, times.p999_us].map(|us| us.map_or("–".into(), time))
+}
+
+fn time(us: f64) -> String {
+    duration::format((us * 1e3) as u64)
+}

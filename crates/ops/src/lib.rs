@@ -1,0 +1,26 @@
+//! A running process seen from outside: what a pool and a server share of it, and what rack and host use of it.
+//!
+//! A process that can be asked is a [`Subject`](subject::Subject): it has a status, parameters that may change, and metrics. [`StatusDoors`](doors::StatusDoors)
+//! says where it answers: at a [control socket](socket), which `headway ctl` and `headway top` ask, and over [HTTP](http), for Prometheus and browsers.
+//!
+//! | file | what is there |
+//! |---|---|
+//! | `place` | where control sockets are, and whose |
+//! | `protocol`, `socket` | the control socket: a line of JSON each way, a thread that answers |
+//! | `http` | one port for a page, the status and the metrics; many clients at once |
+//! | `subject`, `doors` | one process behind both |
+//! | `status` | the fields of the status of a pool and of a server |
+//! | `histogram` | times on a job's path: a leading-zero count and an addition |
+//! | `metrics` | the same in the words of `prometheus-client` |
+//! | `signals` | SIGTERM drains |
+
+pub mod doors;
+pub mod histogram;
+pub mod http;
+pub mod metrics;
+pub mod place;
+pub mod protocol;
+pub mod signals;
+pub mod socket;
+pub mod status;
+pub mod subject;
