@@ -2,6 +2,7 @@
 
 use crate::protocol::{CtlRequest, CtlResponse};
 use crate::socket::Responder;
+use crate::stacks::stacks;
 use headway_policy::server::change::ParamChange;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::find;
@@ -101,6 +102,7 @@ impl Responder for Subject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => Ok(self.status()),
+            CtlRequest::Stacks => stacks(&self.observer),
             CtlRequest::Set(params) => {
                 let changed = self.tuner.set(&params);
                 let changed = changed.map_err(|error| explained(&error))?;

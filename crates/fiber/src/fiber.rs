@@ -343,10 +343,10 @@ impl<J> Fiber<J> {
             let shadow = &control.as_ref().shadow;
             shadow.running(|| context::enter(control, from, unwind))
         };
-        local::set_fiber(outer);
         self.core = control.cast();
-        // Only after it left: until then a signal may suspend it once more.
+        // Only after it left: until then a signal may suspend it once more. Who looks at its stack finds it here as long as this word is an old one.
         self.control().left_at.set(left_at);
+        local::set_fiber(outer);
         left_at
     }
 
