@@ -30,9 +30,12 @@ pub(crate) fn stacks(observer: &Observer) -> Result<Value, String> {
         }));
     });
     let at_home = at_home.map_err(|error| {
-        format!("the system does not let the server copy its own stacks (process_vm_readv): {error}")
+        format!(
+            "the system does not let the server copy its own stacks (process_vm_readv): {error}"
+        )
     })?;
-    let module = |module: &LoadedModule| json!({ "path": module.path, "build_id": module.build_id });
+    let module =
+        |module: &LoadedModule| json!({ "path": module.path, "build_id": module.build_id });
     Ok(json!({
         "pid": std::process::id(),
         "requests": requests,

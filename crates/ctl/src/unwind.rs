@@ -154,9 +154,15 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_v
             .to_string_lossy()
             .into_owned()
     };
-    let segments = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let segments = || {
+        headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+    };
     let start = segments().map(|segment| segment.p_vaddr).min();
-    let end = segments().map(|segment| segment.p_vaddr + segment.p_memsz).max();
+    let end = segments()
+        .map(|segment| segment.p_vaddr + segment.p_memsz)
+        .max();
     let (Some(start), Some(end)) = (start, end) else {
         return 0;
     };
@@ -203,7 +209,9 @@ fn frames_at(header_at: u64, header: &[u8]) -> Option<u64> {
         return None;
     };
     let distance = i32::from_ne_bytes(distance.first_chunk().copied()?);
-    header_at.checked_add(4)?.checked_add_signed(distance.into())
+    header_at
+        .checked_add(4)?
+        .checked_add_signed(distance.into())
 }
 
 /// The build's identity in a segment of notes: each has three lengths, a name and a description, both in whole words.
@@ -218,7 +226,12 @@ fn build_id(mut notes: &[u8]) -> Option<String> {
         let at = 12 + name_bytes.next_multiple_of(4);
         let description = notes.get(at..at + bytes)?;
         if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(description.iter().map(|byte| format!("{byte:02x}")).collect());
+            return Some(
+                description
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect(),
+            );
         }
         notes = notes.get(at + bytes.next_multiple_of(4)..)?;
     }
@@ -234,7 +247,10 @@ mod tests {
         let here = the_program_is_a_module_whose_tables_are_found as fn() as usize as u64;
         let place = modules.place(here);
         let module = &modules.loaded[place.module.expect("this code is in a module")];
-        assert_eq!(module.path, std::env::current_exe().unwrap().display().to_string());
+        assert_eq!(
+            module.path,
+            std::env::current_exe().unwrap().display().to_string()
+        );
         assert!(module.tables.is_some(), "{:?}", module.path);
         assert_eq!(modules.place(0).module, None);
     }
@@ -254,7 +270,10 @@ mod tests {
         };
         let other = note(1, b"stapsdt\0", &[9, 9, 9]);
         let id = note(NT_GNU_BUILD_ID, b"GNU\0", &[0xab, 0x01]);
-        assert_eq!(build_id(&[other.clone(), id].concat()).as_deref(), Some("ab01"));
+        assert_eq!(
+            build_id(&[other.clone(), id].concat()).as_deref(),
+            Some("ab01")
+        );
         assert_eq!(build_id(&other), None);
         assert_eq!(build_id(&[4, 0, 0]), None);
     }

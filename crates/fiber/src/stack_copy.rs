@@ -47,11 +47,7 @@ impl StackCopy {
     ///
     /// # Errors
     /// The kernel does not let the process read its own memory so: `process_vm_readv(2)`.
-    pub fn take(
-        &mut self,
-        fiber: NonNull<()>,
-        is_at_rest: impl Fn() -> bool,
-    ) -> io::Result<bool> {
+    pub fn take(&mut self, fiber: NonNull<()>, is_at_rest: impl Fn() -> bool) -> io::Result<bool> {
         self.bytes.clear();
         if !is_at_rest() {
             return Ok(false);
@@ -141,9 +137,8 @@ pub(crate) fn word_at(address: usize) -> io::Result<Option<usize>> {
 
 fn read_words(from: usize, to: &mut [usize]) -> io::Result<bool> {
     // SAFETY: words are bytes, of which all values are valid.
-    let bytes = unsafe {
-        std::slice::from_raw_parts_mut(to.as_mut_ptr().cast::<u8>(), size_of_val(to))
-    };
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast::<u8>(), size_of_val(to)) };
     read(from, bytes)
 }
 
@@ -161,8 +156,9 @@ pub fn read(from: usize, to: &mut [u8]) -> io::Result<bool> {
         iov_len: to.len(),
     };
     // SAFETY: the kernel writes to `to`, which is borrowed for it, and only reads the other, whatever is there.
-    let copied =
-        unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
+    let copied = unsafe {
+        libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
+    };
     if copied >= 0 {
         return Ok(copied as usize == to.len());
     }

@@ -45,8 +45,8 @@ pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use engine::settings::{AdmittedServer, ServerSettings};
 pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
-    Mechanism, NoPreempt, NoTimer, Section, StackCopy, TimerCost, WorkMeter, checkpoint, on_own_thread,
-    suspensions,
+    Mechanism, NoPreempt, NoTimer, Section, StackCopy, TimerCost, WorkMeter, checkpoint,
+    on_own_thread, suspensions,
 };
 pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};

@@ -88,7 +88,9 @@ impl SuspendedStacks {
         };
         let fiber = seen.fiber;
         let is_copied = if seen.owns_thread_state {
-            copy.take(fiber, || place.held_by.load(Ordering::Acquire) == held_by::NOBODY)?
+            copy.take(fiber, || {
+                place.held_by.load(Ordering::Acquire) == held_by::NOBODY
+            })?
         } else {
             // Its worker says that it runs it before it does.
             copy.take(fiber, || self.rescue.no_worker_runs(fiber))?

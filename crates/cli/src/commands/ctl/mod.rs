@@ -1,7 +1,8 @@
-//! `headway ctl`: shows a running server's state and changes its policy's parameters.
+//! `headway ctl`: shows a running server's state and where its suspended requests stand, and changes its policy's parameters.
 
 pub(crate) mod client;
 mod show;
+mod stacks;
 
 use crate::args;
 use crate::output;
@@ -22,6 +23,8 @@ pub(crate) struct Args {
 enum CtlCommand {
     /// Show a running server's state: policy and parameters, workers, classes, the plan
     Status(ServerStatusArgs),
+    /// Show where its suspended requests stand: the functions on the stack of each
+    Stacks(StacksArgs),
     /// Change parameters of its policy while it serves: those that 'headway policies NAME' lists as changeable
     Set(SetArgs),
 }
@@ -56,6 +59,15 @@ enum StatusFormat {
 }
 
 #[derive(clap::Args)]
+struct StacksArgs {
+    #[command(flatten)]
+    server: ServerChoice,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: StatusFormat,
+}
+
+#[derive(clap::Args)]
 struct SetArgs {
     #[command(flatten)]
     server: ServerChoice,
@@ -68,6 +80,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             CtlCommand::Status(status) => status.run(),
+            CtlCommand::Stacks(stacks) => stacks.run(),
             CtlCommand::Set(set) => set.run(),
         }
     }
@@ -93,6 +106,22 @@ impl ServerStatusArgs {
             StatusFormat::Table => writeln!(writer, "{}", show::text(status))?,
         }
         Ok(writer.flush()?)
+    }
+}
+
+impl StacksArgs {
+    fn run(self) -> Result<ExitCode> {
+        let path = client::find(self.server.server.as_deref())?;
+        let stacks = stacks::with_names(client::stacks(&path)?);
+        let mut writer = output::open(None)?;
+        match self.format {
+            StatusFormat::Json => output::json(&stacks, writer)?,
+            StatusFormat::Table => {
+                writeln!(writer, "{}", stacks::text(&stacks))?;
+                writer.flush()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
