@@ -21,6 +21,7 @@ mod granted;
 pub mod options;
 pub mod request;
 pub mod requests;
+mod safe_stack;
 pub mod server;
 pub mod service;
 pub mod sharing;

@@ -10,6 +10,7 @@ use headway_runtime as runtime;
 
 use crate::control;
 use crate::options::{HeadwayOptions, ServerSetup};
+use crate::safe_stack::refuse_plain_fibers;
 use crate::service::{Callbacks, HeadwayService};
 use crate::shim;
 use crate::stats::{HeadwayClassStats, HeadwayStats, HeadwayWorkerStats};
@@ -55,6 +56,9 @@ pub unsafe extern "C" fn headway_start(
         let (mut chosen, callbacks) =
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.plain_fibers && chosen.roams, chosen.by_signal)?;
+        if chosen.plain_fibers {
+            refuse_plain_fibers("requests on plain fibers (headway_options.fibers)")?;
+        }
         callbacks.setup()?;
         let early = control::bind(&chosen.control, chosen.listen.port())?;
         chosen.register()?;

@@ -331,6 +331,32 @@ fn what_a_thread_has_every_request_has() {
     }
 }
 
+/// Each request has a second stack of its own, as it has all that a thread has. Where requests would share one, the server does not start, and says why.
+#[test]
+fn requests_have_their_own_unsafe_stacks_or_are_refused() {
+    let _alone = alone();
+    let Some(clang) = Toolchain::safe_stack() else {
+        return;
+    };
+    let program = clang.build("tests/c/unsafe_stacks.c", Linked::Shared);
+    for policy in ["concord,q=5us", "tardis,q=5us"] {
+        let often = (0..ATTEMPTS).any(|_| preemptions(Command::new(&program).arg(policy)) > 100);
+        assert!(often, "{policy}: in {ATTEMPTS} attempts");
+    }
+    for plain in ["fibers", "threads"] {
+        let output = Command::new(&program)
+            .args(["concord", plain])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains("-fsanitize=safe-stack") && said.contains("leave one"),
+            "{said}"
+        );
+    }
+}
+
 /// A child of `vfork` runs in its parent's memory: a probe there must not suspend it.
 #[test]
 fn a_request_may_vfork_and_spawn() {

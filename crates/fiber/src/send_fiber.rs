@@ -57,6 +57,12 @@ impl<J> SendFiber<J> {
         self.0.control().owns_thread_state
     }
 
+    /// As [`Fiber::is_suspended`].
+    #[inline]
+    pub fn is_suspended(&self) -> bool {
+        self.0.is_suspended()
+    }
+
     /// The fiber's address, by which others [look at its stack](crate::StackCopy::take).
     #[inline]
     pub fn address(&self) -> NonNull<()> {

@@ -76,11 +76,11 @@ pub(crate) unsafe fn interrupted_handler(
 }
 
 /// Whether a word of the fiber's stack from `at` on is a return address of handlers: the kernel puts it below the registers that it saves. A word that is left there from before
-/// counts too, so that the answer is never a wrong no.
+/// counts too, and so does another stack, so that the answer is never a wrong no.
 #[cold]
 fn is_frame_above(fiber: &FiberControl, at: usize) -> bool {
     if !fiber.holds(at) {
-        return false;
+        return true; // An alternate stack's.
     }
     let returns = return_addresses();
     let mut at = at.next_multiple_of(8);
