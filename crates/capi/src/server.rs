@@ -59,6 +59,9 @@ pub unsafe extern "C" fn headway_start(
         if chosen.plain_fibers {
             refuse_plain_fibers("requests on plain fibers (headway_options.fibers)")?;
         }
+        if callbacks.is_loop() {
+            refuse_plain_fibers("loops (headway_service.serve)")?;
+        }
         callbacks.setup()?;
         let early = control::bind(&chosen.control, chosen.listen.port())?;
         chosen.register()?;
