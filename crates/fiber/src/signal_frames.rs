@@ -6,6 +6,7 @@
 
 use std::arch::asm;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::control::FiberControl;
 use crate::kept;
@@ -82,7 +83,22 @@ fn is_frame_above(fiber: &FiberControl, at: usize) -> bool {
     if !fiber.holds(at) {
         return true; // An alternate stack's.
     }
-    let returns = return_addresses();
+    let last = LAST_FOUND.load(Ordering::Relaxed);
+    if last != 0 && holds_word(fiber, at, &[last]).is_some() {
+        return true;
+    }
+    let found = holds_word(fiber, at, &return_addresses());
+    if let Some(address) = found {
+        LAST_FOUND.store(address, Ordering::Relaxed);
+    }
+    found.is_some()
+}
+
+/// The return address that was found last. To ask for all takes 64 system calls, at each probe of a handler.
+static LAST_FOUND: AtomicUsize = AtomicUsize::new(0);
+
+/// The first word of the fiber's stack from `at` on that is one of these, and not 0.
+fn holds_word(fiber: &FiberControl, at: usize, words: &[usize]) -> Option<usize> {
     let mut at = at.next_multiple_of(8);
     while at < fiber.stack_base {
         let word: usize;
@@ -91,12 +107,12 @@ fn is_frame_above(fiber: &FiberControl, at: usize) -> bool {
         unsafe {
             asm!("mov {}, [{}]", out(reg) word, in(reg) at, options(nostack, preserves_flags, readonly));
         }
-        if word != 0 && returns.contains(&word) {
-            return true;
+        if word != 0 && words.contains(&word) {
+            return Some(word);
         }
         at += 8;
     }
-    false
+    None
 }
 
 /// Where the process's handlers return to: mostly the same function of the C library's.

@@ -194,6 +194,7 @@ int main() {
 
         headway::runtime cpp(kthreads);
         cpp.run(locks);
+        cpp.run(waits_for_ever);
         cpp.run(computes);
         cpp.run(channels);
         cpp.run(cells);

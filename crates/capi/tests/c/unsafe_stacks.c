@@ -21,7 +21,7 @@ __attribute__((noinline)) static void fill(unsigned char *bytes, unsigned char w
 
 __attribute__((noinline)) static void nested(unsigned char seed, int depth) {
     unsigned char bytes[BYTES];
-    fill(bytes, (unsigned char)(seed + depth));
+    for (int round = 0; round < 20; round++) fill(bytes, (unsigned char)(seed + depth));
     if (depth > 0) nested(seed, depth - 1);
     for (int i = 0; i < BYTES; i++)
         if (bytes[i] != (unsigned char)(seed + depth)) __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
@@ -43,8 +43,8 @@ int main(int argc, char **argv) {
     CHECK(argc >= 2);
     alarm(100);
     if (argc > 2 && strcmp(argv[2], "threads") == 0) {
-        headway_runtime_options options = {.size = sizeof options, .kthreads = 1};
-        headway_runtime *runtime;
+        struct headway_runtime_options options = {.size = sizeof options, .kthreads = 1};
+        struct headway_runtime *runtime;
         return headway_runtime_start(&options, &runtime) == HEADWAY_OK ? 1 : refused();
     }
     struct headway_class classes[] = {{"all", 0}};
