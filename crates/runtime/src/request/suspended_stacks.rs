@@ -42,7 +42,7 @@ pub(crate) struct SuspendedStacks {
 
 /// What identifies a request in its place, and one suspension of it among others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct SeenRequest {
     fiber: NonNull<()>,
     owns_thread_state: bool,
     class: u16,
@@ -82,8 +82,8 @@ impl SuspendedStacks {
     }
 
     /// The request in this place, if it was suspended while its stack was copied.
-    fn copy(&self, place: &RequestPlace, copy: &mut StackCopy) -> io::Result<Option<Seen>> {
-        let Some(seen) = Seen::in_place(place)? else {
+    fn copy(&self, place: &RequestPlace, copy: &mut StackCopy) -> io::Result<Option<SeenRequest>> {
+        let Some(seen) = SeenRequest::in_place(place)? else {
             return Ok(None);
         };
         let fiber = seen.fiber;
@@ -95,12 +95,12 @@ impl SuspendedStacks {
             // Its worker says that it runs it before it does.
             copy.take(fiber, || self.rescue.no_worker_runs(fiber))?
         };
-        let is_the_same = is_copied && Seen::in_place(place)? == Some(seen);
+        let is_the_same = is_copied && SeenRequest::in_place(place)? == Some(seen);
         Ok(is_the_same.then_some(seen))
     }
 }
 
-impl Seen {
+impl SeenRequest {
     /// What lies in the place now.
     fn in_place(place: &RequestPlace) -> io::Result<Option<Self>> {
         let mut bytes = MaybeUninit::<Option<Suspended>>::zeroed();
