@@ -209,6 +209,9 @@ struct headway_options {
     // Where a thread of its own answers `headway ctl` while the server runs (docs/ctl.md): the path of a socket, or "auto" for the path where `headway ctl`
     // looks for the server's port; null for nowhere.
     const char *control;
+    // The most threads of the process that lend requests their state (HEADWAY_FIBERS_OF_THREADS); 0 for as many as requests are suspended at once. A request that could be
+    // interrupted and finds none runs to its end.
+    size_t most_lent_threads;
 };
 
 // The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave

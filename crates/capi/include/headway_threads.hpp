@@ -23,8 +23,12 @@ namespace headway {
 namespace detail {
 
 template <class Rep, class Period> std::uint64_t ns(std::chrono::duration<Rep, Period> duration) {
-    auto ns = std::chrono::ceil<std::chrono::nanoseconds>(duration).count();
-    return ns > 0 ? static_cast<std::uint64_t>(ns) : 0;
+    using std::chrono::nanoseconds;
+    if (!(duration > duration.zero())) return 0;
+    /* More nanoseconds than a number holds are for ever. */
+    using exact = std::chrono::duration<long double, std::nano>;
+    if (exact(duration) >= exact(nanoseconds::max())) return UINT64_MAX;
+    return static_cast<std::uint64_t>(std::chrono::ceil<nanoseconds>(duration).count());
 }
 
 } // namespace detail
@@ -159,7 +163,10 @@ class condition_variable {
     }
     template <class Rep, class Period, class Holds>
     bool wait_for(std::unique_lock<mutex> &lock, std::chrono::duration<Rep, Period> duration, Holds holds) {
-        auto until = std::chrono::steady_clock::now() + duration;
+        using clock = std::chrono::steady_clock;
+        auto now = clock::now();
+        auto until = clock::time_point::max();
+        if (detail::ns(duration) < detail::ns(until - now)) until = now + std::chrono::ceil<clock::duration>(duration);
         while (!holds()) {
             if (wait_for(lock, until - std::chrono::steady_clock::now()) == std::cv_status::timeout) return holds();
         }

@@ -24,6 +24,7 @@ pub mod pool_jobs;
 pub mod pool_stats;
 pub mod request;
 pub mod requests;
+mod safe_stack;
 pub mod server;
 pub mod service;
 pub mod sharing;

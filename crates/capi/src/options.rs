@@ -145,6 +145,9 @@ pub struct HeadwayOptions {
     /// Where a thread of its own answers `headway ctl` while the server runs (docs/ctl.md): the path of a socket, or "auto" for the path where `headway ctl`
     /// looks for the server's port; null for nowhere.
     pub control: *const c_char,
+    /// The most threads of the process that lend requests their state (HEADWAY_FIBERS_OF_THREADS); 0 for as many as requests are suspended at once. A request that could be
+    /// interrupted and finds none runs to its end.
+    pub most_lent_threads: usize,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -207,6 +210,9 @@ impl ServerSetup {
         }
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
+        }
+        if options.most_lent_threads > 0 {
+            builder = builder.most_lent_threads(options.most_lent_threads);
         }
         let plain_fibers = plain_fibers(options.fibers)?;
         let (resume, by_signal) = (resume(options.resume)?, by_signal(options.preempt)?);

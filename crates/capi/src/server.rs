@@ -8,6 +8,7 @@ use headway_policy::spec::{Spec, SpecError};
 use headway_runtime as runtime;
 
 use crate::options::{HeadwayOptions, ServerSetup};
+use crate::safe_stack::refuse_plain_fibers;
 use crate::service::{Callbacks, HeadwayService};
 use crate::shim;
 use crate::stats::{HeadwayClassStats, HeadwayStats, HeadwayWorkerStats};
@@ -51,6 +52,12 @@ pub unsafe extern "C" fn headway_start(
         let (mut chosen, callbacks) =
             unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.plain_fibers && chosen.roams, chosen.by_signal)?;
+        if chosen.plain_fibers {
+            refuse_plain_fibers("requests on plain fibers (headway_options.fibers)")?;
+        }
+        if callbacks.is_loop() {
+            refuse_plain_fibers("loops (headway_service.serve)")?;
+        }
         callbacks.setup()?;
         chosen.register()?;
         let builder = if chosen.plain_fibers {

@@ -83,6 +83,11 @@ impl Callbacks {
         }
     }
 
+    /// Whether requests are taken by loops.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.service.serve.is_some()
+    }
+
     /// The handler of requests. A loop's stack has `stack_bytes` bytes, or the default for 0.
     pub(crate) fn program(self, stack_bytes: usize) -> Program {
         let stack_bytes = match stack_bytes {

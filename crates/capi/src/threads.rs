@@ -13,6 +13,7 @@ use headway_threads::{
 };
 
 use crate::granted::HostNames;
+use crate::safe_stack::refuse_plain_fibers;
 use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_E_START, report};
 use crate::versioned::{self, Versioned};
 
@@ -91,6 +92,7 @@ unsafe fn configured(
     mut builder: RuntimeBuilder,
     options: &HeadwayRuntimeOptions,
 ) -> Result<RuntimeBuilder, CallFailure> {
+    refuse_plain_fibers("threads in user space")?;
     // SAFETY: the caller's promise.
     let (host, migration) = unsafe {
         let host = HostNames::read(options.application, options.host_socket)?;

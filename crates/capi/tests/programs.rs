@@ -331,6 +331,61 @@ fn what_a_thread_has_every_request_has() {
     }
 }
 
+/// Policies whose requests stay, go on anywhere, and are given back, for programs that check themselves.
+const INTERRUPTING: [&str; 3] = ["concord,q=5us", "tiny-quanta,q=5us", "tardis,q=5us"];
+
+/// Runs a program that checks itself under each of them, until it was interrupted often.
+fn often_interrupted(source: &str) {
+    let _alone = alone();
+    for toolchain in [Some(Toolchain::plain()), Toolchain::headway()]
+        .into_iter()
+        .flatten()
+    {
+        let program = toolchain.build(source, Linked::Shared);
+        for policy in INTERRUPTING {
+            let often =
+                (0..ATTEMPTS).any(|_| preemptions(Command::new(&program).arg(policy)) > 100);
+            assert!(often, "{policy}: in {ATTEMPTS} attempts");
+        }
+    }
+}
+
+#[test]
+fn a_profiler_walks_each_stack_to_its_end() {
+    often_interrupted("tests/c/profiled.c");
+}
+
+#[test]
+fn handlers_of_signals_are_not_suspended_and_masks_are_the_requests_own() {
+    often_interrupted("tests/c/signalled.c");
+}
+
+/// Each request has a second stack of its own, as it has all that a thread has. Where requests would share one, the server does not start, and says why.
+#[test]
+fn requests_have_their_own_unsafe_stacks_or_are_refused() {
+    let _alone = alone();
+    let Some(clang) = Toolchain::safe_stack() else {
+        return;
+    };
+    let program = clang.build("tests/c/unsafe_stacks.c", Linked::Shared);
+    for policy in ["concord,q=5us", "tardis,q=5us"] {
+        let often = (0..ATTEMPTS).any(|_| preemptions(Command::new(&program).arg(policy)) > 100);
+        assert!(often, "{policy}: in {ATTEMPTS} attempts");
+    }
+    for plain in ["fibers", "threads"] {
+        let output = Command::new(&program)
+            .args(["concord", plain])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains("-fsanitize=safe-stack") && said.contains("leave one"),
+            "{said}"
+        );
+    }
+}
+
 /// A child of `vfork` runs in its parent's memory: a probe there must not suspend it.
 #[test]
 fn a_request_may_vfork_and_spawn() {

@@ -68,7 +68,9 @@ pub(crate) struct FiberControl {
     pub(crate) owns_thread_state: bool,
     /// Whether it left so that its own thread goes on with it.
     pub(crate) wants_home: Cell<bool>,
-    /// Then the base of its thread-local variables.
+    /// Whether its job has a signal mask of its own: see [`signal_mask`](crate::signal_mask).
+    pub(crate) has_own_mask: Cell<bool>,
+    /// With a thread's state of its own, the base of its thread-local variables.
     pub(crate) base: usize,
     /// While it runs: the base of the code that entered it.
     pub(crate) resumer_base: Cell<usize>,
@@ -76,6 +78,10 @@ pub(crate) struct FiberControl {
     pub(crate) shown: Cell<usize>,
     /// The number of slices that were renewed on its stack so far, in all jobs.
     pub(crate) renewals: Cell<u64>,
+    /// That mask, while it does not run.
+    pub(crate) own_mask: Cell<u64>,
+    /// While it runs with that mask: its thread's.
+    pub(crate) thread_mask: Cell<u64>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
     /// The sanitizer's record of it.

@@ -155,6 +155,9 @@ impl<J> Fiber<J> {
             // SAFETY: the donor lives as long as its stack.
             base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
             wants_home: Cell::new(false),
+            has_own_mask: Cell::new(false),
+            own_mask: Cell::new(0),
+            thread_mask: Cell::new(0),
             resumer_base: Cell::new(0),
             shown: Cell::new(0),
             kind: std::ptr::null(),
@@ -337,16 +340,18 @@ impl<J> Fiber<J> {
             // SAFETY: as below.
             return unsafe { enter_with_thread(control, from, unwind) };
         }
+        self.control().entering_mask();
         let outer = local::replace_fiber(control.as_ptr());
         // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
         let (left_at, control) = unsafe {
             let shadow = &control.as_ref().shadow;
             shadow.running(|| context::enter(control, from, unwind))
         };
-        local::set_fiber(outer);
         self.core = control.cast();
-        // Only after it left: until then a signal may suspend it once more.
+        // Only after it left: until then a signal may suspend it once more. Who looks at its stack finds it here as long as this word is an old one.
         self.control().left_at.set(left_at);
+        local::set_fiber(outer);
+        self.control().left_mask();
         left_at
     }
 

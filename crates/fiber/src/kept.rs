@@ -25,6 +25,11 @@ static HOME: AtomicU64 = AtomicU64::new(FloatWords::INITIAL.packed());
 /// The status bits of `MXCSR`, and of the x87 unit's status word: raised exceptions.
 const RAISED: u32 = 0x3f;
 
+/// A bit of the x87 unit's control word that is kept and has no effect, the infinity control of the 80287 (Intel SDM volume 1, section 8.1.5.4; AMD64 APM volume 1,
+/// section 6.2.3). Threads that run fibers set it, and fibers take it along. Linux starts each signal handler with the words of a new process, and gives the
+/// interrupted code its own back: so a fiber without it is in a handler.
+pub(crate) const OUTSIDE_HANDLERS: u16 = 1 << 12;
+
 /// The x87 unit's environment as instructions store it, for 32 bits and protected mode (Intel SDM volume 1, section 8.1.10).
 type X87Environment = [u32; 7];
 
@@ -52,6 +57,16 @@ impl FloatWords {
         }
     }
 
+    #[inline]
+    fn control_now() -> u16 {
+        let mut x87_control = 0_u16;
+        // SAFETY: stores a register to a variable.
+        unsafe {
+            asm!("fnstcw [{}]", in(reg) &raw mut x87_control, options(nostack, preserves_flags));
+        }
+        x87_control
+    }
+
     /// What fibers start with: nothing is raised.
     fn home() -> FloatWords {
         let packed = HOME.load(Ordering::Relaxed);
@@ -64,6 +79,11 @@ impl FloatWords {
 
     const fn packed(self) -> u64 {
         (self.mxcsr & !RAISED) as u64 | (self.x87_control as u64) << 32
+    }
+
+    /// Whether they are those of a thread outside of signal handlers.
+    const fn is_marked(self) -> bool {
+        self.x87_control & OUTSIDE_HANDLERS != 0
     }
 
     /// Makes these the thread's, which has `now`. Each is rarely another, and dear to set.
@@ -93,9 +113,34 @@ impl FloatWords {
     }
 }
 
-/// Takes the control words of an attaching thread as those that all fibers start with.
+/// Takes the control words of an attaching thread as those that all fibers start with, and marks them.
 pub(crate) fn adopt_control_words() {
+    mark_outside_handlers();
+    // Where the mark does not stay (valgrind), nothing is told by it.
     HOME.store(FloatWords::now().packed(), Ordering::Relaxed);
+}
+
+/// Whether the calling thread, which is attached, may be in a signal handler: it lacks the mark. That is so also after code that initialised the x87 unit.
+#[inline]
+pub(crate) fn lacks_mark() -> bool {
+    lacks_mark_in(FloatWords::control_now())
+}
+
+/// As [`lacks_mark`], of code with this control word.
+#[inline]
+pub(crate) fn lacks_mark_in(x87_control: u16) -> bool {
+    x87_control & OUTSIDE_HANDLERS == 0 && FloatWords::home().is_marked()
+}
+
+/// Marks the calling thread as one outside of signal handlers.
+#[cold]
+pub(crate) fn mark_outside_handlers() {
+    let now = FloatWords::now();
+    let marked = FloatWords {
+        x87_control: now.x87_control | OUTSIDE_HANDLERS,
+        ..now
+    };
+    marked.replace(now);
 }
 
 /// Calls `leave` with the threads' control words, no exception of floating-point raised and the x87 registers empty, and restores the caller's own words

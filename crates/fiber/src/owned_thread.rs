@@ -40,6 +40,7 @@ pub(crate) unsafe fn enter_with_thread(
     // thread-local variable.
     unsafe {
         let fiber = control.as_ref();
+        fiber.entering_mask();
         let own_base = fs::base();
         let (own, its) = (ThreadWords::at(own_base), ThreadWords::at(fiber.base));
         own.lend(its);
@@ -54,6 +55,7 @@ pub(crate) unsafe fn enter_with_thread(
         if fiber.is_suspended() {
             fiber.shown.set(left_at);
         }
+        fiber.left_mask();
         left_at
     }
 }
@@ -71,10 +73,12 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
         let fiber = control.as_ref();
         fiber.resumer_base.set((*donor).base());
         fiber.shown.set((*donor).home());
+        fiber.entering_mask();
         let (left_at, _) = context::enter(control, fiber.left_at.get(), false);
         fiber.left_at.set(left_at);
         if fiber.is_suspended() {
             fiber.shown.set(left_at);
         }
+        fiber.left_mask();
     }
 }

@@ -1,6 +1,7 @@
 //! Fibers that may change threads.
 #![expect(unsafe_code, reason = "goes by a promise, or by an owned thread")]
 
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 use crate::fiber::{Fiber, Turn};
@@ -54,6 +55,18 @@ impl<J> SendFiber<J> {
     #[inline]
     pub fn owns_thread_state(&self) -> bool {
         self.0.control().owns_thread_state
+    }
+
+    /// As [`Fiber::is_suspended`].
+    #[inline]
+    pub fn is_suspended(&self) -> bool {
+        self.0.is_suspended()
+    }
+
+    /// The fiber's address, by which others [look at its stack](crate::StackCopy::take).
+    #[inline]
+    pub fn address(&self) -> NonNull<()> {
+        NonNull::from(self.0.control()).cast()
     }
 
     /// The line that its probes read, if this thread runs it.

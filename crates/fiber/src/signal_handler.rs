@@ -17,6 +17,8 @@ use headway_sync::world;
 
 use crate::control::FiberControl;
 use crate::local;
+use crate::signal_frames::interrupted_handler;
+use crate::signal_mask;
 use crate::slow;
 use crate::switch::may_leave;
 
@@ -120,7 +122,9 @@ extern "C" fn interrupted(
         return local::raise_self_timed();
     }
     let mut left = false;
+    // SAFETY: this signal's context.
     while !in_handler()
+        && !unsafe { interrupts_handler(context) }
         && let Some(control) = slow::signalled()
     {
         // SAFETY: the fiber is current and was granted to yield.
@@ -145,7 +149,11 @@ pub unsafe fn suspend_interrupted(signal: libc::c_int, context: *mut c_void) -> 
     };
     // SAFETY: this thread's current fiber, left only where it may be; the caller's promise.
     unsafe {
-        if in_handler() || local::no_preempt() > 0 || !may_leave(control) {
+        if in_handler()
+            || local::no_preempt() > 0
+            || interrupted_handler(control, context.cast())
+            || !may_leave(control)
+        {
             return false;
         }
         suspend_in_handler(control, signal);
@@ -178,18 +186,24 @@ unsafe fn return_on_this_thread(context: *mut libc::ucontext_t) {
     unsafe { libc::sigaltstack(ptr::null(), &raw mut (*context).uc_stack) };
 }
 
+/// Whether the code that the signal interrupted is in a handler of the program's.
+///
+/// # Safety
+/// The context is that of the signal being handled.
+unsafe fn interrupts_handler(context: *mut libc::ucontext_t) -> bool {
+    // SAFETY: the caller's promise.
+    NonNull::new(local::fiber()).is_some_and(|fiber| unsafe { interrupted_handler(fiber, context) })
+}
+
 /// Whether the running fiber is in a handler that suspends it already.
 fn in_handler() -> bool {
     // SAFETY: null, or this thread's current fiber.
     unsafe { local::fiber().as_ref() }.is_some_and(|control| control.in_handler.get())
 }
 
-/// Blocks or unblocks a signal in this thread.
+/// Blocks or unblocks a signal in this thread. The job that it interrupted did not ask for that.
 fn mask(how: libc::c_int, signal: libc::c_int) {
+    let set: u64 = 1 << (signal - 1);
     // SAFETY: a set of one signal.
-    unsafe {
-        let mut set: libc::sigset_t = mem::zeroed();
-        libc::sigaddset(&mut set, signal);
-        libc::pthread_sigmask(how, &set, ptr::null_mut());
-    }
+    unsafe { signal_mask::change(how, &raw const set, ptr::null_mut()) };
 }

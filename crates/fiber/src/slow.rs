@@ -10,6 +10,7 @@ use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
+use crate::signal_frames::in_handler;
 use crate::switch::{leave, may_leave};
 use crate::timed::{RenewSlice, given_clock};
 
@@ -175,7 +176,10 @@ fn granted(request: YieldRequest, deferral: u32) -> Option<NonNull<FiberControl>
         return None;
     }
     // SAFETY: this thread's current fiber.
-    if !unsafe { may_leave(control) } {
+    let may_leave = unsafe { may_leave(control) };
+    // Who handles a signal has looked at what it interrupted.
+    let is_probe = deferral != deferral::SIGNALLED;
+    if !may_leave || (is_probe && in_handler(control)) {
         return None; // The request stays, and the fiber soon meets a probe where it can yield.
     }
     if !request.take() {
@@ -220,7 +224,7 @@ pub(crate) fn must_yield_at_end() -> bool {
         return false;
     }
     // SAFETY: this thread's current fiber.
-    if !unsafe { may_leave(control) } || !request.take() {
+    if !unsafe { may_leave(control) } || in_handler(control) || !request.take() {
         return false;
     }
     if is_late {
@@ -251,6 +255,9 @@ pub extern "C-unwind" fn __headway_deferred() {
     let Some(control) = NonNull::new(local::fiber()) else {
         return;
     };
+    if in_handler(control) {
+        return yield_at_next_probe(is_late);
+    }
     // SAFETY: this thread's current fiber; left only where it may be.
     unsafe {
         if may_leave(control) && !(is_late && renewed(control, now_ticks())) {
@@ -282,14 +289,19 @@ pub extern "C-unwind" fn __headway_deferred_at_end_of(section: u32) {
     }
     match local::deferred() {
         deferral::SIGNALLED => __headway_deferred(),
-        deferral::LATE => {
+        deferred => {
             local::set_deferred(0);
-            local::set_deadline(0);
+            yield_at_next_probe(deferred == deferral::LATE);
         }
-        _ => {
-            local::set_deferred(0);
-            local::ask_again();
-        }
+    }
+}
+
+/// The fiber yields at the next probe where it can.
+fn yield_at_next_probe(is_late: bool) {
+    if is_late {
+        local::set_deadline(0);
+    } else {
+        local::ask_again();
     }
 }
 
@@ -308,7 +320,7 @@ pub fn say_long() {
     }
     said.set(Said::Long);
     // SAFETY: as above.
-    if local::no_preempt() == 0 && unsafe { may_leave(control) } {
+    if local::no_preempt() == 0 && unsafe { may_leave(control) } && !in_handler(control) {
         said.set(Said::Leaves);
         // SAFETY: it may leave.
         unsafe { suspend(control) };

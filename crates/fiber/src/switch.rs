@@ -12,8 +12,10 @@ use crate::fs;
 use crate::held::Held;
 use crate::kept::keeping_exceptions;
 use crate::local;
+use crate::signal_frames::in_handler;
 
-/// Suspends the calling fiber until it is resumed. Has no effect outside a fiber, or while the thread panics. Inside a no-preempt section the
+/// Suspends the calling fiber until it is resumed. Has no effect outside a fiber, while the thread panics, or in a signal's handler of a fiber with a
+/// [thread's state](crate::Stacks::of_donors); without one, handlers must not call it. Inside a no-preempt section the
 /// fiber yields at the section's end.
 ///
 /// Unlike a probe, this does not preserve `errno` and the floating-point control words (rounding mode): restore them before the call.
@@ -29,7 +31,13 @@ pub fn yield_now() {
     }
     // SAFETY: this thread's current fiber, which lives.
     let owns_thread_state = unsafe { control.as_ref().owns_thread_state };
-    if !owns_thread_state && thread::panicking() {
+    // Looking takes a fifth of a switch between plain fibers, whose code minds itself.
+    let stays = if owns_thread_state {
+        in_handler(control)
+    } else {
+        thread::panicking()
+    };
+    if stays {
         return;
     }
     // SAFETY: this thread's current fiber, which runs: the code that sets the current fiber does not call this before the switch.
@@ -51,7 +59,7 @@ pub fn on_own_thread<R>(call: impl FnOnce() -> R) -> R {
     };
     // SAFETY: this thread's current fiber, which lives.
     let fiber = unsafe { control.as_ref() };
-    if !fiber.owns_thread_state || sections > 0 {
+    if !fiber.owns_thread_state || sections > 0 || in_handler(control) {
         return call();
     }
     fiber.wants_home.set(true);

@@ -4,11 +4,18 @@
 //! nobody is left to resume the holder. So a thread looks whether a worker sleeps in the middle of a turn. While one does, suspended jobs
 //! [go on at home](crate::SendFiber::run_at_home) until the worker gets on.
 
+use std::io;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_machine::thread::{CpuClock, ThreadActivity};
 use headway_sync::Padded;
+
+use crate::abi::words::FIBER_OFFSET;
+use crate::fs;
+use crate::local::self_offset;
+use crate::stack_copy::word_at;
 
 /// How many jobs go home at the first look that finds a worker asleep; twice as many at each further one.
 const FIRST_HOME: usize = 4;
@@ -34,6 +41,8 @@ pub struct WorkerTurns<T = CpuClock> {
     /// Turns begun and ended: odd in the middle of one.
     count: Padded<AtomicU64>,
     own_time: T,
+    /// The base of its thread-local variables.
+    base: usize,
     /// `None` where the system does not tell: then the worker is never seen asleep.
     state: Option<ThreadActivity>,
 }
@@ -44,6 +53,7 @@ impl<T: ReadsOwnTime> WorkerTurns<T> {
         Self {
             count: Padded(AtomicU64::new(0)),
             own_time,
+            base: fs::base(),
             state: ThreadActivity::of_current(),
         }
     }
@@ -62,6 +72,15 @@ impl<T: ReadsOwnTime> WorkerTurns<T> {
     /// Whether the worker has ended.
     pub fn has_left(&self) -> bool {
         self.count.load(Ordering::Acquire) == LEFT
+    }
+
+    /// Whether the worker runs this fiber, one without a thread's state of its own.
+    ///
+    /// # Errors
+    /// As [`StackCopy::take`](crate::StackCopy::take).
+    pub fn runs(&self, fiber: NonNull<()>) -> io::Result<bool> {
+        let word = self.base.wrapping_add(self_offset()) + FIBER_OFFSET;
+        Ok(word_at(word)? == Some(fiber.as_ptr() as usize))
     }
 
     /// The worker begins a turn, or ends one.

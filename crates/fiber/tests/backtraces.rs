@@ -7,15 +7,16 @@
 )]
 
 use std::arch::asm;
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::mem;
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use headway_fiber::{
-    Attached, Fiber, LeftStrand, NoPreempt, Stacks, Strand, StrandKind, Turn, checkpoint, yield_now,
+    Attached, Fiber, LeftStrand, NoPreempt, SendFiber, Stacks, Strand, StrandKind, Turn,
+    checkpoint, yield_now,
 };
 
 /// The bytes of each fiber's stack: the handler walks on it.
@@ -32,29 +33,25 @@ unsafe extern "C" {
     fn _Unwind_FindEnclosingFunction(ip: *mut c_void) -> *mut c_void;
 }
 
-/// What the walks saw, by the thread that is stepped.
+/// What the walks of the one thread saw that is stepped. Not in a variable of the thread: a fiber may have its own.
 struct Walks {
     /// The function that each walk must reach.
-    outer: Cell<usize>,
+    outer: AtomicUsize,
     /// The function that is only reached from inside of a fiber.
-    body: Cell<usize>,
-    walks: Cell<u32>,
-    with_body: Cell<u32>,
+    body: AtomicUsize,
+    walks: AtomicU32,
+    with_body: AtomicU32,
     /// The instruction at which the first walk did not arrive.
-    lost: Cell<usize>,
+    lost: AtomicUsize,
 }
 
-thread_local! {
-    static WALKS: Walks = const {
-        Walks {
-            outer: Cell::new(0),
-            body: Cell::new(0),
-            walks: Cell::new(0),
-            with_body: Cell::new(0),
-            lost: Cell::new(0),
-        }
-    };
-}
+static WALKS: Walks = Walks {
+    outer: AtomicUsize::new(0),
+    body: AtomicUsize::new(0),
+    walks: AtomicU32::new(0),
+    with_body: AtomicU32::new(0),
+    lost: AtomicUsize::new(0),
+};
 
 /// The functions of one walk.
 struct Walk {
@@ -71,10 +68,8 @@ extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
     // SAFETY: any address. One less, since a call may be a function's last instruction.
     let function =
         unsafe { _Unwind_FindEnclosingFunction(at.wrapping_sub(1) as *mut c_void) } as usize;
-    WALKS.with(|walks| {
-        walk.found_outer |= function == walks.outer.get();
-        walk.found_body |= function == walks.body.get();
-    });
+    walk.found_outer |= function == WALKS.outer.load(Relaxed);
+    walk.found_body |= function == WALKS.body.load(Relaxed);
     walk.frames += 1;
     if walk.frames < ENDLESS {
         NO_REASON
@@ -94,15 +89,13 @@ extern "C" fn trapped(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         _Unwind_Backtrace(step, (&raw mut walk).cast());
         (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize
     };
-    WALKS.with(|walks| {
-        walks.walks.set(walks.walks.get() + 1);
-        walks
-            .with_body
-            .set(walks.with_body.get() + u32::from(walk.found_body));
-        if (!walk.found_outer || walk.frames == ENDLESS) && walks.lost.get() == 0 {
-            walks.lost.set(at);
-        }
-    });
+    WALKS.walks.fetch_add(1, Relaxed);
+    WALKS
+        .with_body
+        .fetch_add(u32::from(walk.found_body), Relaxed);
+    if (!walk.found_outer || walk.frames == ENDLESS) && WALKS.lost.load(Relaxed) == 0 {
+        WALKS.lost.store(at, Relaxed);
+    }
 }
 
 /// Stops the thread after every instruction from here on, or no longer.
@@ -119,7 +112,7 @@ fn trap(on: bool) {
 /// Runs `outer` with traps, which calls `body` in fibers. Returns how many walks there were, and how many found the body.
 fn stepped(outer: fn(), body: *const ()) -> (u32, u32) {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: a handler of the type that the flags say.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
@@ -127,22 +120,18 @@ fn stepped(outer: fn(), body: *const ()) -> (u32, u32) {
         action.sa_flags = libc::SA_SIGINFO;
         libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut());
     }
-    WALKS.with(|walks| {
-        walks.outer.set(outer as *const () as usize);
-        walks.body.set(body as usize);
-        walks.walks.set(0);
-        walks.with_body.set(0);
-        walks.lost.set(0);
-    });
+    WALKS.outer.store(outer as *const () as usize, Relaxed);
+    WALKS.body.store(body as usize, Relaxed);
+    WALKS.walks.store(0, Relaxed);
+    WALKS.with_body.store(0, Relaxed);
+    WALKS.lost.store(0, Relaxed);
     outer();
-    WALKS.with(|walks| {
-        assert_eq!(
-            walks.lost.get(),
-            0,
-            "the walk from this instruction on did not reach {outer:?}"
-        );
-        (walks.walks.get(), walks.with_body.get())
-    })
+    assert_eq!(
+        WALKS.lost.load(Relaxed),
+        0,
+        "the walk from this instruction on did not reach {outer:?}"
+    );
+    (WALKS.walks.load(Relaxed), WALKS.with_body.load(Relaxed))
 }
 
 fn stacks() -> Stacks {
@@ -186,6 +175,45 @@ fn a_walk_arrives_from_every_instruction_of_a_yield() {
         with_body > 100 && walks > with_body,
         "{with_body} of {walks}"
     );
+}
+
+#[inline(never)]
+fn runs_one_that_owns_a_thread() {
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).expect("a thread can be made");
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let body = |turns: &mut u32| {
+        yields(turns);
+        meets_probes(turns);
+    };
+    let Ok(mut fiber) = SendFiber::owning_thread_state(stacks.take().unwrap(), body) else {
+        unreachable!("the stack is a donor's")
+    };
+    trap(true);
+    let mut turn = fiber.run(0, 0);
+    for epoch in 1..=6 {
+        attached.begin_on(&fiber, epoch);
+        flag.raise(epoch);
+        turn = fiber.resume();
+    }
+    trap(false);
+    drop(flag);
+    assert_eq!(turn, Turn::Finished(6));
+}
+
+#[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
+fn a_walk_arrives_from_every_instruction_where_threads_states_change_hands() {
+    for body in [yields as *const (), meets_probes as *const ()] {
+        let (walks, with_body) = stepped(runs_one_that_owns_a_thread, body);
+        assert!(
+            with_body > 100 && walks > with_body,
+            "{with_body} of {walks}"
+        );
+    }
 }
 
 #[inline(never)]

@@ -3,6 +3,7 @@
 //! | request | response |
 //! |---|---|
 //! | `{"command":"status"}` | `{"ok":STATUS}` |
+//! | `{"command":"stacks"}` | `{"ok":STACKS}` |
 //! | `{"command":"set","params":{"q":"5us"}}` | `{"ok":{"changes":[…]}}` |
 //! | anything else | `{"error":"what is wrong"}` |
 //!
@@ -21,6 +22,8 @@ const PARAMS_MAX: usize = 64;
 pub enum CtlRequest {
     /// The server's status and counters.
     Status,
+    /// Where the server's suspended requests stand.
+    Stacks,
     /// New values of these parameters.
     Set(Vec<(String, String)>),
 }
@@ -31,7 +34,7 @@ impl CtlRequest {
     /// # Errors
     /// A sentence about the mistake.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        const FORM: &str = "a request is {\"command\":\"status\"} or {\"command\":\"set\",\"params\":{\"KEY\":\"VALUE\"}} on one line";
+        const FORM: &str = "a request is {\"command\":\"status\"}, {\"command\":\"stacks\"} or {\"command\":\"set\",\"params\":{\"KEY\":\"VALUE\"}} on one line";
         let value: Value =
             serde_json::from_slice(line).map_err(|error| format!("{error}; {FORM}"))?;
         let Value::Object(mut fields) = value else {
@@ -40,6 +43,7 @@ impl CtlRequest {
         let command = fields.remove("command");
         let request = match command.as_ref().and_then(Value::as_str) {
             Some("status") => Self::Status,
+            Some("stacks") => Self::Stacks,
             Some("set") => Self::Set(params(fields.remove("params"))?),
             Some(other) => return Err(format!("there is no command '{other}': {FORM}")),
             None => return Err(FORM.into()),
@@ -55,6 +59,7 @@ impl CtlRequest {
     pub fn line(&self) -> String {
         let value = match self {
             Self::Status => json!({ "command": "status" }),
+            Self::Stacks => json!({ "command": "stacks" }),
             Self::Set(params) => {
                 let params = params
                     .iter()
@@ -158,7 +163,7 @@ mod tests {
             ("factor".into(), "3".into()),
             ("q".into(), "5us".into()),
         ]);
-        for request in [CtlRequest::Status, set] {
+        for request in [CtlRequest::Status, CtlRequest::Stacks, set] {
             assert_eq!(CtlRequest::parse(request.line().as_bytes()), Ok(request));
         }
         let number = CtlRequest::parse(br#"{"command":"set","params":{"factor":3}}"#);

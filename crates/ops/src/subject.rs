@@ -23,6 +23,12 @@ pub trait Subject: Send + Sync + 'static {
     /// A sentence about what cannot change.
     fn set(&self, params: &[(String, String)]) -> CtlResponse;
 
+    /// Where what it has suspended stands, as JSON.
+    ///
+    /// # Errors
+    /// A sentence about why it cannot say.
+    fn stacks(&self) -> CtlResponse;
+
     /// Writes its metrics.
     ///
     /// # Errors
@@ -52,6 +58,7 @@ impl Responder for AskedSubject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => Ok(self.0.status()),
+            CtlRequest::Stacks => self.0.stacks(),
             CtlRequest::Set(params) => self.0.set(&params),
         }
     }

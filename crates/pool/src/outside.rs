@@ -115,6 +115,10 @@ impl Subject for PoolSubject {
         Err("a pool's policy is chosen as the pool is built: change the program's PoolBuilder::policy".into())
     }
 
+    fn stacks(&self) -> CtlResponse {
+        Err("a pool does not say where its suspended jobs stand; a server does".into())
+    }
+
     fn collect(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         match self.pool.upgrade() {
             Some(pool) => write_metrics(&pool.name, &pool.stats(), encoder),

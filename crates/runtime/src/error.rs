@@ -77,6 +77,12 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
+    /// Threads that lend requests their state were to be bounded, and there are none.
+    #[error("no thread lends requests its state, since {why}: leave the most of such threads out")]
+    NothingLent {
+        /// Why there are none.
+        why: &'static str,
+    },
     /// Workers were to look for arrivals at an interval, and nothing looks.
     #[error(
         "workers look for arrivals while a request runs only under a policy that interrupts, and only where no dispatcher has a thread for it: \
@@ -259,6 +265,8 @@ pub enum ServerSetting {
     Mechanism,
     /// Whether requests say that they are long.
     Feedback,
+    /// The most threads that lend requests their state.
+    LentThreads,
     /// How often workers look for arrivals.
     LookEvery,
     /// By what requests are steered to receive queues.
@@ -298,6 +306,7 @@ impl StartError {
                 ServerSetting::Mechanism
             }
             Self::NoInterruptions { .. } => ServerSetting::Feedback,
+            Self::NothingLent { .. } => ServerSetting::LentThreads,
             Self::NoLooks | Self::LookInterval { .. } => ServerSetting::LookEvery,
             Self::OneQueue { .. } => ServerSetting::Steering,
             Self::TooFewCores { .. } | Self::Pin(_) => ServerSetting::Pin,

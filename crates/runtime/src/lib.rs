@@ -45,8 +45,8 @@ pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use engine::settings::{AdmittedServer, ServerSettings};
 pub use error::{ResizeError, RunError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
-    Mechanism, NoPreempt, NoTimer, Section, TimerCost, WorkMeter, checkpoint, on_own_thread,
-    suspensions,
+    Mechanism, NoPreempt, NoTimer, Section, StackCopy, TimerCost, WorkMeter, checkpoint,
+    on_own_thread, suspensions,
 };
 pub use headway_ops::doors::DoorError;
 pub use headway_ops::socket::ControlPlace;
@@ -54,6 +54,7 @@ pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};
 pub use queue::look::LOOK_NS;
 pub use request::service::{Call, MAX_REPLY_BYTES, Service, Spin};
+pub use request::suspended_stacks::SuspendedRequest;
 pub use server::{Builder, InForce, NoService, NoSource, Observer, Server, Stopper, Tuner, Udp};
 pub use stats::journal::{Journal, JournalEntry};
 pub use stats::stall::{Stall, alive};

@@ -2,11 +2,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <headway.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The time since some start. */
 static inline uint64_t now_ns(void) {
@@ -54,6 +58,19 @@ static inline int answer_all(int socket, int requests, int in_flight) {
         if (await(socket, 1)) return -1;
     }
     return 0;
+}
+
+/* Sends the calling thread this signal every so many microseconds, to the end of the process; 0 when it does. */
+static inline int signal_every_us(int signal_number, long interval_us) {
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = signal_number;
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer)) return -1;
+    const struct itimerspec every = {{0, interval_us * 1000}, {0, interval_us * 1000}};
+    return timer_settime(timer, 0, &every, NULL);
 }
 
 /* The exit status that asks for another try, since no expected interruption happened. */

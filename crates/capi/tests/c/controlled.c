@@ -1,10 +1,26 @@
-/* A server that `headway ctl` reaches: its argument says where. Each line of its input is set as parameters; the end of the input stops it. */
+/* A server that `headway ctl` reaches: its argument says where. Each line of its input is set as parameters, but "go", which lets its long requests go on; the end of the input
+ * stops it. */
 #include <headway.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+static atomic_int goes_on;
+
+__attribute__((noinline)) void innermost_of_a_long(void) {
+    while (!atomic_load(&goes_on)) headway_checkpoint();
+}
+
+__attribute__((noinline)) void middle_of_a_long(int depth) {
+    volatile char room[100] = {(char)depth};
+    if (depth > 0) middle_of_a_long(depth - 1);
+    else innermost_of_a_long();
+    room[99] = room[0];
+}
+
 static void handle_request(void *context, struct headway_request *request) {
     (void)context;
+    if (headway_class_of(request) == 1) middle_of_a_long(3);
     headway_reply(request, "done", 4);
 }
 
@@ -36,6 +52,10 @@ int main(int argc, char **argv) {
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
+        if (strcmp(line, "go") == 0) {
+            atomic_store(&goes_on, 1);
+            continue;
+        }
         const int code = headway_set_parameters(server, line);
         printf("%d %s\n", code, code == HEADWAY_OK ? "" : headway_last_error());
         fflush(stdout);

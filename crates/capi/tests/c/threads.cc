@@ -60,6 +60,39 @@ static void locks() {
     EXPECT(!threads[0].joinable());
 }
 
+// A time that no number of nanoseconds holds is for ever, not over at once.
+static void waits_for_ever() {
+    using namespace std::chrono;
+    EXPECT(headway::detail::ns(hours::max()) == UINT64_MAX);
+    EXPECT(headway::detail::ns(nanoseconds::max()) == UINT64_MAX);
+    EXPECT(headway::detail::ns(nanoseconds::max() - nanoseconds(1)) == UINT64_MAX / 2 - 1);
+    EXPECT(headway::detail::ns(hours::min()) == 0 && headway::detail::ns(duration<double>(0.5)) == 500000000);
+    static std::atomic<bool> sleeps{false}, woke{false};
+    headway::thread sleeper([] {
+        sleeps = true;
+        headway::this_thread::sleep_for(hours::max());
+        woke = true;
+    });
+    sleeper.detach(); // It is abandoned with the runtime.
+    headway::mutex mutex;
+    headway::condition_variable changed;
+    bool is_told = false;
+    headway::thread waiter([&] {
+        std::unique_lock lock(mutex);
+        EXPECT(changed.wait_for(lock, hours::max(), [&] { return is_told; }));
+        EXPECT(is_told);
+    });
+    for (int round = 0; round < 20 || !sleeps; round++) headway::this_thread::sleep_for(milliseconds(1));
+    EXPECT(!woke);
+    {
+        std::lock_guard lock(mutex);
+        is_told = true;
+    }
+    changed.notify_all();
+    waiter.join();
+    EXPECT(!woke);
+}
+
 // A thread that computes gives way at its probes, so that the other one can stop it.
 static void computes() {
     std::atomic<bool> done{false};
@@ -161,6 +194,7 @@ int main() {
 
         headway::runtime cpp(kthreads);
         cpp.run(locks);
+        cpp.run(waits_for_ever);
         cpp.run(computes);
         cpp.run(channels);
         cpp.run(cells);

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -67,6 +68,33 @@ impl Toolchain {
         }
         let why = String::from_utf8_lossy(&trial.stderr);
         eprintln!("SKIPPED with headway-cc: {}", why.trim());
+        None
+    }
+
+    /// clang with its SafeStack; `None`, with the reason printed, where there is none.
+    pub(crate) fn safe_stack() -> Option<Self> {
+        let wrapper = sdk().join("safe-stack-cc");
+        let script = "#!/bin/sh\nexec \"$(command -v clang-19 || echo clang)\" -fsanitize=safe-stack \"$@\"\n";
+        fs::write(&wrapper, script).unwrap();
+        let mut mode = fs::metadata(&wrapper).unwrap().permissions();
+        mode.set_mode(0o755);
+        fs::set_permissions(&wrapper, mode).unwrap();
+        let trial = Command::new("sh")
+            .arg("-c")
+            .arg("echo 'int main(void) { return 0; }' | \"$0\" -x c - -o /dev/null")
+            .arg(&wrapper)
+            .output()
+            .unwrap();
+        if trial.status.success() {
+            return Some(Self {
+                c: wrapper.clone().into(),
+                cpp: wrapper.into(),
+                name: "safe-stack",
+            });
+        }
+        eprintln!(
+            "SKIPPED with SafeStack: there is no clang with its runtime (apt-get install clang-19 libclang-rt-19-dev)"
+        );
         None
     }
 

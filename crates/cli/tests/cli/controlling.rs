@@ -2,6 +2,7 @@
 
 use super::errors::refused;
 use super::serving::Serving;
+use super::standing::shown_standing;
 use super::{headway, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,6 +11,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -74,6 +77,33 @@ fn a_server_says_what_it_does_and_is_tuned() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said, "nothing changed: it is so already\n");
     server.load("1000", "200ms");
+}
+
+/// Its requests keep nothing in their threads: they are on plain fibers.
+#[test]
+fn suspended_requests_of_plain_fibers_show_where_they_stand() {
+    let (server, _folder, path) = controlled("concord,q=5us");
+    let ends = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                server.load("20000", "500ms");
+            }
+        });
+        let told = shown_standing(&path, "Spin");
+        ends.store(true, Ordering::Relaxed);
+        assert!(told.contains(", begun by worker "), "{told}");
+    });
+    let said = headway(&["ctl", "stacks", "--server", &path, "--format", "json"]);
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert!(
+        said["requests"].is_array() && said["at_home"] == 0,
+        "{said}"
+    );
+    assert!(
+        said["modules"].is_null(),
+        "each frame names its file: {said}"
+    );
 }
 
 #[test]

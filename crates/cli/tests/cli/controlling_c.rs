@@ -1,5 +1,6 @@
 //! `ctl` inspects and tunes a server of a C program as it does `headway serve`.
 
+use super::standing::shown_standing;
 use super::{headway, json};
 use crate::children::TestChild;
 use headway_net::header::{Flag, Header, Status};
@@ -82,13 +83,18 @@ impl ControlledProgram {
         self.line()
     }
 
-    /// Asks this many times, and waits for the answers.
-    fn ask(&self, requests: u32) {
+    fn socket(&self) -> UdpSocket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(&self.address).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
+        socket
+    }
+
+    /// Asks this many times, and waits for the answers.
+    fn ask(&self, requests: u32) {
+        let socket = self.socket();
         for index in 0..requests {
             let header = Header {
                 class: 0,
@@ -197,4 +203,47 @@ fn a_server_of_a_c_program_is_found_by_its_port_if_it_wants_to_be() {
     server.stop();
     let output = among(folder.path(), &["ctl", "status", "--server", &port]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// Four long requests and two workers: two are suspended at any time, until they are let go on.
+#[test]
+fn suspended_requests_of_a_c_program_show_where_they_stand() {
+    const LONGS: u32 = 4;
+    let (folder, program) = folder_with_program();
+    let path = folder.path().join("ctl.sock").display().to_string();
+    let mut server = ControlledProgram::start(&program, &path, folder.path());
+    let socket = server.socket();
+    for index in 0..LONGS {
+        let header = Header {
+            class: 1,
+            flag: Flag::REQUEST,
+            index,
+            time_ns: 0,
+        };
+        socket.send(&header.encode()).unwrap();
+    }
+    let told = shown_standing(&path, "innermost_of_a_long");
+    let request = told
+        .split("\n\n")
+        .find(|request| request.contains("innermost_of_a_long"));
+    let request = request.unwrap_or_default();
+    assert!(request.starts_with("long, request "), "{told}");
+    assert_eq!(request.matches("middle_of_a_long").count(), 4, "{told}");
+    let at = |name: &str| {
+        request
+            .find(name)
+            .unwrap_or_else(|| panic!("{name}: {told}"))
+    };
+    assert!(at("innermost_of_a_long") < at("middle_of_a_long"), "{told}");
+    assert!(at("middle_of_a_long") < at("handle_request"), "{told}");
+
+    writeln!(server.input.as_mut().unwrap(), "go").unwrap();
+    let mut datagram = [0; 64];
+    for _ in 0..LONGS {
+        socket.recv(&mut datagram).expect("an answer in time");
+    }
+    let output = headway(&["ctl", "stacks", "--server", &path]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "no request is suspended\n");
+    server.stop();
 }

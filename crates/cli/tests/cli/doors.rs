@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use headway::config::{FromConfig, HandlerPromises};
 use headway_capi::options::{
-    HEADWAY_FEEDBACK_HEEDED, HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE,
+    HEADWAY_FEEDBACK_HEEDED, HEADWAY_FIBERS_PLAIN, HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE,
     HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, HEADWAY_RESUME_OWN_WORKER, HeadwayClass,
     HeadwayOptions,
 };
@@ -55,6 +55,26 @@ fn anywhere(builder: UdpBuilder) -> UdpBuilder {
 
 /// Settings that a policy or a layout does not heed.
 const UNHEEDED: &[Mistake] = &[
+    Mistake {
+        policy: "c-fcfs",
+        builder: |builder| builder.most_lent_threads(9),
+        file: None,
+        flags: None,
+        c: Some(|options| options.most_lent_threads = 9),
+        says: "the policy interrupts no request: leave the most of such threads out",
+    },
+    Mistake {
+        policy: "concord",
+        // SAFETY: a handler that is never called keeps nothing of its thread's.
+        builder: |builder| unsafe { builder.plain_fibers() }.most_lent_threads(9),
+        file: Some("most-lent-threads = 9"),
+        flags: None,
+        c: Some(|options| {
+            options.most_lent_threads = 9;
+            options.fibers = HEADWAY_FIBERS_PLAIN;
+        }),
+        says: "the handlers keep nothing in their threads: leave the most of such threads out",
+    },
     Mistake {
         policy: "d-fcfs",
         builder: |builder| builder.layout(Layout::Dedicated),

@@ -41,6 +41,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod standing;
 mod surroundings;
 mod sweeps;
 

@@ -31,6 +31,7 @@ pub struct Config<A, K> {
     #[serde(default, deserialize_with = "preempt")]
     pub preempt: Option<Spanned<Mechanism>>,
     pub feedback: Option<Spanned<bool>>,
+    pub most_lent_threads: Option<Spanned<usize>>,
     pub look_every: Option<Spanned<String>>,
     #[serde(default, deserialize_with = "idle")]
     pub idle: Option<Idle>,
@@ -62,6 +63,7 @@ impl<A, K> Default for Config<A, K> {
             resume: None,
             preempt: None,
             feedback: None,
+            most_lent_threads: None,
             look_every: None,
             idle: None,
             steer: None,
@@ -92,6 +94,7 @@ const KEYS: &[&str] = &[
     "resume",
     "preempt",
     "feedback",
+    "most-lent-threads",
     "look-every",
     "idle",
     "steer",

@@ -13,6 +13,7 @@
 //! resume = "own-worker"   # own-worker, anywhere: where an interrupted request goes on
 //! preempt = "flag"        # flag, signal: by what a dispatcher interrupts
 //! feedback = false        # true: only where handlers say that they are long
+//! most-lent-threads = 1000 # that lend requests their state, at most
 //! look-every = "5us"      # how often workers that take turns as the dispatcher poll for arrivals while a request runs
 //! idle = "spin-then-park" # spin, spin-then-park, park
 //! steer = "flow"          # flow, random, class, byte=N: by what the kernel chooses the worker, under a policy without a dispatcher
@@ -184,6 +185,9 @@ fn interrupted_as_set<S, D>(
     }
     if let Some(feedback) = &set.feedback {
         builder = builder.by_feedback(*feedback.get_ref());
+    }
+    if let Some(threads) = &set.most_lent_threads {
+        builder = builder.most_lent_threads(*threads.get_ref());
     }
     Ok(promises.apply(builder, resume, mechanism))
 }

@@ -18,6 +18,7 @@ use crate::request::classifier::ServerClassifier;
 use crate::request::executor::{Executor, ThreadSetup};
 use crate::request::intake::{Buffers, Intake};
 use crate::request::shared_fibers::FiberContext;
+use crate::request::suspended_stacks::SuspendedStacks;
 use crate::stats::overruns::Overruns;
 use crate::stats::tally::Tally;
 use crate::threads::control::ServerControl;
@@ -262,6 +263,11 @@ impl EngineBase {
             tallies: self.tallies,
             kernel_drops: Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum()),
             layout: traits.layout,
+            stacks: self.fiber_context.as_ref().map(|context| SuspendedStacks {
+                requests: Arc::clone(&context.suspended),
+                rescue: Arc::clone(&context.rescue),
+                clock,
+            }),
             rescue: self.fiber_context.map(|context| context.rescue),
             set_rules: traits.set_rules,
             set_duty: traits.set_duty,

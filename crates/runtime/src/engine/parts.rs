@@ -15,6 +15,7 @@ use crate::error::StartError;
 use crate::request::classifier::ServerClassifier;
 use crate::request::rescue::Rescue;
 use crate::request::service::Service;
+use crate::request::suspended_stacks::SuspendedStacks;
 use crate::stats::tally::{Tally, WaitQueueStats};
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::hosted::ServerCores;
@@ -95,6 +96,8 @@ pub(crate) struct LiveEngine {
     pub(crate) layout: Option<Layout>,
     /// Who sends suspended requests home, where requests are interrupted.
     pub(crate) rescue: Option<Arc<Rescue>>,
+    /// Where its suspended requests stand, where requests are interrupted.
+    pub(crate) stacks: Option<SuspendedStacks>,
     /// How its policy's rules are changed.
     pub(crate) set_rules: SetRules,
     /// How its dispatchers are given orders; none unless it is behind a rack's switch.

@@ -44,7 +44,7 @@ pub struct ServerSettings {
     pub resume: Option<Resume>,
     /// Whether handlers keep nothing in their threads, so that requests need no thread's state of their own.
     pub plain_fibers: bool,
-    /// The most threads that lend requests their state, if chosen.
+    /// The most threads that lend requests their state, if chosen; 0 for none.
     pub most_lent_threads: Option<usize>,
     /// Who carries the dispatcher or the monitor out.
     pub layout: Layout,
@@ -219,10 +219,24 @@ impl ServerSettings {
             StartError::NoInterrupter { policy }
         } else if self.feedback && !admission.interrupts() {
             StartError::NoInterruptions { policy }
+        } else if let Some(why) = self.why_nothing_is_lent(admission) {
+            StartError::NothingLent { why }
         } else {
             return Ok(());
         };
         Err(refused)
+    }
+
+    /// Why the most threads that lend requests their state bound nothing, where they were chosen.
+    fn why_nothing_is_lent(&self, admission: &Admission) -> Option<&'static str> {
+        self.most_lent_threads?;
+        if self.plain_fibers {
+            Some("the handlers keep nothing in their threads")
+        } else if !admission.interrupts() {
+            Some("the policy interrupts no request")
+        } else {
+            None
+        }
     }
 
     /// What a server cannot do whose cores come and go.

@@ -380,7 +380,8 @@ impl<'a> Fibers<'a> {
             }
             Turn::Yielded => {
                 let job = request.job(running.id);
-                if request.fiber.owns_thread_state() {
+                request.stopped_ns = span.end.ns;
+                if request.owns_thread_state {
                     self.context.suspended.may_go_home(running.id);
                     self.context.rescue.watch();
                 }
@@ -434,7 +435,9 @@ impl<'a> Fibers<'a> {
             response: None,
         };
         let request = place.insert(Suspended {
+            owns_thread_state: fiber.owns_thread_state(),
             fiber,
+            stopped_ns: 0,
             worker: self.me,
             class,
             arrived_ns,

@@ -32,5 +32,6 @@ pub(crate) mod service;
 pub(crate) mod shared_fibers;
 pub(crate) mod slice;
 pub(crate) mod suspended;
+pub(crate) mod suspended_stacks;
 pub(crate) mod turn;
 pub(crate) mod verdict;

@@ -4,6 +4,7 @@
 //! it: if all workers do, nobody is left to resume the holder. So a [thread of the server](crate::threads::rescuer) looks whether a worker sleeps in the middle of a request. While one
 //! does, suspended requests go on at home, in their own threads, until the worker gets on. Deadlock by suspension is impossible; what it cost is counted.
 
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -89,6 +90,14 @@ impl Rescue {
     /// Looks at the workers.
     pub(crate) fn look(&self, watch: &mut TurnWatch) -> TurnsSeen {
         watch.look(&self.workers.lock())
+    }
+
+    /// Whether no worker runs this fiber, which has no thread's state of its own.
+    pub(super) fn no_worker_runs(&self, fiber: NonNull<()>) -> bool {
+        let workers = self.workers.lock();
+        // A worker that ended left what it ran.
+        let mut others = workers.iter().filter(|worker| !worker.has_left());
+        others.all(|worker| matches!(worker.runs(fiber), Ok(false)))
     }
 
     /// Whether all workers have ended.

@@ -33,8 +33,12 @@ pub(crate) struct Suspended {
     pub(super) class: u16,
     pub(super) arrived_ns: u64,
     pub(super) attained_ns: u64,
+    /// When it last stopped, ns; 0 in its first turn.
+    pub(super) stopped_ns: u64,
     /// Whether it had said that it is long when it last stopped.
     pub(super) said_long: bool,
+    /// Whether its fiber has a thread's state of its own.
+    pub(super) owns_thread_state: bool,
 }
 
 impl Suspended {
@@ -50,22 +54,22 @@ impl Suspended {
 }
 
 /// Who may touch a request in its place.
-mod held_by {
+pub(super) mod held_by {
     /// The holder of its token.
-    pub(super) const TOKEN: u8 = 0;
+    pub(in crate::request) const TOKEN: u8 = 0;
     /// Whoever takes it first: it is suspended, with a thread's state of its own.
-    pub(super) const NOBODY: u8 = 1;
+    pub(in crate::request) const NOBODY: u8 = 1;
     /// Who sends it home.
-    pub(super) const RESCUER: u8 = 2;
+    pub(in crate::request) const RESCUER: u8 = 2;
     /// Its own thread, at home.
-    pub(super) const HOME: u8 = 3;
+    pub(in crate::request) const HOME: u8 = 3;
 }
 
 /// The place of a request.
-struct RequestPlace {
+pub(super) struct RequestPlace {
     /// A value of [`held_by`].
-    held_by: AtomicU8,
-    request: UnsafeCell<Option<Suspended>>,
+    pub(super) held_by: AtomicU8,
+    pub(super) request: UnsafeCell<Option<Suspended>>,
 }
 
 /// How a request is that its worker takes up.
@@ -102,6 +106,11 @@ impl SuspendedRequests {
                 .collect(),
             next: AtomicUsize::new(0),
         }
+    }
+
+    /// All places.
+    pub(super) fn places(&self) -> &[RequestPlace] {
+        &self.places
     }
 
     /// The request was suspended, and has a thread's state of its own: from now on it may go home.

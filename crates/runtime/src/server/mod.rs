@@ -6,9 +6,11 @@ mod metrics;
 mod observer;
 mod run;
 mod source;
+mod stacks;
 mod start;
 mod status;
 mod tuner;
+mod unwind;
 
 use std::net::SocketAddr;
 use std::path::Path;

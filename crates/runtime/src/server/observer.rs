@@ -1,11 +1,14 @@
 //! A running server's counters, from any thread.
 
+use std::io;
 use std::sync::Arc;
 
+use headway_fiber::StackCopy;
 use headway_policy::{BitSet, Shape};
 
 use crate::engine::parts::{LiveEngine, ReadDepths};
 use crate::request::rescue::Rescue;
+use crate::request::suspended_stacks::{SuspendedRequest, SuspendedStacks};
 use crate::stats::journal::Journal;
 use crate::stats::tally::{ClassStats, Stats, Tally};
 use crate::threads::control::ServerControl;
@@ -18,6 +21,7 @@ pub struct Observer {
     kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     queue_depths: ReadDepths,
     rescue: Option<Arc<Rescue>>,
+    stacks: Option<SuspendedStacks>,
     workers: usize,
     dispatchers: usize,
     classes: Vec<String>,
@@ -34,6 +38,7 @@ impl Observer {
             kernel_drops: Arc::clone(&engine.kernel_drops),
             queue_depths: Arc::clone(&engine.queue_depths),
             rescue: engine.rescue.clone(),
+            stacks: engine.stacks.clone(),
             workers: shape.workers,
             shorts: shape.hinted_shorts(),
             dispatchers: engine.dispatchers,
@@ -77,6 +82,23 @@ impl Observer {
         }
         stats.wait_queues = depths.wait_queues;
         stats
+    }
+
+    /// Tells each request that is suspended now, and a copy of its stack. Returns how many that were interrupted [go on in their own threads](crate::ClassStats::rescued)
+    /// instead. No thread of the server waits for it; a request that goes on meanwhile is left out.
+    ///
+    /// # Errors
+    /// The kernel does not let the process read its own memory by `process_vm_readv(2)`: a filter of system calls forbids it.
+    pub fn suspended(&self, tell: impl FnMut(SuspendedRequest, &StackCopy)) -> io::Result<usize> {
+        self.stacks
+            .as_ref()
+            .map_or(Ok(0), |stacks| stacks.each(tell))
+    }
+
+    /// The names of the classes, UNKNOWN's last.
+    #[must_use]
+    pub fn class_names(&self) -> &[String] {
+        &self.classes
     }
 
     /// The journal that [`Builder::journal`](crate::Builder::journal) asked for; whoever asks first has it.

@@ -70,6 +70,10 @@ impl<S: Service, D> Builder<S, D> {
     /// Loops stay in their threads: they run on stacks of the service's own, without a thread's state.
     fn resolve_resume(mut self) -> Result<Self, StartError> {
         let settings = &mut self.settings;
+        if self.service.has_own_stacks() && settings.most_lent_threads.is_some() {
+            let why = "loops that take their requests themselves stay in their workers' threads";
+            return Err(StartError::NothingLent { why });
+        }
         if self.service.has_own_stacks() && !settings.plain_fibers {
             let resume = settings.resume.get_or_insert(Resume::OwnWorker);
             if *resume == Resume::Anywhere {

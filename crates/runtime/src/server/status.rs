@@ -16,6 +16,7 @@ use headway_words::hint;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value, json};
 
+use super::stacks::stacks;
 use super::{InForce, Observer, Tuner, metrics};
 use crate::engine::layout::Layout;
 use crate::engine::parts::LiveEngine;
@@ -114,6 +115,10 @@ impl Subject for ServerSubject {
         let changed = self.tuner.set(params);
         let changed = changed.map_err(|error| explained(&error))?;
         Ok(changes(&changed))
+    }
+
+    fn stacks(&self) -> CtlResponse {
+        stacks(&self.observer)
     }
 
     fn collect(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {

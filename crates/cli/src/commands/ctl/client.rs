@@ -87,6 +87,11 @@ pub(crate) fn status(path: &Path) -> Result<Value> {
     ask(path, &CtlRequest::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
 }
 
+/// Where the server's suspended requests stand.
+pub(super) fn stacks(path: &Path) -> Result<Value> {
+    ask(path, &CtlRequest::Stacks)?.map_err(|error| anyhow!("the server refuses: {error}"))
+}
+
 /// Sets parameters and returns the changes. A refusal by the server is a usage error.
 pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
     ask(path, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))

@@ -1,8 +1,9 @@
-//! `headway ctl`: shows the state of a running server or pool, and changes its policy's parameters.
+//! `headway ctl`: shows the state of a running server or pool and where a server's suspended requests stand, and changes its policy's parameters.
 
 pub(crate) mod client;
 mod show;
 mod show_pool;
+mod stacks;
 
 use crate::args;
 use crate::output;
@@ -26,6 +27,8 @@ pub(crate) struct Args {
 enum CtlCommand {
     /// Show the state of a running server, or of a program's pool: policy and parameters, workers, classes, the plan
     Status(ServerStatusArgs),
+    /// Show where its suspended requests stand: the functions on the stack of each
+    Stacks(StacksArgs),
     /// Change parameters of its policy while it serves: those that 'headway policies NAME' lists as changeable
     Set(SetArgs),
 }
@@ -67,6 +70,15 @@ enum StatusFormat {
 }
 
 #[derive(clap::Args)]
+struct StacksArgs {
+    #[command(flatten)]
+    server: ServerChoice,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: StatusFormat,
+}
+
+#[derive(clap::Args)]
 struct SetArgs {
     #[command(flatten)]
     server: ServerChoice,
@@ -79,6 +91,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             CtlCommand::Status(status) => status.run(),
+            CtlCommand::Stacks(stacks) => stacks.run(),
             CtlCommand::Set(set) => set.run(),
         }
     }
@@ -114,6 +127,22 @@ fn text(status: &Value) -> Result<String> {
         return Ok(show_pool::text(&pool));
     }
     Ok(show::text(status))
+}
+
+impl StacksArgs {
+    fn run(self) -> Result<ExitCode> {
+        let path = client::find(self.server.server.as_deref())?;
+        let stacks = stacks::with_names(client::stacks(&path)?);
+        let mut writer = output::open(None)?;
+        match self.format {
+            StatusFormat::Json => output::json(&stacks, writer)?,
+            StatusFormat::Table => {
+                writeln!(writer, "{}", stacks::text(&stacks))?;
+                writer.flush()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 impl SetArgs {

@@ -223,6 +223,7 @@ impl Responder for RackSubject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => Ok(self.status()),
+            CtlRequest::Stacks => Err("a switch runs no requests: ask a server".into()),
             CtlRequest::Set(_) => {
                 Err("a switch's parameters do not change while it runs: start it anew".into())
             }

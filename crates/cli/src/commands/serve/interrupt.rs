@@ -54,6 +54,7 @@ pub(super) struct Interruption {
     pub(super) resume: Sourced<Resume>,
     preempt: Option<Sourced<Mechanism>>,
     feedback: Sourced<bool>,
+    most_lent_threads: Option<Sourced<usize>>,
     look_every: Option<Sourced<Duration>>,
 }
 
@@ -77,6 +78,7 @@ impl Interruption {
                 &set.feedback,
                 || false,
             ),
+            most_lent_threads: file.given_if_set("most-lent-threads", None, &set.most_lent_threads),
             look_every: file
                 .given_if_set("look-every", look, &set.look_every)
                 .map(|given| given.parse(|text| look_every(text)))
@@ -97,6 +99,9 @@ impl Interruption {
             resume: Some(self.resume.value),
             mechanism: self.preempt.as_ref().map(|given| given.value),
             feedback: self.feedback.value,
+            // As all built-in services promise.
+            plain_fibers: true,
+            most_lent_threads: self.most_lent_threads.as_ref().map(|most| most.value),
             look_ns: self
                 .look_every
                 .as_ref()
@@ -109,6 +114,9 @@ impl Interruption {
     pub(super) fn refused(&self, setting: ServerSetting, error: StartError) -> anyhow::Error {
         match (setting, &self.preempt, &self.look_every) {
             (ServerSetting::Feedback, ..) => self.feedback.refused(error),
+            (ServerSetting::LentThreads, ..) if let Some(given) = &self.most_lent_threads => {
+                given.refused(error)
+            }
             (ServerSetting::Mechanism, Some(given), _) => given.refused(error),
             (ServerSetting::LookEvery, _, Some(given)) => given.refused(error),
             _ => error.into(),

@@ -1,0 +1,108 @@
+/* A sampling profiler beside a server that switches all the time: at any instruction a signal's handler walks the stack. Each walk arrives where its thread began.
+ *   profiled POLICY */
+#define _GNU_SOURCE
+#include <headway.h>
+#include <link.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+#include "client.h"
+
+enum { REQUESTS = 1000, IN_FLIGHT = 8, ENDLESS = 200, INTERVAL_US = 1000 };
+
+static unsigned long walks, cut, mixed;
+static uintptr_t libc_low, libc_high;
+extern char _start[];
+
+struct walk {
+    int frames, requests;
+    uintptr_t outermost;
+};
+
+static void handle_request(void *context, struct headway_request *request);
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *data) {
+    struct walk *walk = data;
+    uintptr_t ip = _Unwind_GetIP(frame);
+    if (ip != 0) walk->outermost = ip;
+    walk->requests += _Unwind_FindEnclosingFunction((void *)(ip - 1)) == (void *)handle_request;
+    return ++walk->frames < ENDLESS ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static void sample(int signal) {
+    (void)signal;
+    struct walk walk = {0};
+    _Unwind_Backtrace(step, &walk);
+    int in_libc = walk.outermost >= libc_low && walk.outermost < libc_high;
+    int at_start = _Unwind_FindEnclosingFunction((void *)walk.outermost) == (void *)_start ||
+                   walk.outermost - (uintptr_t)_start < 64;
+    __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&cut, walk.frames >= ENDLESS || !(in_libc || at_start), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&mixed, walk.requests > 1, __ATOMIC_RELAXED);
+}
+
+static int find_libc(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    (void)data;
+    if (!strstr(info->dlpi_name, "libc.so")) return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
+            libc_low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            libc_high = libc_low + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
+__attribute__((noinline)) static unsigned long churn(unsigned long seed, int depth) {
+    if (depth > 0) return churn(seed * 6364136223846793005u + 1, depth - 1) + seed;
+    for (int i = 0; i < 400; i++) {
+        seed = seed * 6364136223846793005u + (unsigned long)i;
+        headway_checkpoint();
+    }
+    return seed;
+}
+
+static void handle_request(void *context, struct headway_request *request) {
+    (void)context;
+    volatile unsigned long kept = 0;
+    for (int i = 0; i < 40; i++) kept += churn((unsigned long)i, 10);
+    headway_reply(request, "done", 4);
+}
+
+static int setup_worker(void *context, unsigned int worker, int core) {
+    (void)context, (void)worker, (void)core;
+    return signal_every_us(SIGPROF, INTERVAL_US);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    alarm(100);
+    dl_iterate_phdr(find_libc, NULL);
+    struct walk first = {0};
+    _Unwind_Backtrace(step, &first); /* The first walk may allocate. */
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = sample;
+    action.sa_flags = SA_RESTART;
+    CHECK(sigaction(SIGPROF, &action, NULL) == 0);
+    struct headway_class classes[] = {{"all", 0}};
+    struct headway_options options = {.size = sizeof options, .classes = classes, .class_count = 1};
+    options.policy = argv[1];
+    options.workers = 2;
+    options.pin = HEADWAY_PIN_OFF;
+    struct headway_service service = {.size = sizeof service, .handle_request = handle_request, .setup_worker = setup_worker};
+    struct headway_server *server;
+    if (headway_start(&options, &service, &server) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;
+    const int fd = connected((uint16_t)headway_port(server));
+    CHECK(fd >= 0);
+    CHECK(answer_all(fd, REQUESTS, IN_FLIGHT) == 0);
+    signal(SIGPROF, SIG_IGN);
+    struct headway_stats stats = {.size = sizeof stats};
+    CHECK(headway_stop(server, 10000000000u, &stats) == HEADWAY_OK);
+    fprintf(stderr, "%lu walks, %lu cut, %lu mixed\n", walks, cut, mixed);
+    CHECK(stats.answered == REQUESTS && walks > 0 && cut == 0 && mixed == 0);
+    printf("preemptions %llu\n", (unsigned long long)stats.preemptions);
+    return 0;
+}

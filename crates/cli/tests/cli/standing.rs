@@ -1,0 +1,102 @@
+//! `ctl stacks` of a server in Rust: where its suspended requests stand, while it serves.
+
+use super::headway;
+use headway_ctl::place::SocketKind;
+use headway_ctl::server::Subject;
+use headway_ctl::socket::{ControlSocket, Place};
+use headway_net::header::{Flag, Header};
+use headway_runtime::{Call, Server, checkpoint};
+use std::hint::black_box;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Asks the server at this socket until a suspended request stands in that function; what it said then.
+pub(super) fn shown_standing(path: &str, function: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let output = headway(&["ctl", "stacks", "--server", path]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if said.contains(function) {
+            return said;
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(Instant::now() < deadline, "{said}{why}");
+    }
+}
+
+#[inline(never)]
+fn innermost_of_a_request(ends: &AtomicBool) {
+    while !ends.load(Ordering::Relaxed) {
+        checkpoint();
+    }
+}
+
+/// Holds a lock meanwhile, that no other request wants.
+#[inline(never)]
+fn middle_of_a_request(ends: &AtomicBool, depth: u32) -> u32 {
+    let lock = black_box(Mutex::new(depth));
+    let held = lock.lock().unwrap();
+    if depth > 0 {
+        return middle_of_a_request(ends, depth - 1) + *held;
+    }
+    innermost_of_a_request(ends);
+    *held
+}
+
+/// Eight requests, and two workers, which go on with what the other began. The server is asked again and again while it switches all the time.
+#[test]
+fn suspended_requests_with_a_threads_state_show_where_they_stand() {
+    const REQUESTS: u32 = 8;
+    let ends = Arc::new(AtomicBool::new(false));
+    let done = Arc::new(AtomicU32::new(0));
+    let (sees, counts) = (Arc::clone(&ends), Arc::clone(&done));
+    let server = Server::builder()
+        .policy("tardis,q=5us")
+        .workers(2)
+        .pin(headway_runtime::Pin::Off)
+        .service(move |_: &mut Call<'_>| {
+            middle_of_a_request(&sees, 2);
+            counts.fetch_add(1, Ordering::Relaxed);
+        })
+        .listen_udp("127.0.0.1:0".parse().unwrap())
+        .start()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ctl.sock");
+    let socket = ControlSocket::bind(&Place::At(path.clone()), SocketKind::Server, 1).unwrap();
+    let _answering = socket.unwrap().answer(Subject::of(&server)).unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(server.local_addr().unwrap()).unwrap();
+    for index in 0..REQUESTS {
+        let header = Header {
+            class: 0,
+            flag: Flag::REQUEST,
+            index,
+            time_ns: 0,
+        };
+        client.send(&header.encode()).unwrap();
+    }
+    let path = path.display().to_string();
+    for _ in 0..20 {
+        let told = shown_standing(&path, "innermost_of_a_request");
+        for request in told
+            .split("\n\n")
+            .filter(|request| request.contains("innermost_of"))
+        {
+            // Never half a stack, nor two of them.
+            let times = |name: &str| request.matches(name).count();
+            assert_eq!(times("standing::innermost_of_a_request"), 1, "{told}");
+            assert_eq!(times("standing::middle_of_a_request"), 3, "{told}");
+            assert!(request.contains("standing.rs:"), "{told}");
+            assert!(request.contains("begun by worker"), "{told}");
+        }
+    }
+    ends.store(true, Ordering::Relaxed);
+    let stats = server.shutdown(Duration::from_secs(60)).unwrap();
+    assert_eq!(
+        (stats.answered, done.load(Ordering::Relaxed)),
+        (stats.received, stats.received as u32)
+    );
+}

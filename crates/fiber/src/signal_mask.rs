@@ -1,0 +1,127 @@
+//! Signal masks of jobs.
+//!
+//! The kernel keeps a mask for a thread. A job that changes it would leave it to the next job of its thread, and go on without it elsewhere. So the functions that change a mask note
+//! it in the fiber that runs: when the fiber leaves, the thread has the mask again that it had, and the fiber's own comes back with the fiber. Jobs that change no mask cost no system call.
+#![expect(unsafe_code, reason = "stands before two functions of the C library")]
+
+use std::ffi::c_int;
+use std::{mem, ptr};
+
+use crate::control::FiberControl;
+use crate::local;
+
+/// Bytes of the kernel's masks.
+const KERNEL_BYTES: usize = size_of::<u64>();
+
+/// The C library's own signals, 32 and 33, which a program does not block: for the cancellation of threads, and for changes of credentials.
+const RESERVED: u64 = 1 << 31 | 1 << 32;
+
+impl FiberControl {
+    /// It is about to run in the calling thread.
+    #[inline(always)]
+    pub(crate) fn entering_mask(&self) {
+        if self.has_own_mask.get() {
+            self.take_own_mask();
+        }
+    }
+
+    /// It has left.
+    #[inline(always)]
+    pub(crate) fn left_mask(&self) {
+        if self.has_own_mask.get() {
+            self.leave_own_mask();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_own_mask(&self) {
+        self.thread_mask.set(replace(self.own_mask.get()));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_own_mask(&self) {
+        self.own_mask.set(replace(self.thread_mask.get()));
+        self.has_own_mask.set(self.is_suspended());
+    }
+}
+
+/// Makes `mask` the calling thread's, and returns its mask before.
+fn replace(mask: u64) -> u64 {
+    let mut before = 0;
+    // SAFETY: two masks of the kernel's size.
+    unsafe { change(libc::SIG_SETMASK, &raw const mask, &raw mut before) };
+    before
+}
+
+/// The system call: not noted.
+///
+/// # Safety
+/// As `pthread_sigmask`, with masks of the kernel's size.
+pub(crate) unsafe fn change(how: c_int, mask: *const u64, before: *mut u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let failed =
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, mask, before, KERNEL_BYTES) };
+    c_int::from(failed != 0)
+}
+
+/// As the C library's function of the name, and notes in the fiber that runs that it has a mask of its own.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    before: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promises; a set of the C library's begins with the kernel's.
+    unsafe {
+        let mask = set.as_ref().map(|set| {
+            let mask = ptr::from_ref(set).cast::<u64>().read();
+            // Nobody blocks those.
+            if how == libc::SIG_UNBLOCK {
+                mask
+            } else {
+                mask & !RESERVED
+            }
+        });
+        let mut was = 0;
+        let given = mask.as_ref().map_or(ptr::null(), ptr::from_ref);
+        if change(how, given, &raw mut was) != 0 {
+            return libc::EINVAL;
+        }
+        if mask.is_some()
+            && let Some(fiber) = local::fiber().as_ref()
+            && !fiber.has_own_mask.replace(true)
+        {
+            fiber.thread_mask.set(was);
+        }
+        if let Some(before) = before.as_mut() {
+            *before = mem::zeroed();
+            ptr::from_mut(before).cast::<u64>().write(was);
+        }
+    }
+    0
+}
+
+/// As [`pthread_sigmask`], with the error in `errno`.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sigprocmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    before: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promises.
+    let error = unsafe { pthread_sigmask(how, set, before) };
+    if error == 0 {
+        return 0;
+    }
+    // SAFETY: this thread's.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}

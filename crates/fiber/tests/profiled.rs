@@ -1,0 +1,211 @@
+//! A sampling profiler beside fibers that switch all the time: a signal stops a worker at any instruction, several thousand times a second, and its handler walks the stack.
+//! Every walk arrives in the worker's loop, whichever fiber it began in, and whose stack and variables the fiber has.
+#![expect(unsafe_code, reason = "a handler that walks the stack")]
+
+use std::ffi::{c_int, c_void};
+use std::hint::black_box;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, checkpoint, yield_now};
+
+const STACK_BYTES: usize = 256 << 10;
+const FIBERS: usize = 8;
+const WORKERS: usize = 2;
+/// Between two samples of a worker.
+const INTERVAL_NS: i64 = 97_000;
+const SAMPLES: u64 = 6_000;
+/// More frames than any walk here has.
+const ENDLESS: usize = 200;
+/// No test waits longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+    fn _Unwind_FindEnclosingFunction(ip: *mut c_void) -> *mut c_void;
+}
+
+/// Walks; those that did not arrive in the loop or had no end; those that met a fiber's body.
+static WALKS: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+static WITH_BODY: AtomicU64 = AtomicU64::new(0);
+/// Walks that met a body twice: a frame of another fiber's was taken for one of this one's.
+static MIXED: AtomicU64 = AtomicU64::new(0);
+
+struct Walk {
+    frames: usize,
+    loops: u32,
+    bodies: u32,
+}
+
+extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
+    const NO_REASON: c_int = 0;
+    const END_OF_STACK: c_int = 5;
+    // SAFETY: called by the unwinder for a `Walk`.
+    let (walk, at) = unsafe { (&mut *data.cast::<Walk>(), _Unwind_GetIP(frame)) };
+    // SAFETY: any address. One less, since a call may be a function's last instruction.
+    let function =
+        unsafe { _Unwind_FindEnclosingFunction(at.wrapping_sub(1) as *mut c_void) } as usize;
+    walk.loops += u32::from(function == runs_fibers as *const () as usize);
+    walk.bodies += u32::from(function == switches as *const () as usize);
+    walk.frames += 1;
+    if walk.frames < ENDLESS {
+        NO_REASON
+    } else {
+        END_OF_STACK
+    }
+}
+
+extern "C" fn samples(_: c_int) {
+    let mut walk = Walk {
+        frames: 0,
+        loops: 0,
+        bodies: 0,
+    };
+    // SAFETY: walks this thread's stack.
+    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    WALKS.fetch_add(1, Relaxed);
+    LOST.fetch_add(
+        u64::from(walk.loops != 1 || walk.frames == ENDLESS),
+        Relaxed,
+    );
+    WITH_BODY.fetch_add(u64::from(walk.bodies > 0), Relaxed);
+    MIXED.fetch_add(u64::from(walk.bodies > 1), Relaxed);
+}
+
+/// The body: it is asked to yield, and yields by itself.
+#[inline(never)]
+fn switches(rounds: &mut u32) {
+    for round in 0..*rounds {
+        checkpoint();
+        if round % 3 == 0 {
+            yield_now();
+        }
+        black_box(round);
+    }
+}
+
+/// One worker's loop, under samples.
+#[inline(never)]
+fn runs_fibers(
+    give: &mpsc::Sender<SendFiber<u32>>,
+    take: &Mutex<mpsc::Receiver<SendFiber<u32>>>,
+    enough: u64,
+) {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let timer = sampled();
+    let (mut epoch, begun) = (0, Instant::now());
+    while WALKS.load(Relaxed) < enough {
+        assert!(begun.elapsed() < LIMIT, "samples are taken");
+        let next = take.lock().unwrap().try_recv();
+        let Ok(mut fiber) = next else {
+            thread::yield_now();
+            continue;
+        };
+        for _ in 0..20 {
+            epoch += 1;
+            attached.begin_on(&fiber, epoch);
+            flag.raise(epoch);
+            let turn = if fiber.is_suspended() {
+                fiber.resume()
+            } else {
+                fiber.run(100, 0)
+            };
+            black_box(matches!(turn, Turn::Yielded));
+        }
+        attached.begin(epoch + 1);
+        epoch += 1;
+        give.send(fiber).unwrap();
+    }
+    // SAFETY: made by this thread.
+    unsafe { libc::timer_delete(timer) };
+}
+
+/// Samples the calling thread from now on.
+fn sampled() -> libc::timer_t {
+    // SAFETY: a timer of this thread, of which nothing is kept but its name.
+    unsafe {
+        let mut event: libc::sigevent = mem::zeroed();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = libc::SIGPROF;
+        event.sigev_notify_thread_id = libc::gettid();
+        let mut timer = mem::zeroed();
+        assert_eq!(
+            libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer),
+            0
+        );
+        let interval = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: INTERVAL_NS,
+        };
+        let times = libc::itimerspec {
+            it_interval: interval,
+            it_value: interval,
+        };
+        assert_eq!(
+            libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()),
+            0
+        );
+        timer
+    }
+}
+
+fn all_walks_arrive(stacks: &Stacks) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap();
+    // SAFETY: a handler of the type that the flags say.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = samples as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut());
+    }
+    let (give, take) = mpsc::channel();
+    for _ in 0..FIBERS {
+        let stack = stacks.take().unwrap();
+        let fiber = match SendFiber::owning_thread_state(stack, switches) {
+            Ok(fiber) => fiber,
+            // SAFETY: `switches` keeps nothing of its thread.
+            Err(plain) => unsafe { Fiber::new(plain, switches).migratable() },
+        };
+        give.send(fiber).unwrap();
+    }
+    let take = Mutex::new(take);
+    let (before, with_body) = (WALKS.load(Relaxed), WITH_BODY.load(Relaxed));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            let (give, take) = (give.clone(), &take);
+            scope.spawn(move || runs_fibers(&give, take, before + SAMPLES));
+        }
+    });
+    let counts = (LOST.load(Relaxed), MIXED.load(Relaxed));
+    assert_eq!(counts, (0, 0), "of {} walks", WALKS.load(Relaxed) - before);
+    assert!(WITH_BODY.load(Relaxed) > with_body, "some began in fibers");
+}
+
+#[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
+fn walks_arrive_from_fibers_that_own_a_threads_state() {
+    all_walks_arrive(&Stacks::of_donors(STACK_BYTES, FIBERS).unwrap());
+}
+
+#[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "a walk under a sanitizer also meets its runtime"
+)]
+fn walks_arrive_from_plain_fibers() {
+    all_walks_arrive(&Stacks::new(STACK_BYTES, FIBERS).unwrap());
+}
