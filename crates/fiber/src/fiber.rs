@@ -156,6 +156,7 @@ impl<J> Fiber<J> {
             base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
             wants_home: Cell::new(false),
             resumer_base: Cell::new(0),
+            home: Cell::new(0),
             shown: Cell::new(0),
             kind: std::ptr::null(),
             held: HeldNote::default(),

@@ -142,6 +142,7 @@ impl<H> Strand<H> {
             base: 0,
             wants_home: Cell::new(false),
             resumer_base: Cell::new(0),
+            home: Cell::new(0),
             shown: Cell::new(0),
             kind: (&raw const *kind).cast(),
             held: HeldNote::default(),
