@@ -199,7 +199,9 @@ def main():
     sums, wrong, passed = {resume: Counter() for resume in ["own", "anywhere"]}, 0, 0
     for program, variant, policy, resume in runs(room, thorough):
         taken, failed = run(room, program, variant, policy, resume, options.switches, ms, options.only)
-        sums[resume].update({f"{program.name} {way}": switches for way, switches in taken.items()})
+        # The C programs share their ways; those in Rust are others.
+        language = "in Rust" if program.name == "headway-torture" else "in C or C++"
+        sums[resume].update({f"{way}, {language}": switches for way, switches in taken.items()})
         wrong += len(failed)
         passed += len(taken) - len(failed)
     for resume, ways in sums.items():

@@ -157,7 +157,7 @@ fn main() -> ExitCode {
         sum += switches;
         all_wrong += wrong;
     }
-    let stats = server.shutdown(Duration::from_secs(10)).expect("it stops");
+    let stats = server.shutdown(PATIENCE).expect("it stops");
     println!(
         "ways {gone} switches {sum} wrong {} refused {}",
         all_wrong + stats.panics,

@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
         gone++, sum += (unsigned long long)switches, all_wrong += wrong, failed += wrong > 0;
     }
     struct headway_stats stats = {.size = sizeof stats};
-    if (headway_stop(server, 10000000000u, &stats) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;
+    if (headway_stop(server, 60000000000u, &stats) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;
     printf("ways %d switches %llu wrong %llu refused %llu\n", gone, sum, all_wrong, (unsigned long long)stats.shed);
     return gone == 0 || failed;
 }
