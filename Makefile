@@ -49,7 +49,7 @@ toolchain:
 # Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
 test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
-	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace test-python loom+shuttle asan
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace test-torture test-python loom+shuttle asan
 
 # Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
@@ -85,8 +85,8 @@ busy: toolchain
 
 lint: toolchain
 	$(CARGO) fmt --all --check
-	for beside in peers python; do $(CARGO) fmt --manifest-path $$beside/Cargo.toml --check; done
-	for beside in peers python fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$beside/Cargo.toml >/dev/null; done
+	for beside in peers python torture; do $(CARGO) fmt --manifest-path $$beside/Cargo.toml --check; done
+	for beside in peers python fuzz torture; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$beside/Cargo.toml >/dev/null; done
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 # Every test of the workspace, with short soaks: it says what it skips, and why.
@@ -138,6 +138,23 @@ ifneq ($(THROWS),)
 else
 	@echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"
 endif
+
+# C, C++ and Rust code that believes in threads, each way of it in requests that are interrupted SWITCHES times in the middle, or for 20 ms, by each policy that resumes in
+# its own way, with the shim and without, behind three allocators: two minutes once built. `make test-torture SWITCHES=100000` for the whole count.
+# TORTURE="--only rand_tokens" does one thing alone; torture/run.py --help tells more.
+.PHONY: test-torture
+SWITCHES ?= 300
+TORTURE_OUT := $(abspath $(CARGO_OUT))/torture
+TORTURE_PACKAGES := libsqlite3-dev libssl-dev libluajit-5.1-dev libprotobuf-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+test-torture: toolchain
+	@if ! why=$$(pass/packages.sh) || ! why=$$(pass/packages.sh g++ python3); then \
+		echo "SKIPPED test-torture: the compiler pass $$why"; \
+	else \
+		pass/packages.sh $(TORTURE_PACKAGES) >/dev/null || for package in $(TORTURE_PACKAGES); do pass/packages.sh $$package >/dev/null || true; done; \
+		$(MAKE) --no-print-directory pass && \
+		CARGO_TARGET_DIR=$(TORTURE_OUT) $(CARGO) build --release --locked --manifest-path torture/Cargo.toml && \
+		python3 -B torture/run.py --release $(TORTURE_OUT)/release --out $(TORTURE_OUT)/room --switches $(SWITCHES) $(TORTURE); \
+	fi
 
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
 # returned (docs/fibers.md says why), the rest with them.

@@ -297,40 +297,6 @@ fn a_program_with_locks_is_safe_behind_the_shim() {
     assert_eq!(run("c-fcfs", "7"), 0);
 }
 
-/// Code that believes in threads, in 37 ways, interrupted at every probe: by policies of every kind, in both layouts, at one worker and at two, with the shim and without.
-#[test]
-fn what_a_thread_has_every_request_has() {
-    const DEDICATED: &str = "1";
-    const INLINE: &str = "2";
-    const AUTO: &str = "0";
-    let _alone = alone();
-    let Some(toolchain) = Toolchain::headway() else {
-        return;
-    };
-    let program = toolchain.build("tests/c/torture.cc", Linked::Shared);
-    let shim = shim();
-    for (policy, workers, layout) in [
-        ("concord,q=5us", "1", INLINE),
-        ("concord,q=5us", "2", DEDICATED),
-        ("tiny-quanta,q=5us", "2", AUTO),
-        ("synergy,q=5us,parts=ws+wq+cp", "2", INLINE),
-        ("tardis,q=5us", "2", AUTO),
-        ("shinjuku-sq,q=5us", "2", INLINE),
-    ] {
-        for behind_shim in [false, true] {
-            let often = (0..ATTEMPTS).any(|_| {
-                let mut command = Command::new(&program);
-                command.args([policy, workers, layout]);
-                if behind_shim {
-                    command.env("LD_PRELOAD", &shim);
-                }
-                preemptions(&mut command) > 100
-            });
-            assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
-        }
-    }
-}
-
 /// Policies whose requests stay, go on anywhere, and are given back, for programs that check themselves.
 const INTERRUPTING: [&str; 3] = ["concord,q=5us", "tiny-quanta,q=5us", "tardis,q=5us"];
 

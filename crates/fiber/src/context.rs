@@ -31,14 +31,17 @@ macro_rules! save {
 }
 
 /// From here on the unwind tables describe a callee of the code that entered the fiber whose control is in a register (`DW_OP_breg5` is `rdi`,
-/// `DW_OP_breg6` with `rbp` at the word itself): its registers are [`Saved`] where the control's `resumer` points. The stack pointer is read there
+/// `DW_OP_breg6` with `rbp` at the word itself): its registers are [`Saved`] where the control's `resumer` points, or `home`. The stack pointer is read there
 /// (`DW_CFA_def_cfa_expression`), the others lie there (`DW_CFA_expression`).
-macro_rules! unwinds_to_resumer {
-    (rdi) => {
-        unwinds_to_resumer!("0x75, {resumer}")
+macro_rules! unwinds_to {
+    (rdi resumer) => {
+        unwinds_to!("0x75, {resumer}")
+    };
+    (rdi home) => {
+        unwinds_to!("0x75, {home}")
     };
     (rbp) => {
-        unwinds_to_resumer!("0x76, 0")
+        unwinds_to!("0x76, 0")
     };
     ($word:literal) => {
         concat!(
@@ -108,11 +111,16 @@ macro_rules! switch_asm {
 #[inline(always)]
 pub(crate) unsafe fn rewind(control: &FiberControl) -> usize {
     let first = (control.stack_base - size_of::<Saved>()) as *mut Saved;
+    let begin = if control.owns_thread_state {
+        __headway_lent_fiber_begin
+    } else {
+        __headway_fiber_begin
+    };
     // SAFETY: the highest words of the stack.
     unsafe {
         first.write(Saved {
             rbp: 0,
-            rip: __headway_fiber_begin as *const () as usize,
+            rip: begin as *const () as usize,
             rbx: 0,
             rsp: control.stack_base,
         });
@@ -170,7 +178,7 @@ pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
             "mov rsi, r8",
             "mov r9, [rdi + {resumer}]",
             ".cfi_remember_state",
-            unwinds_to_resumer!(rdi),
+            unwinds_to!(rdi resumer),
             load!("r9"),
             "jmp rcx",
             ".cfi_restore_state",
@@ -201,7 +209,7 @@ pub(crate) unsafe fn switch(from: *const FiberControl, to: NonNull<FiberControl>
         switch_asm!(
             save!(),
             ".cfi_remember_state",
-            unwinds_to_resumer!(rdi),
+            unwinds_to!(rdi resumer),
             load!("rsi"),
             "mov [rdx + {left_at}], r8",
             "jmp rcx",
@@ -234,7 +242,7 @@ pub(crate) unsafe fn finish(
     unsafe {
         switch_asm!(
             ".cfi_remember_state",
-            unwinds_to_resumer!(rdi),
+            unwinds_to!(rdi resumer),
             load!("rsi"),
             "mov qword ptr [rdx + {left_at}], {idle}",
             "jmp rcx",
@@ -268,6 +276,9 @@ unsafe extern "C" {
 
     /// The lowest frame of every fiber: entered by a jump with the control in `rdi` and `rsp` at the base, it runs the job and goes back.
     fn __headway_fiber_begin();
+
+    /// The same for a fiber that owns a thread's state.
+    fn __headway_lent_fiber_begin();
 }
 
 // Both are marked as a signal's frames: debuggers assume for other frames that the stack does not change.
@@ -280,7 +291,7 @@ global_asm!(
     "__headway_fiber_go:",
     ".cfi_startproc",
     ".cfi_signal_frame",
-    unwinds_to_resumer!(rdi),
+    unwinds_to!(rdi resumer),
     load!("rsi"),
     "jmp rcx",
     ".cfi_endproc",
@@ -293,37 +304,17 @@ global_asm!(
     "__headway_fiber_begin:",
     ".cfi_startproc",
     ".cfi_signal_frame",
-    unwinds_to_resumer!(rdi),
+    unwinds_to!(rdi resumer),
     "lea rbp, [rdi + {resumer}]",
-    unwinds_to_resumer!(rbp),
+    unwinds_to!(rbp),
     "call [rdi + {run}]",
     // The returned `Ended` is the word that the fiber rests with.
     "mov rsi, rax",
-    "cmp byte ptr [rbp - {resumer} + {owns_thread_state}], 0",
-    "jne 3f",
-    "2:",
-    ".cfi_remember_state",
     "lea rdi, [rbp - {resumer}]",
-    unwinds_to_resumer!(rdi),
+    unwinds_to!(rdi resumer),
     "mov r9, [rbp]",
     load!("r9"),
     "jmp rcx",
-    // A fiber with a thread's state goes back to that of the code that entered it.
-    ".cfi_restore_state",
-    "3:",
-    "mov rdx, [rbp - {resumer} + {resumer_base}]",
-    "cmp byte ptr [rip + {way}], {by_instruction}",
-    "jne 4f",
-    "wrfsbase rdx",
-    "jmp 2b",
-    "4:",
-    "mov r10, rsi",
-    "mov rsi, rdx",
-    "mov edi, {set_fs}",
-    "mov eax, {arch_prctl}",
-    "syscall",
-    "mov rsi, r10",
-    "jmp 2b",
     ".cfi_endproc",
     ".size __headway_fiber_begin, . - __headway_fiber_begin",
     ".popsection",
@@ -333,7 +324,53 @@ global_asm!(
     rsp = const offset_of!(Saved, rsp),
     resumer = const offset_of!(FiberControl, resumer),
     run = const offset_of!(FiberControl, run),
-    owns_thread_state = const offset_of!(FiberControl, owns_thread_state),
+);
+
+// Its caller is its thread, which is parked: the code that entered it may be another by the time a walk that was interrupted goes on. It goes back with the
+// variables of the code that entered it.
+global_asm!(
+    ".pushsection .text.__headway_lent_fiber_begin, \"ax\", @progbits",
+    ".globl __headway_lent_fiber_begin",
+    ".hidden __headway_lent_fiber_begin",
+    ".type __headway_lent_fiber_begin, @function",
+    "__headway_lent_fiber_begin:",
+    ".cfi_startproc",
+    ".cfi_signal_frame",
+    unwinds_to!(rdi home),
+    "lea rbp, [rdi + {home}]",
+    unwinds_to!(rbp),
+    "call [rdi + {run}]",
+    "mov rsi, rax",
+    "mov rdx, [rbp - {home} + {resumer_base}]",
+    "cmp byte ptr [rip + {way}], {by_instruction}",
+    "jne 3f",
+    "wrfsbase rdx",
+    "2:",
+    ".cfi_remember_state",
+    "lea rdi, [rbp - {home}]",
+    unwinds_to!(rdi resumer),
+    "mov r9, [rdi + {resumer}]",
+    load!("r9"),
+    "jmp rcx",
+    ".cfi_restore_state",
+    "3:",
+    "mov r10, rsi",
+    "mov rsi, rdx",
+    "mov edi, {set_fs}",
+    "mov eax, {arch_prctl}",
+    "syscall",
+    "mov rsi, r10",
+    "jmp 2b",
+    ".cfi_endproc",
+    ".size __headway_lent_fiber_begin, . - __headway_lent_fiber_begin",
+    ".popsection",
+    rip = const offset_of!(Saved, rip),
+    rbp = const offset_of!(Saved, rbp),
+    rbx = const offset_of!(Saved, rbx),
+    rsp = const offset_of!(Saved, rsp),
+    resumer = const offset_of!(FiberControl, resumer),
+    home = const offset_of!(FiberControl, home),
+    run = const offset_of!(FiberControl, run),
     resumer_base = const offset_of!(FiberControl, resumer_base),
     way = sym fs::WAY,
     by_instruction = const fs::BY_INSTRUCTION,

@@ -74,6 +74,8 @@ pub(crate) struct FiberControl {
     pub(crate) base: usize,
     /// While it runs: the base of the code that entered it.
     pub(crate) resumer_base: Cell<usize>,
+    /// Where its thread saved its registers when it parked: the callers of the fiber's first frame.
+    pub(crate) home: Cell<usize>,
     /// Where a debugger finds its frames: [saved](crate::context::Saved) there, or in the frame in which its donor is parked.
     pub(crate) shown: Cell<usize>,
     /// The number of slices that were renewed on its stack so far, in all jobs.

@@ -203,12 +203,13 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         Ok(mapping) => birth.born.set(Some(mapping)),
         Err(why) => birth.why_not.set(why),
     }
-    // After the last use of `birth`'s cells; its futex word is waited for, and this frame's wake names no memory that is read.
-    birth.is_born.store(1, Ordering::Release);
-    wake(&birth.is_born);
+    // Said after the last use of `birth`'s cells; its futex word is waited for, and the wake names no memory that is read.
     if born.is_ok() {
-        // SAFETY: the donor lives in this frame.
-        unsafe { __headway_donor_park(&raw const donor) };
+        // SAFETY: the donor lives in this frame, and the word until it says 1.
+        unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
+    } else {
+        birth.is_born.store(1, Ordering::Release);
+        wake(&birth.is_born);
     }
     ptr::null_mut()
 }
@@ -297,8 +298,8 @@ const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 
-    /// Parks the calling thread until it is ordered to end.
-    fn __headway_donor_park(donor: *const Donor);
+    /// Parks the calling thread until it is ordered to end. Once the donor's frame is its home, the word says 1.
+    fn __headway_donor_park(donor: *const Donor, is_born: *mut u32);
 }
 
 fn reserve_bytes() -> usize {
@@ -347,6 +348,13 @@ global_asm!(
     ".cfi_escape 0x10, 16, 6, 0x73, {shown}, 0x06, 0x06, 0x23, {rip}",
     ".cfi_escape 0x10, 6, 6, 0x73, {shown}, 0x06, 0x06, 0x23, {rbp}",
     ".cfi_escape 0x10, 3, 6, 0x73, {shown}, 0x06, 0x06, 0x23, {rbx}",
+    "mov dword ptr [rsi], 1",
+    "mov rdi, rsi",
+    "mov eax, {futex}",
+    "mov esi, 1", // FUTEX_WAKE
+    "mov edx, 0x7fffffff",
+    "xor r10d, r10d",
+    "syscall",
     "2:",
     "mov edx, [rbx + {order}]",
     "test edx, edx",

@@ -159,6 +159,7 @@ impl<J> Fiber<J> {
             own_mask: Cell::new(0),
             thread_mask: Cell::new(0),
             resumer_base: Cell::new(0),
+            home: Cell::new(0),
             shown: Cell::new(0),
             kind: std::ptr::null(),
             held: HeldNote::default(),

@@ -18,6 +18,7 @@ pub(crate) unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) 
     // SAFETY: the caller's promise.
     unsafe {
         ThreadWords::at(donor.base()).set_fiber(control.as_ptr());
+        control.as_ref().home.set(donor.home());
         donor.has_fiber(
             control.as_ptr().cast(),
             run_at_home,

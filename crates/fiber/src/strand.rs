@@ -145,6 +145,7 @@ impl<H> Strand<H> {
             own_mask: Cell::new(0),
             thread_mask: Cell::new(0),
             resumer_base: Cell::new(0),
+            home: Cell::new(0),
             shown: Cell::new(0),
             kind: (&raw const *kind).cast(),
             held: HeldNote::default(),

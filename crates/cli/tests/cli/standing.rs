@@ -1,9 +1,6 @@
 //! `ctl stacks` of a server in Rust: where its suspended requests stand, while it serves.
 
 use super::headway;
-use headway_ctl::place::SocketKind;
-use headway_ctl::server::Subject;
-use headway_ctl::socket::{ControlSocket, Place};
 use headway_net::header::{Flag, Header};
 use headway_runtime::{Call, Server, checkpoint};
 use std::hint::black_box;
@@ -52,7 +49,10 @@ fn suspended_requests_with_a_threads_state_show_where_they_stand() {
     let ends = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicU32::new(0));
     let (sees, counts) = (Arc::clone(&ends), Arc::clone(&done));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ctl.sock");
     let server = Server::builder()
+        .control(path.clone())
         .policy("tardis,q=5us")
         .workers(2)
         .pin(headway_runtime::Pin::Off)
@@ -63,10 +63,6 @@ fn suspended_requests_with_a_threads_state_show_where_they_stand() {
         .listen_udp("127.0.0.1:0".parse().unwrap())
         .start()
         .unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ctl.sock");
-    let socket = ControlSocket::bind(&Place::At(path.clone()), SocketKind::Server, 1).unwrap();
-    let _answering = socket.unwrap().answer(Subject::of(&server)).unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(server.local_addr().unwrap()).unwrap();
     for index in 0..REQUESTS {
