@@ -32,29 +32,29 @@ macro_rules! save {
 
 /// From here on the unwind tables describe a callee of the code that entered the fiber whose control is in a register (`DW_OP_breg5` is `rdi`,
 /// `DW_OP_breg6` with `rbp` at the word itself): its registers are [`Saved`] where the control's `resumer` points, or `home`. The stack pointer is read there
-/// (`DW_CFA_def_cfa_expression`), the others lie there (`DW_CFA_expression`).
+/// (`DW_CFA_def_cfa_expression`), the others lie there (`DW_CFA_expression`). The word's offset is a signed LEB128 of two bytes: one ends at 63.
 macro_rules! unwinds_to {
     (rdi resumer) => {
-        unwinds_to!("0x75, {resumer}")
+        unwinds_to!("0x75, ({resumer} & 0x7f) | 0x80, {resumer} >> 7")
     };
     (rdi home) => {
-        unwinds_to!("0x75, {home}")
+        unwinds_to!("0x75, ({home} & 0x7f) | 0x80, {home} >> 7")
     };
     (rbp) => {
-        unwinds_to!("0x76, 0")
+        unwinds_to!("0x76, 0x80, 0")
     };
     ($word:literal) => {
         concat!(
-            ".cfi_escape 0x0f, 6, ",
+            ".cfi_escape 0x0f, 7, ",
             $word,
             ", 0x06, 0x23, {rsp}, 0x06\n",
-            ".cfi_escape 0x10, 16, 5, ",
+            ".cfi_escape 0x10, 16, 6, ",
             $word,
             ", 0x06, 0x23, {rip}\n",
-            ".cfi_escape 0x10, 6, 5, ",
+            ".cfi_escape 0x10, 6, 6, ",
             $word,
             ", 0x06, 0x23, {rbp}\n",
-            ".cfi_escape 0x10, 3, 5, ",
+            ".cfi_escape 0x10, 3, 6, ",
             $word,
             ", 0x06, 0x23, {rbx}"
         )

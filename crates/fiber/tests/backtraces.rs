@@ -1,5 +1,5 @@
 //! A profiler stops a thread at any instruction and walks its stack. These tests stop it at every instruction of a switch, by the processor's trap flag,
-//! and walk each time: to the function that runs the fiber, and inside the fiber to its body too.
+//! and walk each time: to the function that runs the fiber, or to the start of the thread that the fiber owns, and inside the fiber to its body too.
 
 #![expect(
     unsafe_code,
@@ -35,8 +35,10 @@ unsafe extern "C" {
 
 /// What the walks of the one thread saw that is stepped. Not in a variable of the thread: a fiber may have its own.
 struct Walks {
-    /// The function that each walk must reach.
+    /// The function that each walk must reach, but for those that end in the thread that a fiber owns.
     outer: AtomicUsize,
+    /// The outermost function of such a thread; 0 where no fiber owns one.
+    thread_start: AtomicUsize,
     /// The function that is only reached from inside of a fiber.
     body: AtomicUsize,
     walks: AtomicU32,
@@ -47,6 +49,7 @@ struct Walks {
 
 static WALKS: Walks = Walks {
     outer: AtomicUsize::new(0),
+    thread_start: AtomicUsize::new(0),
     body: AtomicUsize::new(0),
     walks: AtomicU32::new(0),
     with_body: AtomicU32::new(0),
@@ -58,6 +61,34 @@ struct Walk {
     frames: usize,
     found_outer: bool,
     found_body: bool,
+    last: usize,
+}
+
+impl Walk {
+    const BEGIN: Self = Self {
+        frames: 0,
+        found_outer: false,
+        found_body: false,
+        last: 0,
+    };
+
+    fn go(mut self) -> Self {
+        // SAFETY: walks this thread's stack.
+        unsafe { _Unwind_Backtrace(step, (&raw mut self).cast()) };
+        self
+    }
+
+    fn arrived(&self) -> bool {
+        let thread_start = WALKS.thread_start.load(Relaxed);
+        let in_own_thread = thread_start != 0 && self.last == thread_start;
+        self.frames < ENDLESS && (self.found_outer || in_own_thread)
+    }
+}
+
+/// The outermost function of a thread.
+fn thread_start() -> usize {
+    let walk = std::thread::spawn(|| Walk::BEGIN.go());
+    walk.join().unwrap().last
 }
 
 extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
@@ -70,6 +101,9 @@ extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
         unsafe { _Unwind_FindEnclosingFunction(at.wrapping_sub(1) as *mut c_void) } as usize;
     walk.found_outer |= function == WALKS.outer.load(Relaxed);
     walk.found_body |= function == WALKS.body.load(Relaxed);
+    if function != 0 {
+        walk.last = function;
+    }
     walk.frames += 1;
     if walk.frames < ENDLESS {
         NO_REASON
@@ -79,21 +113,16 @@ extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
 }
 
 extern "C" fn trapped(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    let mut walk = Walk {
-        frames: 0,
-        found_outer: false,
-        found_body: false,
-    };
-    // SAFETY: walks this thread's stack; the context is that of the signal.
+    let walk = Walk::BEGIN.go();
+    // SAFETY: the context is that of the signal.
     let at = unsafe {
-        _Unwind_Backtrace(step, (&raw mut walk).cast());
         (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize
     };
     WALKS.walks.fetch_add(1, Relaxed);
     WALKS
         .with_body
         .fetch_add(u32::from(walk.found_body), Relaxed);
-    if (!walk.found_outer || walk.frames == ENDLESS) && WALKS.lost.load(Relaxed) == 0 {
+    if !walk.arrived() && WALKS.lost.load(Relaxed) == 0 {
         WALKS.lost.store(at, Relaxed);
     }
 }
@@ -109,8 +138,9 @@ fn trap(on: bool) {
     }
 }
 
-/// Runs `outer` with traps, which calls `body` in fibers. Returns how many walks there were, and how many found the body.
-fn stepped(outer: fn(), body: *const ()) -> (u32, u32) {
+/// Runs `outer` with traps, which calls `body` in fibers. Walks in fibers that own a thread may end at its `thread_start`. Returns how many walks there were, and how many
+/// found the body.
+fn stepped(outer: fn(), body: *const (), thread_start: usize) -> (u32, u32) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: a handler of the type that the flags say.
@@ -122,6 +152,7 @@ fn stepped(outer: fn(), body: *const ()) -> (u32, u32) {
     }
     WALKS.outer.store(outer as *const () as usize, Relaxed);
     WALKS.body.store(body as usize, Relaxed);
+    WALKS.thread_start.store(thread_start, Relaxed);
     WALKS.walks.store(0, Relaxed);
     WALKS.with_body.store(0, Relaxed);
     WALKS.lost.store(0, Relaxed);
@@ -170,7 +201,7 @@ fn runs_one_that_yields() {
     ignore = "a walk under a sanitizer also meets its runtime"
 )]
 fn a_walk_arrives_from_every_instruction_of_a_yield() {
-    let (walks, with_body) = stepped(runs_one_that_yields, yields as *const ());
+    let (walks, with_body) = stepped(runs_one_that_yields, yields as *const (), 0);
     assert!(
         with_body > 100 && walks > with_body,
         "{with_body} of {walks}"
@@ -208,7 +239,7 @@ fn runs_one_that_owns_a_thread() {
 )]
 fn a_walk_arrives_from_every_instruction_where_threads_states_change_hands() {
     for body in [yields as *const (), meets_probes as *const ()] {
-        let (walks, with_body) = stepped(runs_one_that_owns_a_thread, body);
+        let (walks, with_body) = stepped(runs_one_that_owns_a_thread, body, thread_start());
         assert!(
             with_body > 100 && walks > with_body,
             "{with_body} of {walks}"
@@ -255,7 +286,7 @@ fn runs_one_that_is_asked() {
     ignore = "a walk under a sanitizer also meets its runtime"
 )]
 fn a_walk_arrives_from_every_instruction_of_an_interruption() {
-    let (walks, with_body) = stepped(runs_one_that_is_asked, meets_probes as *const ());
+    let (walks, with_body) = stepped(runs_one_that_is_asked, meets_probes as *const (), 0);
     assert!(
         with_body > 100 && walks > with_body,
         "{with_body} of {walks}"
@@ -313,7 +344,7 @@ fn runs_two_strands() {
     ignore = "a walk under a sanitizer also meets its runtime"
 )]
 fn a_walk_arrives_from_every_instruction_of_a_direct_switch() {
-    let (walks, with_body) = stepped(runs_two_strands, takes_turns as *const ());
+    let (walks, with_body) = stepped(runs_two_strands, takes_turns as *const (), 0);
     assert!(
         with_body > 100 && walks > with_body,
         "{with_body} of {walks}"
