@@ -1,13 +1,13 @@
 //! A sampling profiler beside fibers that switch all the time: a signal stops a worker at any instruction, several thousand times a second, and its handler walks the stack.
-//! Every walk arrives in the worker's loop, whichever fiber it began in, and whose stack and variables the fiber has.
+//! Every walk arrives at the start of a thread: through the worker's loop, or in a fiber with a thread's state of its own at that thread's.
 #![expect(unsafe_code, reason = "a handler that walks the stack")]
 
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,10 @@ unsafe extern "C" {
     fn _Unwind_FindEnclosingFunction(ip: *mut c_void) -> *mut c_void;
 }
 
-/// Walks; those that did not arrive in the loop or had no end; those that met a fiber's body.
+/// The outermost function of a thread, and whether fibers have threads of their own.
+static THREAD_START: AtomicUsize = AtomicUsize::new(0);
+static OWNS_THREADS: AtomicBool = AtomicBool::new(false);
+/// Walks; those that did not arrive or had no end; those that met a fiber's body.
 static WALKS: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 static WITH_BODY: AtomicU64 = AtomicU64::new(0);
@@ -44,6 +47,28 @@ struct Walk {
     frames: usize,
     loops: u32,
     bodies: u32,
+    last: usize,
+}
+
+impl Walk {
+    /// Of the calling thread's stack.
+    fn go() -> Self {
+        let mut walk = Self {
+            frames: 0,
+            loops: 0,
+            bodies: 0,
+            last: 0,
+        };
+        // SAFETY: walks this thread's stack.
+        unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+        walk
+    }
+
+    fn arrived(&self) -> bool {
+        let in_own_thread = OWNS_THREADS.load(Relaxed) && self.loops == 0 && self.bodies < 2;
+        let at_start = self.last == THREAD_START.load(Relaxed) && self.frames < ENDLESS;
+        at_start && (self.loops == 1 || in_own_thread)
+    }
 }
 
 extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
@@ -57,6 +82,9 @@ extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
     walk.loops += u32::from(function == runs_fibers as *const () as usize);
     walk.bodies += u32::from(function == switches as *const () as usize);
     walk.frames += 1;
+    if function != 0 {
+        walk.last = function;
+    }
     if walk.frames < ENDLESS {
         NO_REASON
     } else {
@@ -65,18 +93,9 @@ extern "C" fn step(frame: *mut c_void, data: *mut c_void) -> c_int {
 }
 
 extern "C" fn samples(_: c_int) {
-    let mut walk = Walk {
-        frames: 0,
-        loops: 0,
-        bodies: 0,
-    };
-    // SAFETY: walks this thread's stack.
-    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    let walk = Walk::go();
     WALKS.fetch_add(1, Relaxed);
-    LOST.fetch_add(
-        u64::from(walk.loops != 1 || walk.frames == ENDLESS),
-        Relaxed,
-    );
+    LOST.fetch_add(u64::from(!walk.arrived()), Relaxed);
     WITH_BODY.fetch_add(u64::from(walk.bodies > 0), Relaxed);
     MIXED.fetch_add(u64::from(walk.bodies > 1), Relaxed);
 }
@@ -159,9 +178,13 @@ fn sampled() -> libc::timer_t {
     }
 }
 
-fn all_walks_arrive(stacks: &Stacks) {
+fn all_walks_arrive(stacks: &Stacks, owns_threads: bool) {
     static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let walk = thread::spawn(Walk::go).join().unwrap();
+    THREAD_START.store(walk.last, Relaxed);
+    OWNS_THREADS.store(owns_threads, Relaxed);
+    LOST.store(0, Relaxed);
     // SAFETY: a handler of the type that the flags say.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
@@ -198,7 +221,7 @@ fn all_walks_arrive(stacks: &Stacks) {
     ignore = "a walk under a sanitizer also meets its runtime"
 )]
 fn walks_arrive_from_fibers_that_own_a_threads_state() {
-    all_walks_arrive(&Stacks::of_donors(STACK_BYTES, FIBERS).unwrap());
+    all_walks_arrive(&Stacks::of_donors(STACK_BYTES, FIBERS).unwrap(), true);
 }
 
 #[test]
@@ -207,5 +230,5 @@ fn walks_arrive_from_fibers_that_own_a_threads_state() {
     ignore = "a walk under a sanitizer also meets its runtime"
 )]
 fn walks_arrive_from_plain_fibers() {
-    all_walks_arrive(&Stacks::new(STACK_BYTES, FIBERS).unwrap());
+    all_walks_arrive(&Stacks::new(STACK_BYTES, FIBERS).unwrap(), false);
 }
