@@ -123,8 +123,9 @@ extern "C" fn interrupted(
     }
     let mut left = false;
     // SAFETY: this signal's context.
+    let is_nested = || unsafe { interrupts_handler(context) };
     while !in_handler()
-        && !unsafe { interrupts_handler(context) }
+        && !is_nested()
         && let Some(control) = slow::signalled()
     {
         // SAFETY: the fiber is current and was granted to yield.
