@@ -72,6 +72,24 @@ fn text(status: &Value) -> String {
         });
         metric(name, "gauge", servers.collect());
     }
+    for (name, field, kind) in [
+        ("type_requests_total", "requests", "counter"),
+        ("type_demand_cores", "demand_cores", "gauge"),
+        ("type_mean_us", "mean_us", "gauge"),
+    ] {
+        let types = array(&status["types"]).iter();
+        let known = types.filter(|of_type| of_type[field].is_number());
+        let known = known.map(|of_type| {
+            let labels = format!("{{type=\"{}\"}}", of_type["type"]);
+            (labels, number(&of_type[field]))
+        });
+        metric(name, kind, known.collect());
+    }
+    metric(
+        "overflowed_total",
+        "counter",
+        vec![(String::new(), number(&status["overflowed"]))],
+    );
     for (name, field) in [
         ("group_cores", "cores"),
         ("group_demand_cores", "demand_cores"),
@@ -107,6 +125,8 @@ mod tests {
             "counts": { "requests": 7 },
             "port": { "unsent": 3, "rejected": null },
             "layouts": 2,
+            "overflowed": 9,
+            "types": [{ "type": 3, "requests": 5, "mean_us": null, "demand_cores": 1.5 }],
             "under_way": 1,
             "servers": [{ "server": "10.0.0.1:7000", "counted_cores": 4, "unanswered": 3 }],
             "slo": [{ "bound": "class.GET.latency.p99<=250us", "answered": 100, "exceeded": 2, "met": false }],
@@ -118,6 +138,9 @@ mod tests {
             "headway_rack_packets_total{kind=\"requests\"} 7",
             "headway_rack_port_lost_packets_total{kind=\"unsent\"} 3",
             "headway_rack_layouts_total 2",
+            "headway_rack_overflowed_total 9",
+            "headway_rack_type_requests_total{type=\"3\"} 5",
+            "headway_rack_type_demand_cores{type=\"3\"} 1.5",
             "headway_rack_slo_exceeded_total{bound=\"class.GET.latency.p99<=250us\"} 2",
             "headway_rack_server_cores{server=\"10.0.0.1:7000\"} 4",
             "headway_rack_server_unanswered{server=\"10.0.0.1:7000\"} 3",
