@@ -81,6 +81,10 @@ struct server_loads {
 	__u32 total;
 };
 
+struct rack_loads {
+	struct server_loads server[MAX_SERVERS];
+};
+
 /* One copy of the tables. The packets of generation g use copy g mod 2. */
 struct rack_tables {
 	__u32 seed;        /* of the hash of addresses */
