@@ -23,12 +23,12 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 demo: build
 	$(HEADWAY) demo
 
-# A rack in network namespaces, or on loopback, under racksched and pallas in turn: less than a minute once built.
+# A rack in network namespaces, or on loopback, under racksched, pallas and pallas-paper in turn: a minute or so once built.
 .PHONY: demo-rack
 demo-rack: toolchain
 	$(CARGO) run --release --locked -p headway-rack --example changing_mix -- $(CARGO_OUT)/demo-rack.html
 
-# A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: less than a minute once built.
+# A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: a minute or so once built.
 .PHONY: demo-host
 demo-host: toolchain
 	$(CARGO) run --release --locked -p headway-host --example shared_cores -- $(CARGO_OUT)/demo-host.html
