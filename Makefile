@@ -28,7 +28,7 @@ demo: build
 demo-rack: toolchain
 	$(CARGO) run --release --locked -p headway-rack --example changing_mix -- $(CARGO_OUT)/demo-rack.html
 
-# A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: a minute or so once built.
+# A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: less than a minute once built.
 .PHONY: demo-host
 demo-host: toolchain
 	$(CARGO) run --release --locked -p headway-host --example shared_cores -- $(CARGO_OUT)/demo-host.html

@@ -394,7 +394,7 @@ impl ControlPlane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rack::{Cloning, Delta, Mark, Packet, Reply, Turns};
+    use crate::rack::{Cloning, Mark, Packet, Reply, Turns};
 
     fn hint(us: f64, share: f64) -> ClassHint {
         ClassHint::new(us * 1e3, share)
@@ -527,40 +527,6 @@ mod tests {
         control.choose(&[2.0, 1.0]);
         assert_eq!(control.grouping().groups(), 2);
         assert!(!control.observe(&mut shaper), "once is enough");
-    }
-
-    /// Two cores cannot differ by ten, and a look of few requests is noise.
-    #[test]
-    fn delta_is_of_the_cores_and_a_look_has_enough_requests() {
-        let plane = |delta, samples| {
-            let rules = ControlRules {
-                delta,
-                samples,
-                ..ControlRules::default()
-            };
-            let types = [hint(10.0, 0.9), hint(100.0, 0.1)];
-            let mut control = ControlPlane::new(&[1; 2], &types, rules);
-            control.choose(&[2.0, 1.0]);
-            let mut shaper = Shaper::new(2, 2, Turns::Even, Cloning::Off, 64);
-            control.install(&mut shaper);
-            (control, shaper)
-        };
-        for (delta, follows) in [(Delta::Cores(10.0), false), (Delta::Share(0.125), true)] {
-            let (mut control, mut shaper) = plane(delta, 0);
-            traffic(&mut shaper, 100, 900);
-            assert_eq!(control.observe(&mut shaper), follows, "{delta:?}");
-        }
-        let (mut control, mut shaper) = plane(Delta::Share(0.125), 500);
-        for _ in 0..4 {
-            traffic(&mut shaper, 40, 60);
-            assert!(!control.observe(&mut shaper), "a hundred are too few");
-        }
-        traffic(&mut shaper, 40, 60);
-        assert!(control.observe(&mut shaper), "500 are enough");
-        // As many requests of before weigh as much.
-        let share = control.demand().types()[0].share;
-        assert!((share - 0.65).abs() < 1e-9, "{share}");
-        assert!((control.load() - 500.0 * 41.5e3 / 50e6 / 2.0).abs() < 1e-3);
     }
 
     #[test]

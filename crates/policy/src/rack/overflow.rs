@@ -36,13 +36,13 @@ pub struct ServerLoads {
     /// Requests by server and type.
     of_class: Vec<u32>,
     /// By server and group.
-    of_group: Vec<GroupLoad>,
+    of_group: Vec<GroupBacklog>,
     of_server: Vec<ServerLoad>,
 }
 
 /// A group's part of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GroupLoad {
+pub struct GroupBacklog {
     /// Its requests there.
     pub requests: u32,
     /// Its cores there.
@@ -67,7 +67,7 @@ impl ServerLoads {
             per_core,
             classes,
             of_class: vec![0; servers * classes],
-            of_group: vec![GroupLoad::default(); servers * classes],
+            of_group: vec![GroupBacklog::default(); servers * classes],
             of_server: vec![ServerLoad::default(); servers],
         }
     }
@@ -78,7 +78,7 @@ impl ServerLoads {
             self.of_server[server].cores = layout.capacity(server) as u32;
             for group in 0..self.classes {
                 let cores = layout.cores(server, group) as u32;
-                self.of_group[server * self.classes + group] = GroupLoad {
+                self.of_group[server * self.classes + group] = GroupBacklog {
                     requests: 0,
                     cores,
                     full: rounded_up(f64::from(cores) * self.per_core)
@@ -130,7 +130,7 @@ impl ServerLoads {
     /// A group's part of a server.
     #[inline]
     #[must_use]
-    pub fn of(&self, server: usize, group: usize) -> GroupLoad {
+    pub fn of(&self, server: usize, group: usize) -> GroupBacklog {
         self.of_group[server * self.classes + group]
     }
 

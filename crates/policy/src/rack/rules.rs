@@ -111,6 +111,8 @@ impl Default for ControlRules {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ClassHint;
+    use crate::rack::{ControlPlane, DemandReading};
 
     #[test]
     fn what_overflows_is_looked_at_sooner() {
@@ -126,5 +128,49 @@ mod tests {
         let printed = ControlRules::default();
         assert!(!printed.is_due(9_000_000, 800, 800));
         assert_eq!(printed.glance_ns(), printed.interval_ns);
+    }
+
+    /// A control plane over two servers of one core, with types of 10 and 100 µs in a group each.
+    fn plane(delta: Delta, samples: u64) -> ControlPlane {
+        let rules = ControlRules {
+            delta,
+            samples,
+            ..ControlRules::default()
+        };
+        let types = [ClassHint::new(1e4, 0.9), ClassHint::new(1e5, 0.1)];
+        let mut control = ControlPlane::new(&[1; 2], &types, rules);
+        control.choose(&[2.0, 1.0]);
+        control
+    }
+
+    fn look(control: &mut ControlPlane, short: u64, long: u64) -> bool {
+        let reading = |count, execution_ns| DemandReading {
+            count,
+            execution_ns,
+        };
+        control.measured(
+            &[reading(short, 10_000), reading(long, 100_000)],
+            10_000_000,
+        )
+    }
+
+    #[test]
+    fn two_cores_never_differ_by_ten() {
+        for (delta, follows) in [(Delta::Cores(10.0), false), (Delta::Share(0.125), true)] {
+            assert_eq!(look(&mut plane(delta, 0), 100, 900), follows, "{delta:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_has_enough_requests() {
+        let mut control = plane(Delta::Share(0.125), 500);
+        for _ in 0..4 {
+            assert!(!look(&mut control, 40, 60), "a hundred are too few");
+        }
+        assert!(look(&mut control, 40, 60), "500 are enough");
+        // As many requests of before weigh as much.
+        let share = control.demand().types()[0].share;
+        assert!((share - 0.65).abs() < 1e-9, "{share}");
+        assert!((control.load() - 500.0 * 41.5e3 / 50e6 / 2.0).abs() < 1e-3);
     }
 }

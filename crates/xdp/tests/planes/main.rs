@@ -5,6 +5,7 @@
 //! of a request sent to a server is left out of the comparison.
 
 mod addresses;
+mod agree;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
@@ -90,6 +91,9 @@ struct Planes {
 const WINDOW_NS: u64 = 1_000_000_000_000_000_000;
 /// Execution times of which a few hundred fill a window.
 const NS_PER_UNIT: f64 = 1e15;
+
+/// What becomes of requests in excess.
+type Excess = (Cloning, Overflow);
 
 fn shaper(cloning: Cloning, overflow: Overflow) -> Shaper {
     // No two requests of a test share a register.
@@ -514,115 +518,4 @@ impl Planes {
 /// The program's verdict on a packet that comes by one interface and leaves by another, or by the same.
 fn leaves_by(came_by: u32, leaves_by: u32) -> u32 {
     if came_by == leaves_by { TX } else { REDIRECT }
-}
-
-fn packets() -> u64 {
-    let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
-    asked.map_or(100_000, |text| {
-        text.parse().expect("HEADWAY_XDP_PACKETS: a number")
-    })
-}
-
-/// What becomes of requests in excess.
-type Excess = (Cloning, Overflow);
-
-fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) {
-    let Some(objects) = objects(test) else {
-        return;
-    };
-    if let Some(why) = net::missing() {
-        println!("SKIPPED {test}: {why}");
-        return;
-    }
-    stay_on_cpu(0);
-    // Loopback is the clients' side.
-    net::enter_namespace();
-    net::shell(
-        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
-    );
-    let mut planes = Planes::new(&objects.rack, family, excess, 18);
-    for packet in 0..packets {
-        planes.step();
-        if packet % 2_000 == 1_999 {
-            planes.change_tables(packet as u32 / 2_000);
-        }
-        if packet % 10_000 == 9_999 {
-            planes.compare_registers();
-        }
-    }
-    planes.compare_registers();
-    let counts = planes.xdp.registers().expect("registers").counts;
-    // Every fate was met.
-    let mut unmet = vec!["shed", "expired", "other_family"];
-    let (cloning, overflow) = excess;
-    if overflow == Overflow::Off {
-        unmet.push("overflowed");
-    }
-    if cloning == Cloning::Off {
-        unmet.extend(["cloned", "filtered", "copies_refused"]);
-    }
-    for (name, count) in counts.named() {
-        assert_eq!(count == 0, unmet.contains(&name), "{name}: {count}");
-    }
-}
-
-#[test]
-fn three_planes_agree_on_every_byte_of_ip4() {
-    three_planes_agree(
-        "three planes, IPv4",
-        Family::Ip4,
-        (Cloning::Off, Overflow::Off),
-        packets() / 2,
-    );
-}
-
-#[test]
-fn three_planes_agree_on_every_byte_of_ip6() {
-    three_planes_agree(
-        "three planes, IPv6",
-        Family::Ip6,
-        (Cloning::Off, Overflow::Off),
-        packets() / 4,
-    );
-}
-
-#[test]
-fn three_planes_clone_alike_to_longer_groups() {
-    three_planes_agree(
-        "three planes, clones to longer groups",
-        Family::Ip4,
-        (Cloning::Longer(WINDOW_NS), Overflow::Off),
-        packets() / 2,
-    );
-}
-
-#[test]
-fn three_planes_clone_alike_to_any_group() {
-    three_planes_agree(
-        "three planes, clones to any group",
-        Family::Ip6,
-        (Cloning::Calmest(WINDOW_NS), Overflow::Off),
-        packets() / 4,
-    );
-}
-
-/// The user-space switch and the program send the same requests elsewhere, with clones beside them or not.
-#[test]
-fn three_planes_overflow_alike() {
-    three_planes_agree(
-        "three planes, requests overflow",
-        Family::Ip4,
-        (Cloning::Off, Overflow::PerCore(2.5)),
-        packets() / 4,
-    );
-}
-
-#[test]
-fn three_planes_overflow_and_clone_alike() {
-    three_planes_agree(
-        "three planes, requests overflow and are cloned",
-        Family::Ip6,
-        (Cloning::Longer(WINDOW_NS), Overflow::PerCore(20.0)),
-        packets() / 4,
-    );
 }

@@ -72,38 +72,54 @@ fn text(status: &Value) -> String {
         });
         metric(name, "gauge", servers.collect());
     }
-    for (name, field, kind) in [
-        ("type_requests_total", "requests", "counter"),
-        ("type_demand_cores", "demand_cores", "gauge"),
-        ("type_mean_us", "mean_us", "gauge"),
-    ] {
-        let types = array(&status["types"]).iter();
-        let known = types.filter(|of_type| of_type[field].is_number());
-        let known = known.map(|of_type| {
-            let labels = format!("{{type=\"{}\"}}", of_type["type"]);
-            (labels, number(&of_type[field]))
-        });
-        metric(name, kind, known.collect());
+    for (name, kind, samples) in of_types(status) {
+        metric(name, kind, samples);
     }
     metric(
         "overflowed_total",
         "counter",
         vec![(String::new(), number(&status["overflowed"]))],
     );
-    for (name, field) in [
-        ("group_cores", "cores"),
-        ("group_demand_cores", "demand_cores"),
-    ] {
-        let groups = array(&status["groups"]).iter();
-        let groups = groups.map(|group| {
-            (
-                format!("{{group=\"{}\"}}", group["group"]),
-                number(&group[field]),
-            )
-        });
-        metric(name, "gauge", groups.collect());
+    for (name, samples) in of_groups(status) {
+        metric(name, "gauge", samples);
     }
     text
+}
+
+/// Values with their labels.
+type Samples = Vec<(String, f64)>;
+
+/// The metrics of each type: name, kind and samples. What is not known is left out.
+fn of_types(status: &Value) -> [(&'static str, &'static str, Samples); 3] {
+    [
+        ("type_requests_total", "counter", "requests"),
+        ("type_demand_cores", "gauge", "demand_cores"),
+        ("type_mean_us", "gauge", "mean_us"),
+    ]
+    .map(|(name, kind, field)| {
+        let known = array(&status["types"]).iter();
+        let known = known.filter(|of_type| of_type[field].is_number());
+        let known = known.map(|of_type| {
+            let labels = format!("{{type=\"{}\"}}", of_type["type"]);
+            (labels, number(&of_type[field]))
+        });
+        (name, kind, known.collect())
+    })
+}
+
+/// The gauges of each group.
+fn of_groups(status: &Value) -> [(&'static str, Samples); 2] {
+    [
+        ("group_cores", "cores"),
+        ("group_demand_cores", "demand_cores"),
+    ]
+    .map(|(name, field)| {
+        let groups = array(&status["groups"]).iter().map(|group| {
+            let labels = format!("{{group=\"{}\"}}", group["group"]);
+            (labels, number(&group[field]))
+        });
+        (name, groups.collect())
+    })
 }
 
 fn array(value: &Value) -> &[Value] {
