@@ -23,7 +23,7 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 demo: build
 	$(HEADWAY) demo
 
-# A rack in network namespaces, or on loopback, under racksched and pallas in turn: less than a minute once built.
+# A rack in network namespaces, or on loopback, under racksched, pallas and pallas-paper in turn: a minute or so once built.
 .PHONY: demo-rack
 demo-rack: toolchain
 	$(CARGO) run --release --locked -p headway-rack --example changing_mix -- $(CARGO_OUT)/demo-rack.html

@@ -1,12 +1,15 @@
-//! BPF programs written in C. clang compiles them when they are needed, so that no binary is part of the source.
+//! BPF programs written in C. clang compiles them when they are needed first, so that no binary is part of the source.
 //!
 //! | concern | file |
 //! |---|---|
 //! | from C to an object | [`Compiler`] |
+//! | objects that were compiled before | [`objects`] |
 //! | what a machine lacks for such programs | [`missing`] |
 
+mod cache;
 mod compiler;
 mod support;
 
+pub use cache::objects;
 pub use compiler::{Compiler, ObjectError};
 pub use support::missing;

@@ -21,6 +21,8 @@ pub struct RackControl {
     /// Counts at the last look, by type.
     counted: Vec<u64>,
     readings: Vec<DemandReading>,
+    /// Requests that had overflowed at the last look.
+    overflowed: u64,
     /// The types whose execution time was declared or measured.
     known: Vec<bool>,
     /// Whether types became known since the last planning began.
@@ -61,6 +63,7 @@ impl RackControl {
             counted: (0..classes)
                 .map(|class| tables.reading(ClassId(class as u16)).count)
                 .collect(),
+            overflowed: tables.overflowed(),
             tables,
             readings: vec![DemandReading::default(); classes],
             known,
@@ -74,6 +77,20 @@ impl RackControl {
     pub fn adapting(mut self, adapting: bool) -> Self {
         self.adapting = adapting;
         self
+    }
+
+    /// Whether a look is due, so long after the last.
+    #[must_use]
+    pub fn is_due(&self, elapsed_ns: u64) -> bool {
+        let overflowed = self.tables.overflowed().wrapping_sub(self.overflowed);
+        let counted = self.counted.iter().enumerate();
+        let requests = counted.map(|(class, counted)| {
+            let now = self.tables.reading(ClassId(class as u16));
+            now.count.wrapping_sub(*counted)
+        });
+        self.control
+            .rules()
+            .is_due(elapsed_ns, requests.sum(), overflowed)
     }
 
     /// Reads the registers of the last `elapsed_ns`. Returns candidates to score when the demand has moved and no others are being scored.
@@ -100,6 +117,7 @@ impl RackControl {
             self.wants_planning |= is_known && !self.known[class] && class + 1 < classes;
             self.known[class] = is_known;
         }
+        self.overflowed = self.tables.overflowed();
         self.follow_servers();
         let mut begins = self.control.measured(&self.readings, elapsed_ns);
         if !begins && self.wants_planning {

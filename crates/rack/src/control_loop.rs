@@ -1,4 +1,4 @@
-//! The loop of a control plane: when it looks, and the thread that scores candidates beside it.
+//! The loop of a control plane: it looks when its rules say so, and the thread that scores candidates beside it.
 
 use crate::{RackControl, ScoringTask};
 use headway_machine::Clock;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The pause between a control plane's panic and its successor's start.
 const RESTART: Duration = Duration::from_millis(200);
 
-/// A control plane with its clock: one look an interval.
+/// A control plane with its clock: one look an interval, and sooner while requests overflow.
 pub struct ControlCycle {
     rack: RackControl,
     clock: Clock,
@@ -23,7 +23,7 @@ pub struct ControlCycle {
 
 /// The result of a step of a [`ControlCycle`].
 pub enum ControlStep {
-    /// The interval is not over: the next look is due in this many ns.
+    /// No look is due: ask again in this many ns.
     Waits(u64),
     /// The control plane looked. Candidates to score, if the demand has moved.
     Looked(Option<Box<ScoringTask>>),
@@ -51,9 +51,9 @@ impl ControlCycle {
         }
         let now_ns = self.clock.now_ns();
         let elapsed_ns = now_ns.saturating_sub(self.last_ns);
-        let interval_ns = self.rack.control().interval_ns();
-        if elapsed_ns < interval_ns {
-            return ControlStep::Waits(interval_ns - elapsed_ns);
+        if !self.rack.is_due(elapsed_ns) {
+            let glance_ns = self.rack.control().rules().glance_ns();
+            return ControlStep::Waits(glance_ns - elapsed_ns % glance_ns);
         }
         self.last_ns = now_ns;
         ControlStep::Looked(self.rack.look(elapsed_ns).map(Box::new))

@@ -54,6 +54,8 @@ pub struct SwitchReport {
 /// use, then the word; the switch compares the word once a batch, and takes the other copy between two packets.
 pub struct SwitchTables {
     readings: Box<[PublishedReading]>,
+    /// Requests that overflowed so far.
+    overflowed: AtomicU64,
     generation: AtomicU64,
     /// The tables of generation g are copy g mod 2. The control plane writes the copy that the switch does not use, so neither side waits for a lock.
     copies: [Mutex<Option<ControlPlane>>; 2],
@@ -68,6 +70,7 @@ impl SwitchTables {
     pub fn new(types: usize) -> Self {
         Self {
             readings: (0..=types).map(|_| PublishedReading::default()).collect(),
+            overflowed: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             copies: [const { Mutex::new(None) }; 2],
             report: Mutex::default(),
@@ -171,7 +174,20 @@ impl SwitchTables {
 
     /// The switch's side: publishes its registers. Counts are cumulative.
     pub fn publish_readings(&self, shaper: &mut Shaper) {
-        self.set_readings(shaper.monitor().readings());
+        let monitor = shaper.monitor();
+        self.set_readings(monitor.readings());
+        self.set_overflowed(monitor.overflows());
+    }
+
+    /// The switch's side: publishes the requests that overflowed, counted from the beginning.
+    pub fn set_overflowed(&self, overflowed: u64) {
+        self.overflowed.store(overflowed, Ordering::Relaxed);
+    }
+
+    /// The control plane's side: requests that overflowed, counted from the beginning.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
     }
 
     /// The side of a switch whose registers are elsewhere: publishes them, counted from the beginning.

@@ -8,7 +8,9 @@ use headway_machine::thread::uninterrupted;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_plan::RackSlo;
-use headway_policy::rack::{Cloning, ControlPlane, ControlRules, DemandReading, Shaper, Turns};
+use headway_policy::rack::{
+    Cloning, ControlPlane, ControlRules, Delta, DemandReading, Shaper, Turns,
+};
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
     PacketSink, RackControl, RackSwitch, ReceivedPacket, ScoringTask, ServerAddresses,
@@ -27,7 +29,7 @@ const INTERVAL_NS: u64 = 10_000_000;
 fn planned() -> (ControlPlane, Shaper) {
     let types = [ClassHint::new(10e3, 0.5), ClassHint::new(100e3, 0.5)];
     let rules = ControlRules {
-        delta_cores: 2.0,
+        delta: Delta::Cores(2.0),
         interval_ns: INTERVAL_NS,
         plan_ns: 10_000_000,
         ..ControlRules::default()

@@ -10,7 +10,8 @@ use headway_machine::thread::uninterrupted;
 use headway_net::header::Status;
 use headway_policy::ClassHint;
 use headway_policy::rack::{
-    Bouncing, Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Turns,
+    Bouncing, Cloning, ControlPlane, ControlRules, Delta, Liveness, LivenessRules, ServerId,
+    Shaper, Turns,
 };
 use headway_rack::agent::{
     AgentEvents, AgentHub, AgentKey, HubRack, OrderedDuty, ServerStatus, connect_agent, run_agent,
@@ -160,7 +161,7 @@ struct Control {
 impl Control {
     fn start(at: SocketAddr, addresses: &ServerAddresses, tables: &Arc<SwitchTables>) -> Self {
         let rules = ControlRules {
-            delta_cores: 0.5,
+            delta: Delta::Cores(0.5),
             ..ControlRules::default()
         };
         let mut control = ControlPlane::new(&[1; SERVERS], &types(), rules);

@@ -4,7 +4,8 @@ use crate::common::{self, Dynamic, client, own, pass, policy, request, response,
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{
-    Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Switch, Turns,
+    Cloning, ControlPlane, ControlRules, Delta, Liveness, LivenessRules, ServerId, Shaper, Switch,
+    Turns,
 };
 use headway_rack::{
     LostPackets, RackControl, RackSwitch, ReceivedPacket, ScoringTask, ServerAddresses,
@@ -175,7 +176,7 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     let cores = [2; 3];
     let types = [ClassHint::new(10e3, 0.5), ClassHint::new(100e3, 0.5)];
     let rules = ControlRules {
-        delta_cores: 100.0,
+        delta: Delta::Cores(100.0),
         ..ControlRules::default()
     };
     let mut control = ControlPlane::new(&cores, &types, rules);
@@ -228,7 +229,7 @@ fn types_that_nobody_declared_get_groups_of_their_own() {
     // Types as the command declares them: room for them, and none seen yet.
     let types = [ClassHint::new(1e9, 0.0); 8];
     let rules = ControlRules {
-        delta_cores: 2.0,
+        delta: Delta::Cores(2.0),
         plan_ns: 10 * MS,
         ..ControlRules::default()
     };

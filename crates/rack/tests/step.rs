@@ -108,7 +108,7 @@ fn clients_with_equal_indices_are_told_apart() {
 
 #[test]
 fn types_keep_to_their_groups_and_turns() {
-    let mut switch = switch("pallas,clone=off", 4);
+    let mut switch = switch("pallas,clone=off,overflow=off", 4);
     let mut shorts = [0; 4];
     for index in 0..40 {
         let (to, _) = one(&mut switch, 0, index);

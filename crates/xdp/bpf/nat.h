@@ -31,6 +31,10 @@ static __always_inline void expired(struct step *s, const struct nat_entry *entr
 	s->own->counts[COUNT_EXPIRED] += (state & 1) + (state >> 1 & 1);
 	registers_of(s, entry->servers[0])->expired += state & 1;
 	registers_of(s, entry->servers[1])->expired += state >> 1 & 1;
+	if (state & 1)
+		loaded(entry->servers[0], entry->group[0], -1);
+	if (state >> 1 & 1)
+		loaded(entry->servers[1], entry->group[1], -1);
 }
 
 /* The slots tried for one more request. */
@@ -74,12 +78,14 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 }
 
 /* Sends the packet to a server as the copy `flag` of the request of `entry`. The caller records the copy in the entry's state. */
-static __always_inline int forward(struct step *s, struct nat_entry *entry, __u32 number, __u32 which, __u8 flag)
+static __always_inline int forward(struct step *s, struct nat_entry *entry, __u32 group, __u32 number, __u32 which, __u8 flag)
 {
 	struct server_entry *server = server_at(s, number);
 	__u32 own_ip[4] = {};
 	entry->servers[which & 1] = number;
+	entry->group[which & 1] = group;
 	registers_of(s, number)->sent += 1;
+	loaded(number, group, 1);
 	struct rewrite to = {
 		.dest_ip = server->ip, .dest_port = server->port, .macs = &server->macs,
 		.class = entry->wire_class, .flag = flag, .index = bpf_htonl(entry->index), .time_ns = entry->time_ns,
@@ -90,19 +96,21 @@ static __always_inline int forward(struct step *s, struct nat_entry *entry, __u3
 }
 
 /* Two servers get the request: the program behind this one sends the copies that it orders. */
-static __always_inline int begin_cloned(struct step *s, struct nat_entry *entry, __u32 first, __u32 second)
+static __always_inline int begin_cloned(struct step *s, struct nat_entry *entry, __u32 group, __u32 first, __u32 second)
 {
 	struct clone_order *order = s->order;
 	count(s, COUNT_CLONED);
 	entry->cloned = 1;
 	entry->servers[1] = second;
+	entry->group[1] = group;
 	registers_of(s, second)->sent += 1;
+	loaded(second, group, 1);
 	entry->state = ENTRY_AWAITED;
 	order->copy = s->copy;
 	order->servers[0] = first;
 	order->servers[1] = second;
 	order->magic = CLONE_MAGIC;
-	forward(s, entry, first, 0, FLAG_ORIGINAL);
+	forward(s, entry, group, first, 0, FLAG_ORIGINAL);
 	return XDP_PASS;
 }
 
@@ -113,9 +121,10 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	struct nat_entry *entry = free_entry(s, now_tick);
 	if (!entry)
 		return shed_request(s);
-	int number = turn(s, group);
-	if (number < 0)
+	int turn_of = turn(s, group);
+	if (turn_of < 0)
 		return shed_request(s);
+	int number = with_room(s, group, turn_of);
 	s->own->type[class & (MAX_TYPES - 1)].count += 1;
 	if (server_at(s, number)->family != f->family)
 		return drop(s, COUNT_OTHER_FAMILY);
@@ -141,12 +150,13 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	if (config.cloning != CLONING_OFF && in_excess(s, group)) {
 		if (!make_room(s))
 			return XDP_ABORTED;
-		int other = s->order ? clone_target(s, group) : -1;
+		/* What left its group's server is in excess of nothing there. */
+		int other = s->order && number == turn_of ? clone_target(s, group) : -1;
 		if (other >= 0 && server_at(s, other)->family == f->family)
-			return begin_cloned(s, entry, number, other);
+			return begin_cloned(s, entry, group, number, other);
 	}
 	entry->state = ENTRY_FIRST;
-	return forward(s, entry, number, 0, 0);
+	return forward(s, entry, group, number, 0, 0);
 }
 
 /* The entry of a server's packet, if that server has the copy; otherwise it counts the reason. */
@@ -177,6 +187,7 @@ static __always_inline struct nat_entry *expected(struct step *s)
 		return 0;
 	}
 	registers_of(s, entry->servers[which & 1])->answered += 1;
+	loaded(entry->servers[which & 1], entry->group[which & 1], -1);
 	return entry;
 }
 
@@ -256,8 +267,9 @@ static __always_inline int bounced(struct step *s)
 	int number = turn(s, group);
 	if (number < 0)
 		return give_up(s, entry);
+	number = with_room(s, group, number);
 	if (server_at(s, number)->family != s->f.family)
 		return drop(s, COUNT_OTHER_FAMILY);
 	set_state(entry, 1 << which);
-	return forward(s, entry, number, which, mark | (entry->bounces >= MOST_BOUNCES ? FLAG_BOUNCED : 0));
+	return forward(s, entry, group, number, which, mark | (entry->bounces >= MOST_BOUNCES ? FLAG_BOUNCED : 0));
 }

@@ -9,6 +9,7 @@ MAP(head, BPF_MAP_TYPE_ARRAY, struct tables_head, 1);
 MAP(tables, BPF_MAP_TYPE_ARRAY, struct rack_tables, 2);
 MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
 MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
+MAP(loads, BPF_MAP_TYPE_ARRAY, struct rack_loads, 1);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
 
 /* The loader writes it before the load, so that the kernel compiles the other mode away. */
@@ -153,6 +154,7 @@ static __always_inline void address_to_client(struct step *s, const struct nat_e
 
 #include "shed.h"
 #include "burst.h"
+#include "overflow.h"
 #include "nat.h"
 
 static __always_inline int request(struct step *s)

@@ -32,7 +32,8 @@ struct switch_config {
 	__u16 types;       /* types there is room for; UNKNOWN comes after them */
 	__u8 mode;
 	__u8 cloning;
-	__u8 pad[2];
+	__u8 overflows;    /* requests that find no idle core of their group go elsewhere */
+	__u8 pad;
 	__u64 window_ns;   /* of bursts */
 	__u64 index_seed;  /* what the indices of requests begin with */
 	__u32 question_index; /* of the control plane's own probes; no client's request gets it */
@@ -68,6 +69,22 @@ struct server_entry {
 	__u8 pad[5];
 };
 
+/* A group's part of a server. */
+struct server_share {
+	__u16 cores;
+	__u16 full;        /* requests of the group at which the server is full for it */
+};
+
+/* Requests at a server, of all CPUs. */
+struct server_loads {
+	__u32 of_group[MAX_GROUPS]; /* by the group for which the server got them */
+	__u32 total;
+};
+
+struct rack_loads {
+	struct server_loads server[MAX_SERVERS];
+};
+
 /* One copy of the tables. The packets of generation g use copy g mod 2. */
 struct rack_tables {
 	__u32 seed;        /* of the hash of addresses */
@@ -78,6 +95,9 @@ struct rack_tables {
 	__u16 turns[MAX_TURNS];      /* servers */
 	__u16 bucket[BUCKETS];       /* server + 1; 0: free */
 	struct server_entry server[MAX_SERVERS];
+	__u32 servers;
+	__u16 cores[MAX_SERVERS];    /* 0: the server takes no requests */
+	struct server_share share[MAX_SERVERS][MAX_GROUPS];
 };
 
 struct tables_head {
@@ -100,7 +120,7 @@ struct nat_entry {
 	__u32 state;       /* ENTRY_ bits; without ENTRY_AWAITED the slot is free */
 	__u8 cloned;
 	__u8 bounces;
-	__u8 pad[2];
+	__u8 group[2];     /* for which each server got its copy */
 };
 
 #define ENTRY_FIRST 1      /* servers[0] has a copy */
@@ -149,6 +169,7 @@ enum packet_count {
 	COUNT_FRAGMENT,
 	COUNT_OPTIONS,
 	COUNT_OTHER_FAMILY,
+	COUNT_OVERFLOWED,
 	COUNTS
 };
 

@@ -33,7 +33,7 @@ constants! {
     /// The most requests under way, of all CPUs together.
     NAT_SLOTS = 65536;
     /// The number of fates by which packets are counted.
-    COUNTS = 17;
+    COUNTS = 18;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -140,6 +140,7 @@ mirror! {
         types: u16 as "types" at 26,
         mode: u8 as "mode" at 28,
         cloning: u8 as "cloning" at 29,
+        overflows: u8 as "overflows" at 30,
         window_ns: u64 as "window_ns" at 32,
         index_seed: u64 as "index_seed" at 40,
         question_index: u32 as "question_index" at 48,
@@ -179,6 +180,17 @@ mirror! {
         turns: [u16; MAX_TURNS] as "turns" at 1544,
         bucket: [u16; BUCKETS] as "bucket" at 9736,
         server: [ServerEntry; MAX_SERVERS] as "server" at 11784,
+        servers: u32 as "servers" at 22024,
+        cores: [u16; MAX_SERVERS] as "cores" at 22028,
+        share: [[ServerShare; MAX_GROUPS]; MAX_SERVERS] as "share" at 22540,
+    }
+}
+
+mirror! {
+    /// A group's part of a server.
+    ServerShare as "server_share", 4, assert_share {
+        cores: u16 as "cores" at 0,
+        full: u16 as "full" at 2,
     }
 }
 
@@ -216,15 +228,15 @@ mirror! {
         nat_mask: u32 as "nat_mask" at 4,
         nat_taken: u32 as "nat_taken" at 8,
         counts: [u64; COUNTS] as "counts" at 16,
-        next_turn: [u32; MAX_GROUPS] as "next_turn" at 152,
-        of_type: [TypeRow; MAX_TYPES] as "type" at 408,
-        of_server: [ServerRow; MAX_SERVERS] as "server" at 6552,
-        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12696,
+        next_turn: [u32; MAX_GROUPS] as "next_turn" at 160,
+        of_type: [TypeRow; MAX_TYPES] as "type" at 416,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6560,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12704,
     }
 }
 
-pub(crate) const RACK_TABLES_BYTES: usize = 11784 + MAX_SERVERS * 40;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 12696 + MAX_TYPES * 8;
+pub(crate) const RACK_TABLES_BYTES: usize = 22540 + MAX_SERVERS * MAX_GROUPS * 4;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 12704 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(
@@ -244,6 +256,7 @@ pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
         assert_config,
         assert_group,
         assert_server,
+        assert_share,
         assert_tables,
         assert_order,
         assert_type,

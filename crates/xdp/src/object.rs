@@ -1,15 +1,15 @@
 //! The program's object, which clang builds on demand.
 
-use headway_bpf::Compiler;
 pub use headway_bpf::ObjectError;
 
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("rack.bpf.c", include_str!("../bpf/rack.bpf.c")),
     ("bare.bpf.c", include_str!("../bpf/bare.bpf.c")),
     ("packet.h", include_str!("../bpf/packet.h")),
     ("tables.h", include_str!("../bpf/tables.h")),
     ("nat.h", include_str!("../bpf/nat.h")),
     ("burst.h", include_str!("../bpf/burst.h")),
+    ("overflow.h", include_str!("../bpf/overflow.h")),
     ("clones.h", include_str!("../bpf/clones.h")),
     ("shed.h", include_str!("../bpf/shed.h")),
 ];
@@ -23,13 +23,14 @@ pub struct XdpObjects {
     pub bare: Vec<u8>,
 }
 
-/// Compiles the programs, in a second or so, with `HEADWAY_CLANG` or the first clang that is installed.
+/// The programs as an earlier call on this machine compiled them, or compiled now, in seconds, with `HEADWAY_CLANG` or the first clang that is
+/// installed.
 ///
 /// # Errors
 /// [`ObjectError`] when the compiler or its headers are missing; it names the packages to install.
 pub fn compile() -> Result<XdpObjects, ObjectError> {
     let layout = crate::layout::asserts(&crate::registers::COUNT_NAMES);
     let sources = [&SOURCES[..], &[("layout.h", layout.as_str())]].concat();
-    let [rack, bare] = Compiler::find()?.compile(&sources, ["rack.bpf", "bare.bpf"])?;
+    let [rack, bare] = headway_bpf::objects(&sources, ["rack.bpf", "bare.bpf"])?;
     Ok(XdpObjects { rack, bare })
 }

@@ -64,6 +64,8 @@ counts! {
     options as "COUNT_OPTIONS",
     /// Dropped: IPv4 requests for a server that has IPv6, or the other way round.
     other_family as "COUNT_OTHER_FAMILY",
+    /// Requests that found no idle core of their group, and went to a server without cores of it.
+    overflowed as "COUNT_OVERFLOWED",
 }
 
 /// One type's registers, of all CPUs together.

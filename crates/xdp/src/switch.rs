@@ -41,6 +41,9 @@ pub struct XdpSwitchConfig {
     pub mode: Mode,
     /// The rule for cloning.
     pub cloning: Cloning,
+    /// Whether requests that find no idle core of their group go elsewhere, by the loads of the published [`Shaper`](headway_policy::rack::Shaper). In
+    /// [direct mode](Mode::Direct) none do: there no response tells what servers have.
+    pub overflows: bool,
     /// The time after which an unanswered request makes room for another.
     pub answer: Duration,
 }
@@ -393,6 +396,7 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         window_ns: window_ns.max(1),
         mode: mode as u8,
         cloning: cloning as u8,
+        overflows: u8::from(config.overflows && config.mode == Mode::Nat),
         index_seed: getrandom::u64().expect("the system gives random numbers"),
         question_index: getrandom::u32().expect("the system gives random numbers"),
     })

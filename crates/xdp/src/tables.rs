@@ -2,8 +2,9 @@
 
 use crate::layout::{
     BUCKETS, FAMILY_IP4, FAMILY_IP6, GroupTable, MAX_PROBES, RackTables, Raw, ServerEntry,
+    ServerShare,
 };
-use headway_policy::rack::{GroupTurns, Shaper, StepTables, StepTablesError};
+use headway_policy::rack::{GroupTurns, ServerLoads, Shaper, StepTables, StepTablesError};
 use std::net::{IpAddr, SocketAddr};
 
 /// A server, and the link to it.
@@ -56,8 +57,27 @@ pub fn tables_of(
     for (entry, server) in tables.server.iter_mut().zip(servers) {
         *entry = entry_of(server);
     }
+    tables.servers = servers.len() as u32;
+    if let Some(loads) = shaper.loads() {
+        share(&mut tables, loads, servers.len(), step.groups.len());
+    }
     hash(&mut tables, servers.len());
     Ok(XdpTables(tables))
+}
+
+/// Each server's cores, and each group's part of them.
+fn share(tables: &mut RackTables, loads: &ServerLoads, servers: usize, groups: usize) {
+    let word = |cores: u32| u16::try_from(cores).unwrap_or(u16::MAX);
+    for server in 0..servers {
+        tables.cores[server] = word(loads.cores(server));
+        for group in 0..groups {
+            let load = loads.of(server, group);
+            tables.share[server][group] = ServerShare {
+                cores: word(load.cores),
+                full: word(load.full),
+            };
+        }
+    }
 }
 
 /// Tables without types and servers.

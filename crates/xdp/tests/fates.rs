@@ -21,6 +21,7 @@ fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
         types: 1,
         mode,
         cloning: Cloning::Off,
+        overflows: false,
         answer,
     };
     XdpSwitch::load(object, &config).expect("the program loads")

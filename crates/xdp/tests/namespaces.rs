@@ -38,6 +38,7 @@ fn config(mode: Mode) -> XdpSwitchConfig {
         types: 1,
         mode,
         cloning: Cloning::Off,
+        overflows: false,
         answer: Duration::from_secs(60),
     }
 }
@@ -294,6 +295,7 @@ fn the_excess_of_a_burst_reaches_two_servers_and_is_answered_once() {
         let config = XdpSwitchConfig {
             types: 2,
             cloning: EVERY,
+            overflows: false,
             ..config(Mode::Nat)
         };
         let load = Load {

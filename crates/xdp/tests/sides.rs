@@ -146,6 +146,7 @@ fn the_switch_in_the_kernel_hears_servers_on_their_side_alone() {
                 types: 1,
                 mode: Mode::Nat,
                 cloning: Cloning::Off,
+                overflows: false,
                 answer: Duration::from_secs(60),
             };
             let mut switch = XdpSwitch::load(&objects.rack, &config).expect("the program loads");

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use aya::maps::{HashMap, Map, MapData, XskMap};
 use aya::programs::{ProgramError, Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
-use headway_bpf::{Compiler, ObjectError};
+use headway_bpf::ObjectError;
 use headway_net::udp::{HeaderByte, Steering};
 
 use crate::device::{MacAddress, NetDevice};
@@ -15,7 +15,7 @@ const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"))
 
 /// Compiles the object, in half a second.
 pub(crate) fn compile() -> Result<Vec<u8>, ObjectError> {
-    let [object] = Compiler::find()?.compile(&[SOURCE], ["steer.bpf"])?;
+    let [object] = headway_bpf::objects(&[SOURCE], ["steer.bpf"])?;
     Ok(object)
 }
 

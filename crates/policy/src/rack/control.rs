@@ -1,62 +1,12 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
 use super::{
-    Demand, DemandReading, Duty, Grouping, LaidOutTables, Part, RackLayout, ServerId, Shaper,
-    Switch, TieredLayout, provision,
+    ControlRules, Demand, DemandReading, DemandSample, Drift, Duty, Grouping, LaidOutTables,
+    Objective, Part, RackLayout, ServerId, Shaper, Switch, TieredLayout, provision,
 };
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// What candidates are compared by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Objective {
-    /// p99 of the slowdown over all requests. In an ideal simulation the overall p99 of the latency is that of the longest
-    /// types and hardly depends on the grouping; with it TPC-C's best grouping would not be the paper's.
-    #[default]
-    Slowdown,
-    /// p99 of the latency over all requests (the paper's words, § 4.3).
-    Latency,
-}
-
-/// How far the demand has moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Drift {
-    /// As [`Self::Groups`]; within a single group, which has all cores whatever comes, by what each type needs now beside what it needed when
-    /// the group was planned.
-    #[default]
-    Types,
-    /// By the cores of each group beside what it needs now (§ 4.4). A single group is never left again.
-    Groups,
-}
-
-/// When the tables are changed, and by what measure.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ControlRules {
-    /// How often the registers are read, ns.
-    pub interval_ns: u64,
-    /// Regenerate when the groups' cores and what they need differ by more than this in sum.
-    pub delta_cores: f64,
-    /// What is compared with it.
-    pub drift: Drift,
-    /// What candidates are compared by.
-    pub objective: Objective,
-    /// The time for scoring the candidates, ns. 0: as much as it needs, and in virtual time none passes.
-    pub plan_ns: u64,
-}
-
-impl Default for ControlRules {
-    /// Every 10 ms, more than 10 cores; scoring has as much time as it needs.
-    fn default() -> Self {
-        Self {
-            interval_ns: 10_000_000,
-            delta_cores: 10.0,
-            drift: Drift::default(),
-            objective: Objective::default(),
-            plan_ns: 0,
-        }
-    }
-}
 
 /// Watches the demand and lays the rack out for it.
 ///
@@ -83,6 +33,10 @@ pub struct ControlPlane {
     candidates: Vec<Grouping>,
     /// The demand that the candidates were made for.
     planned_for: Demand,
+    /// What was counted since the last look that had enough requests.
+    sample: DemandSample,
+    /// Groups that there were not cores enough for; 0: there were.
+    unmet_groups: usize,
     /// CPU time that arrived per ns in the last interval: cores' worth of work.
     offered_cores: f64,
     revisions: u64,
@@ -107,6 +61,8 @@ impl ControlPlane {
             layout,
             tiers: None,
             candidates: Vec::new(),
+            sample: DemandSample::default(),
+            unmet_groups: 0,
             offered_cores: 0.0,
             revisions: 0,
         };
@@ -146,6 +102,12 @@ impl ControlPlane {
         self.rules.interval_ns
     }
 
+    /// When the tables are changed, and by what measure.
+    #[must_use]
+    pub fn rules(&self) -> &ControlRules {
+        &self.rules
+    }
+
     /// What candidates are to be compared by.
     #[must_use]
     pub fn objective(&self) -> Objective {
@@ -173,13 +135,21 @@ impl ControlPlane {
     /// When `elapsed_ns` is 0.
     pub fn measured(&mut self, readings: &[DemandReading], elapsed_ns: u64) -> bool {
         assert!(elapsed_ns > 0, "counts are of a time");
-        if !self.demand.measure(readings) {
-            return false;
+        let unmet = self.unmet_groups > 0 && self.unmet_groups <= self.layout.total();
+        self.sample.add(readings, elapsed_ns);
+        let requests = self.sample.requests();
+        let enough = requests >= self.rules.samples.max(1);
+        if enough {
+            self.demand
+                .measure(self.sample.readings(), 2 * self.rules.samples);
+            let elapsed_ns = self.sample.elapsed_ns();
+            self.offered_cores = requests as f64 * self.demand.mean_ns() / elapsed_ns as f64;
         }
-        let requests: u64 = readings.iter().map(|r| r.count).sum();
-        self.offered_cores = requests as f64 * self.demand.mean_ns() / elapsed_ns as f64;
-        let begins =
-            self.candidates.is_empty() && self.discrepancy_cores() > self.rules.delta_cores;
+        if enough || self.rules.samples == 0 {
+            self.sample.clear();
+        }
+        let moved = enough && self.discrepancy_cores() > self.rules.delta.of(self.layout.total());
+        let begins = self.candidates.is_empty() && (moved || unmet);
         if begins {
             self.generate();
         }
@@ -206,7 +176,7 @@ impl ControlPlane {
     /// `Σ |D_r − D_r'|·R_total` over types, `D'` being the demand of the last planning.
     #[must_use]
     pub fn discrepancy_cores(&self) -> f64 {
-        if self.rules.drift == Drift::Types && self.grouping.groups() == 1 {
+        if self.rules.drift == Drift::Types {
             self.drift_of_types()
         } else {
             self.drift_of_groups()
@@ -236,7 +206,9 @@ impl ControlPlane {
 
     fn generate(&mut self) {
         let most = self.layout.total();
-        Grouping::candidates(&self.demand, most, &mut self.candidates);
+        let likeness = self.rules.likeness;
+        Grouping::candidates(&self.demand, most, likeness, &mut self.candidates);
+        self.unmet_groups = 0;
         self.planned_for.clone_from(&self.demand);
     }
 
@@ -290,6 +262,7 @@ impl ControlPlane {
         self.revisions += 1;
         // Servers may have lost cores since the candidates were made.
         let grouping = if grouping.groups() > self.layout.total() {
+            self.unmet_groups = grouping.groups();
             Grouping::one(demand.types().len())
         } else {
             grouping
@@ -307,6 +280,7 @@ impl ControlPlane {
         }
         let groups = self.grouping.groups();
         if self.layout.total() < groups {
+            self.unmet_groups = self.unmet_groups.max(groups);
             self.grouping = Grouping::one(self.demand.types().len());
         }
         let from: Vec<_> = (0..self.grouping.groups()).map(Some).collect();
@@ -537,6 +511,22 @@ mod tests {
             (control.layout().total(), control.grouping().groups()),
             (1, 1)
         );
+    }
+
+    /// With fewer cores than groups there is one group, until there are cores enough again.
+    #[test]
+    fn cores_that_come_back_have_their_groups_planned_anew() {
+        let (mut control, mut shaper) = bimodal(0.5);
+        assert_eq!(control.grouping().groups(), 2);
+        (1..8).for_each(|server| control.capacity(ServerId(server), 0));
+        control.capacity(ServerId(0), 1);
+        assert_eq!(control.grouping().groups(), 1);
+        assert!(!control.observe(&mut shaper));
+        (0..8).for_each(|server| control.capacity(ServerId(server), 10));
+        assert!(control.observe(&mut shaper), "without a request, too");
+        control.choose(&[2.0, 1.0]);
+        assert_eq!(control.grouping().groups(), 2);
+        assert!(!control.observe(&mut shaper), "once is enough");
     }
 
     #[test]

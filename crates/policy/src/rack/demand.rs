@@ -10,6 +10,58 @@ pub struct Demand {
     types: Vec<ClassHint>,
 }
 
+/// The readings of several looks together.
+#[derive(Clone, Debug, Default)]
+pub struct DemandSample {
+    readings: Vec<DemandReading>,
+    elapsed_ns: u64,
+}
+
+impl DemandSample {
+    /// Adds those of one look, over `elapsed_ns`; the newest execution times count.
+    pub fn add(&mut self, readings: &[DemandReading], elapsed_ns: u64) {
+        self.readings.resize(
+            readings.len().max(self.readings.len()),
+            DemandReading::default(),
+        );
+        for (sum, reading) in self.readings.iter_mut().zip(readings) {
+            sum.count += reading.count;
+            sum.execution_ns = reading.execution_ns;
+        }
+        self.elapsed_ns += elapsed_ns;
+    }
+
+    /// By type.
+    #[must_use]
+    pub fn readings(&self) -> &[DemandReading] {
+        &self.readings
+    }
+
+    /// Requests of all types.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        requests_of(self.readings.iter())
+    }
+
+    /// The time of all looks, ns.
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        self.elapsed_ns
+    }
+
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        self.readings
+            .iter_mut()
+            .for_each(|reading| reading.count = 0);
+        self.elapsed_ns = 0;
+    }
+}
+
+fn requests_of<'a>(readings: impl Iterator<Item = &'a DemandReading>) -> u64 {
+    readings.map(|reading| reading.count).sum()
+}
+
 impl Demand {
     /// As declared.
     #[must_use]
@@ -19,24 +71,23 @@ impl Demand {
         }
     }
 
-    /// As measured over an interval; a type that was not seen keeps the execution time that it had. `false`, and nothing
-    /// changes, when there was no request at all.
-    pub fn measure(&mut self, readings: &[DemandReading]) -> bool {
-        let total: u64 = readings
-            .iter()
-            .take(self.types.len())
-            .map(|r| r.count)
-            .sum();
+    /// As measured; a type that was not seen keeps the execution time that it had. Shares are averaged with those before as if the requests
+    /// that lack of `enough` had had these. A type that makes up less than half a request of them is not there. Nothing changes when there was no
+    /// request.
+    pub fn measure(&mut self, readings: &[DemandReading], enough: u64) {
+        let total = requests_of(readings.iter().take(self.types.len()));
         if total == 0 {
-            return false;
+            return;
         }
+        let before = enough.saturating_sub(total) as f64;
         for (hint, reading) in self.types.iter_mut().zip(readings) {
-            hint.share = reading.count as f64 / total as f64;
+            let share = (hint.share * before + reading.count as f64) / (before + total as f64);
+            let is_gone = reading.count == 0 && share * 2.0 * before < 1.0;
+            hint.share = if is_gone { 0.0 } else { share };
             if reading.execution_ns > 0 {
                 hint.mean_ns = reading.execution_ns as f64;
             }
         }
-        true
     }
 
     /// Types, UNKNOWN not included.

@@ -11,9 +11,10 @@
 //! | how many cores a group gets, and where | [`provision`], [`RackLayout`] |
 //! | to which server the next request goes | [`Wheel`] |
 //! | more than a group can take, for 20 µs | [`Burst`], [`Duplicates`] |
+//! | more than a group drains, until the next layout | [`Overflow`], [`ServerLoads`] |
 //! | all that per packet | [`Shaper`] |
 //! | its tables for planes of another kind | [`StepTables`] |
-//! | all that per interval | [`ControlPlane`] |
+//! | all that per interval | [`ControlPlane`], [`ControlRules`] |
 //! | which servers answer | [`Liveness`] |
 //! | racks behind a core switch | [`Tiers`], [`TieredLayout`] |
 //!
@@ -33,9 +34,11 @@ mod layout;
 mod liveness;
 mod monitor;
 mod netclone;
+mod overflow;
 mod packet;
 mod present;
 mod provision;
+mod rules;
 mod shaper;
 mod shortest;
 mod spread;
@@ -49,17 +52,19 @@ pub use agent::{Agent, Bouncing, Duty, Part};
 pub use balance::{Turns, Wheel};
 pub use bounded::BoundedSwitch;
 pub use burst::Burst;
-pub use control::{ControlPlane, ControlRules, Drift, Objective};
-pub use demand::Demand;
+pub use control::ControlPlane;
+pub use demand::{Demand, DemandSample};
 pub use duplicates::Duplicates;
-pub use grouping::Grouping;
+pub use grouping::{Grouping, Likeness};
 pub use horus::Horus;
 pub use layout::RackLayout;
 pub use liveness::{Liveness, LivenessChange, LivenessRules};
 pub use monitor::{DemandMonitor, DemandReading};
 pub use netclone::NetClone;
+pub use overflow::{Overflow, ServerLoads};
 pub use packet::{Forward, Mark, Packet, Reply, ServerId};
 pub use provision::provision;
+pub use rules::{ControlRules, Delta, Drift, Objective};
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, ShortestSwitch};
 pub use spread::{RandomSwitch, RoundRobinSwitch};

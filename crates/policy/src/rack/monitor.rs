@@ -18,6 +18,7 @@ pub struct DemandReading {
 #[derive(Clone, Debug)]
 pub struct DemandMonitor {
     readings: Vec<DemandReading>,
+    overflowed: u64,
 }
 
 impl DemandMonitor {
@@ -26,6 +27,7 @@ impl DemandMonitor {
     pub fn new(classes: usize) -> Self {
         Self {
             readings: vec![DemandReading::default(); classes],
+            overflowed: 0,
         }
     }
 
@@ -48,6 +50,18 @@ impl DemandMonitor {
         };
     }
 
+    /// A request went to a server without cores of its group.
+    #[inline]
+    pub fn overflowed(&mut self) {
+        self.overflowed += 1;
+    }
+
+    /// Requests that went to servers without cores of their group, since the last reset.
+    #[must_use]
+    pub fn overflows(&self) -> u64 {
+        self.overflowed
+    }
+
     /// The registers, by type.
     #[must_use]
     pub fn readings(&self) -> &[DemandReading] {
@@ -59,6 +73,7 @@ impl DemandMonitor {
         self.readings
             .iter_mut()
             .for_each(|reading| reading.count = 0);
+        self.overflowed = 0;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pallas' step: group, burst, turn (§ 4.2, § 4.5, Algorithm 2).
 
 use super::{
-    Burst, Demand, DemandMonitor, Duplicates, Forward, Grouping, Mark, Packet, RackLayout, Reply,
-    ServerId, Turns, Wheel,
+    Burst, Demand, DemandMonitor, Duplicates, Forward, Grouping, Mark, Overflow, Packet,
+    RackLayout, Reply, ServerId, ServerLoads, Turns, Wheel,
 };
 use crate::ClassId;
 use alloc::vec::Vec;
@@ -29,6 +29,8 @@ pub struct Shaper {
     cloning: Cloning,
     monitor: DemandMonitor,
     duplicates: Duplicates,
+    /// What servers have, where requests overflow.
+    loads: Option<ServerLoads>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,7 +62,24 @@ impl Shaper {
             cloning,
             monitor: DemandMonitor::new(types + 1),
             duplicates: Duplicates::new(slots),
+            loads: None,
         }
+    }
+
+    /// Requests that find the server of their turn full go elsewhere, from now on; `servers` is the number of all servers.
+    #[must_use]
+    pub fn overflowing(mut self, servers: usize, overflow: Overflow) -> Self {
+        self.loads = match overflow {
+            Overflow::Off => None,
+            Overflow::PerCore(most) => Some(ServerLoads::new(servers, self.group_of.len(), most)),
+        };
+        self
+    }
+
+    /// What servers have, where requests overflow.
+    #[must_use]
+    pub fn loads(&self) -> Option<&ServerLoads> {
+        self.loads.as_ref()
     }
 
     /// The registers that a control plane reads and resets.
@@ -94,6 +113,16 @@ impl Shaper {
             );
             let mean_ns = demand.mean_of_types_ns(grouping.members(index));
             group.burst.provision(group.wheel.round(), mean_ns);
+        }
+        if let Some(loads) = &mut self.loads {
+            loads.lay_out(layout, &self.group_of);
+        }
+    }
+
+    /// A server has so many cores now, whatever the tables say.
+    pub(super) fn capacity(&mut self, server: ServerId, cores: usize) {
+        if let Some(loads) = &mut self.loads {
+            loads.capacity(server, cores);
         }
     }
 
@@ -153,24 +182,57 @@ impl Shaper {
         let Some(server) = group.wheel.turn() else {
             return Forward::Shed;
         };
-        if packet.bounced {
-            return Forward::To(server);
+        let in_excess = if packet.bounced {
+            false
+        } else {
+            self.monitor.arrived(packet.class);
+            self.cloning != Cloning::Off && group.burst.arrived(now_ns)
+        };
+        if let Some(loads) = &self.loads
+            && !loads.has_idle(server, index)
+        {
+            let other = loads.instead_of(server, index);
+            if other != server {
+                // It is not cloned: the excess has left its server already.
+                return self.overflow(packet.class, index, other);
+            }
         }
-        self.monitor.arrived(packet.class);
-        if self.cloning != Cloning::Off
-            && group.burst.arrived(now_ns)
+        self.sent(packet.class, index, server);
+        if in_excess
             && packet.mark == Mark::Plain
             && let Some(other) = self.clone_target(now_ns, index)
         {
+            self.sent(packet.class, index, other);
             return Forward::Both(server, other);
         }
         Forward::To(server)
+    }
+
+    /// Sends a request to another server than that whose turn it was.
+    fn overflow(&mut self, class: ClassId, group: usize, server: ServerId) -> Forward {
+        let is_own = |loads: &ServerLoads| loads.of(server.index(), group).cores > 0;
+        if !self.loads.as_ref().is_some_and(is_own) {
+            self.monitor.overflowed();
+        }
+        self.sent(class, group, server);
+        Forward::To(server)
+    }
+
+    #[inline]
+    fn sent(&mut self, class: ClassId, group: usize, server: ServerId) {
+        if let Some(loads) = &mut self.loads {
+            loads.sent(server, class.index(), group);
+        }
     }
 
     /// Counts a response. `false`: it is the slower of two and goes no further.
     #[inline]
     pub fn reply(&mut self, reply: &Reply) -> bool {
         self.monitor.finished(reply.class, reply.execution_ns);
+        if let Some(loads) = &mut self.loads {
+            let group = usize::from(self.group_of[reply.class.index()]);
+            loads.came_back(reply.server, reply.class.index(), group);
+        }
         self.duplicates.passes(reply.index, reply.mark)
     }
 }

@@ -65,7 +65,9 @@ impl Switch for Shaper {
         None
     }
 
-    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+    fn capacity(&mut self, server: ServerId, cores: usize) {
+        Shaper::capacity(self, server, cores);
+    }
 
     fn may_send(&self, server: ServerId) -> bool {
         (0..self.groups()).any(|group| self.round_of(group).contains(&server.0))

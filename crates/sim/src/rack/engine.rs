@@ -82,6 +82,8 @@ struct Rack<'a, S> {
     /// When the control plane next reads the registers, or a trial next compares itself with its rival.
     tick_ns: u64,
     interval_ns: u64,
+    /// When the control plane last read the registers.
+    looked_ns: u64,
     rival: Option<Rival>,
     /// When the scores of the present candidates are ready.
     planned_ns: u64,
@@ -112,7 +114,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         let agents =
             (system.bouncing != Bouncing::Off).then(|| vec![Agent::new(&shape.ascending()); count]);
         let interval_ns = match (&system.control, system.adapting) {
-            (Some(control), true) => control.interval_ns(),
+            (Some(control), true) => control.rules().glance_ns(),
             _ => NEVER,
         };
         Ok(Self {
@@ -139,6 +141,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             change_ns: change_ns(experiment, 0),
             tick_ns: interval_ns,
             interval_ns,
+            looked_ns: 0,
             rival: None,
             planned_ns: NEVER,
             scores: Vec::new(),
@@ -290,12 +293,31 @@ impl<'a, S: Switch> Rack<'a, S> {
     fn at_switch_from_server(&mut self) {
         match self.up.receive() {
             Some(Upward::Reply(reply)) => self.reply(&reply),
-            Some(Upward::Bounced(packet)) => {
+            Some(Upward::Bounced(server, packet)) => {
                 let index = self.flights.index(packet.index);
+                self.forget_at(server, index, packet.class);
                 self.route(index, packet);
+            }
+            Some(Upward::Refused(server, index, class)) => {
+                self.forget_at(server, index, class);
+                self.flights.end_copy(index);
             }
             None => {}
         }
+    }
+
+    /// Tells the policy that the server no longer has this request, which it did not serve.
+    fn forget_at(&mut self, server: ServerId, index: u64, class: ClassId) {
+        let reply = Reply {
+            server,
+            class,
+            index: index as u32,
+            // As of an uncloned request, so that the other copy's response still passes.
+            mark: Mark::Plain,
+            execution_ns: 0,
+            queue: self.servers[server.index()].in_flight() as u32,
+        };
+        self.switch.reply(self.now_ns, &reply);
     }
 
     #[inline]
@@ -339,7 +361,8 @@ impl<'a, S: Switch> Rack<'a, S> {
         let request = self.flights.get(index).request;
         if mark == Mark::Clone && !self.servers[at].would_start(&request) {
             self.measures.figures.clones_dropped += 1;
-            return self.flights.end_copy(index);
+            let refused = Upward::Refused(server, index, ClassId(request.taken_for));
+            return self.up.send(self.now_ns, refused);
         }
         self.bounce(at, ClassId(request.taken_for));
         let request = SimRequest {
@@ -380,7 +403,8 @@ impl<'a, S: Switch> Rack<'a, S> {
                 mark,
                 bounced: true,
             };
-            self.up.send(self.now_ns, Upward::Bounced(packet));
+            let server = ServerId(server as u16);
+            self.up.send(self.now_ns, Upward::Bounced(server, packet));
         }
     }
 
@@ -434,15 +458,26 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
-    /// The control plane reads the registers.
+    /// The control plane reads the registers, if that is due.
     fn look_at_registers(&mut self) -> Result<(), SimError> {
         let (Some(control), true) = (&mut self.control, self.adapting) else {
             return Ok(());
         };
-        let moved = match self.switch.shaper() {
-            Some(shaper) => control.observe(shaper),
-            None => false,
+        let Some(shaper) = self.switch.shaper() else {
+            return Ok(());
         };
+        let monitor = shaper.monitor();
+        let elapsed_ns = self.now_ns - self.looked_ns;
+        let requests = monitor.readings().iter().map(|reading| reading.count);
+        if !control
+            .rules()
+            .is_due(elapsed_ns, requests.sum(), monitor.overflows())
+        {
+            return Ok(());
+        }
+        self.looked_ns = self.now_ns;
+        let moved = control.measured(monitor.readings(), elapsed_ns);
+        monitor.reset();
         let (load, plan_ns) = (control.load(), control.plan_ns());
         if moved {
             self.score_candidates(load)?;

@@ -2,6 +2,7 @@
 
 use super::ring::Ring;
 use crate::server::NEVER;
+use headway_policy::ClassId;
 use headway_policy::rack::{Mark, Packet, Reply, ServerId};
 
 /// One direction.
@@ -24,7 +25,10 @@ pub(super) struct ToServer {
 #[derive(Clone, Copy)]
 pub(super) enum Upward {
     Reply(Reply),
-    Bounced(Packet),
+    /// A request that the server hands back, not begun.
+    Bounced(ServerId, Packet),
+    /// A server does not take this clone of a request of this class: it cannot start it at once.
+    Refused(ServerId, u64, ClassId),
 }
 
 impl<T: Copy> Link<T> {

@@ -254,6 +254,7 @@ fn attach(object: &[u8], mode: Mode) -> XdpSwitch {
         types: 1,
         mode,
         cloning: Cloning::Off,
+        overflows: false,
         answer: Duration::from_secs(5),
     };
     let neighbours = SERVERS.map(|number| Neighbour {

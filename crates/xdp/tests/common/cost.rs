@@ -35,6 +35,7 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitc
         types: 2,
         mode,
         cloning,
+        overflows: false,
         // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
     };

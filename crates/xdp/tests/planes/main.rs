@@ -5,6 +5,7 @@
 //! of a request sent to a server is left out of the comparison.
 
 mod addresses;
+mod agree;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
@@ -16,7 +17,8 @@ use copies::{CopiesOut, role_of};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_policy::rack::{
-    Cloning, Demand, Forward, Grouping, Mark, Packet, RackLayout, Reply, ServerId, Shaper, Turns,
+    Cloning, Demand, Forward, Grouping, Mark, Overflow, Packet, RackLayout, Reply, ServerId,
+    Shaper, Turns,
 };
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
@@ -82,6 +84,7 @@ struct Planes {
     below: Below,
     now_ns: u64,
     requests: u32,
+    overflow: Overflow,
 }
 
 /// A window that lasts for ever, so that kernel and test share it.
@@ -89,9 +92,13 @@ const WINDOW_NS: u64 = 1_000_000_000_000_000_000;
 /// Execution times of which a few hundred fill a window.
 const NS_PER_UNIT: f64 = 1e15;
 
-fn shaper(cloning: Cloning) -> Shaper {
+/// What becomes of requests in excess.
+type Excess = (Cloning, Overflow);
+
+fn shaper(cloning: Cloning, overflow: Overflow) -> Shaper {
     // No two requests of a test share a register.
     Shaper::new(TYPES, SERVERS * CORES, Turns::Even, cloning, 1 << 20)
+        .overflowing(SERVERS, overflow)
 }
 
 /// Installs one of several layouts, chosen by `number`.
@@ -113,7 +120,7 @@ fn install(shaper: &mut Shaper, number: u32) {
 }
 
 impl Planes {
-    fn new(object: &[u8], family: Family, cloning: Cloning, seed: u64) -> Self {
+    fn new(object: &[u8], family: Family, (cloning, overflow): Excess, seed: u64) -> Self {
         let servers: Vec<_> = (0..SERVERS).map(|number| family.server(number)).collect();
         let addresses = ServerAddresses::new(&servers).expect("servers");
         let interfaces = ServerInterfaces::unknown(SERVERS);
@@ -121,7 +128,7 @@ impl Planes {
             interfaces.set(ServerId(number as u16), ifindex_of(number));
         }
         let mut user = RackSwitch::new(
-            shaper(cloning),
+            shaper(cloning, overflow),
             family.own().into(),
             addresses,
             SwitchLimits::new(TYPES),
@@ -140,11 +147,12 @@ impl Planes {
             types: TYPES as u16,
             mode: Mode::Nat,
             cloning,
+            overflows: overflow != Overflow::Off,
             answer: Duration::from_secs(3600),
         };
         let mut planes = Self {
             family,
-            policy: shaper(cloning),
+            policy: shaper(cloning, overflow),
             user,
             xdp: XdpSwitch::load(object, &config).expect("the program loads"),
             rng: Pcg64Mcg::new(u128::from(seed) << 1 | 1),
@@ -153,6 +161,7 @@ impl Planes {
             below: Below::default(),
             now_ns: 1,
             requests: 0,
+            overflow,
         };
         planes.change_tables(0);
         planes
@@ -163,6 +172,12 @@ impl Planes {
     }
 
     fn change_tables(&mut self, number: u32) {
+        // The program counts what servers have by the groups of the time of sending, so the groups stay where that matters.
+        let number = if self.overflow == Overflow::Off {
+            number
+        } else {
+            3 * number
+        };
         // A counter of turns wraps only in use, so every counter is used between two tables.
         if number > 0 {
             (0..=TYPES as u8).for_each(|class| self.request(class));
@@ -398,6 +413,14 @@ impl Planes {
             mark: at.mark,
             ..Packet::new(at.class, at.policy_index)
         };
+        self.policy.reply(&Reply {
+            server: ServerId(at.server as u16),
+            class: at.class,
+            index: at.policy_index,
+            mark: Mark::Plain,
+            execution_ns: 0,
+            queue: 0,
+        });
         let Forward::To(server) = self.policy.request(self.now_ns, packet) else {
             panic!("one copy");
         };
@@ -474,6 +497,7 @@ impl Planes {
             ("fragment", self.below.fragment),
             ("options", self.below.options),
             ("other_family", 0),
+            ("overflowed", self.policy.monitor().overflows()),
         ];
         assert_eq!(counts.named(), of_user);
         let policy = self.policy.monitor().readings().to_vec();
@@ -494,87 +518,4 @@ impl Planes {
 /// The program's verdict on a packet that comes by one interface and leaves by another, or by the same.
 fn leaves_by(came_by: u32, leaves_by: u32) -> u32 {
     if came_by == leaves_by { TX } else { REDIRECT }
-}
-
-fn packets() -> u64 {
-    let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
-    asked.map_or(100_000, |text| {
-        text.parse().expect("HEADWAY_XDP_PACKETS: a number")
-    })
-}
-
-fn three_planes_agree(test: &str, family: Family, cloning: Cloning, packets: u64) {
-    let Some(objects) = objects(test) else {
-        return;
-    };
-    if let Some(why) = net::missing() {
-        println!("SKIPPED {test}: {why}");
-        return;
-    }
-    stay_on_cpu(0);
-    // Loopback is the clients' side.
-    net::enter_namespace();
-    net::shell(
-        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
-    );
-    let mut planes = Planes::new(&objects.rack, family, cloning, 18);
-    for packet in 0..packets {
-        planes.step();
-        if packet % 2_000 == 1_999 {
-            planes.change_tables(packet as u32 / 2_000);
-        }
-        if packet % 10_000 == 9_999 {
-            planes.compare_registers();
-        }
-    }
-    planes.compare_registers();
-    let counts = planes.xdp.registers().expect("registers").counts;
-    // Every fate was met.
-    let mut unmet = vec!["shed", "expired", "other_family"];
-    if cloning == Cloning::Off {
-        unmet.extend(["cloned", "filtered", "copies_refused"]);
-    }
-    for (name, count) in counts.named() {
-        assert_eq!(count == 0, unmet.contains(&name), "{name}: {count}");
-    }
-}
-
-#[test]
-fn three_planes_agree_on_every_byte_of_ip4() {
-    three_planes_agree(
-        "three planes, IPv4",
-        Family::Ip4,
-        Cloning::Off,
-        packets() / 2,
-    );
-}
-
-#[test]
-fn three_planes_agree_on_every_byte_of_ip6() {
-    three_planes_agree(
-        "three planes, IPv6",
-        Family::Ip6,
-        Cloning::Off,
-        packets() / 4,
-    );
-}
-
-#[test]
-fn three_planes_clone_alike_to_longer_groups() {
-    three_planes_agree(
-        "three planes, clones to longer groups",
-        Family::Ip4,
-        Cloning::Longer(WINDOW_NS),
-        packets() / 2,
-    );
-}
-
-#[test]
-fn three_planes_clone_alike_to_any_group() {
-    three_planes_agree(
-        "three planes, clones to any group",
-        Family::Ip6,
-        Cloning::Calmest(WINDOW_NS),
-        packets() / 4,
-    );
 }

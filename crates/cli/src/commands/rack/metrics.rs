@@ -76,20 +76,54 @@ fn text(status: &Value) -> String {
         });
         metric(name, "gauge", servers.collect());
     }
-    for (name, field) in [
-        ("group_cores", "cores"),
-        ("group_demand_cores", "demand_cores"),
-    ] {
-        let groups = array(&status["groups"]).iter();
-        let groups = groups.map(|group| {
-            (
-                format!("{{group=\"{}\"}}", group["group"]),
-                number(&group[field]),
-            )
-        });
-        metric(name, "gauge", groups.collect());
+    for (name, kind, samples) in of_types(status) {
+        metric(name, kind, samples);
+    }
+    metric(
+        "overflowed_total",
+        "counter",
+        vec![(String::new(), number(&status["overflowed"]))],
+    );
+    for (name, samples) in of_groups(status) {
+        metric(name, "gauge", samples);
     }
     text
+}
+
+/// Values with their labels.
+type Samples = Vec<(String, f64)>;
+
+/// The metrics of each type: name, kind and samples. What is not known is left out.
+fn of_types(status: &Value) -> [(&'static str, &'static str, Samples); 3] {
+    [
+        ("type_requests_total", "counter", "requests"),
+        ("type_demand_cores", "gauge", "demand_cores"),
+        ("type_mean_us", "gauge", "mean_us"),
+    ]
+    .map(|(name, kind, field)| {
+        let known = array(&status["types"]).iter();
+        let known = known.filter(|of_type| of_type[field].is_number());
+        let known = known.map(|of_type| {
+            let labels = format!("{{type=\"{}\"}}", of_type["type"]);
+            (labels, number(&of_type[field]))
+        });
+        (name, kind, known.collect())
+    })
+}
+
+/// The gauges of each group.
+fn of_groups(status: &Value) -> [(&'static str, Samples); 2] {
+    [
+        ("group_cores", "cores"),
+        ("group_demand_cores", "demand_cores"),
+    ]
+    .map(|(name, field)| {
+        let groups = array(&status["groups"]).iter().map(|group| {
+            let labels = format!("{{group=\"{}\"}}", group["group"]);
+            (labels, number(&group[field]))
+        });
+        (name, groups.collect())
+    })
 }
 
 fn array(value: &Value) -> &[Value] {
@@ -111,6 +145,8 @@ mod tests {
             "counts": { "requests": 7 },
             "port": { "unsent": 3, "rejected": null },
             "layouts": 2,
+            "overflowed": 9,
+            "types": [{ "type": 3, "requests": 5, "mean_us": null, "demand_cores": 1.5 }],
             "under_way": 1,
             "servers": [{ "server": "10.0.0.1:7000", "counted_cores": 4, "unanswered": 3 }],
             "slo": [{ "bound": "class.GET.latency.p99<=250us", "answered": 100, "exceeded": 2, "met": false }],
@@ -122,6 +158,9 @@ mod tests {
             "headway_rack_packets_total{kind=\"requests\"} 7",
             "headway_rack_port_lost_packets_total{kind=\"unsent\"} 3",
             "headway_rack_layouts_total 2",
+            "headway_rack_overflowed_total 9",
+            "headway_rack_type_requests_total{type=\"3\"} 5",
+            "headway_rack_type_demand_cores{type=\"3\"} 1.5",
             "headway_rack_slo_exceeded_total{bound=\"class.GET.latency.p99<=250us\"} 2",
             "headway_rack_server_cores{server=\"10.0.0.1:7000\"} 4",
             "headway_rack_server_unanswered{server=\"10.0.0.1:7000\"} 3",

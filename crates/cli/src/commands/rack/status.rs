@@ -107,6 +107,7 @@ impl RackSubject {
             "uptime_s": self.since.elapsed().as_secs_f64(),
             "under_way": report.under_way,
             "layouts": self.tables.generation(),
+            "overflowed": self.tables.overflowed(),
             "load": control.map(ControlPlane::load),
             "discrepancy_cores": control.map(ControlPlane::discrepancy_cores),
             "servers": self.servers(&report, control),

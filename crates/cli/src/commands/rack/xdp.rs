@@ -211,6 +211,7 @@ fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitch
             Mode::Nat
         },
         cloning: shaper.cloning(),
+        overflows: shaper.loads().is_some(),
         answer: ANSWER,
     }
 }
@@ -360,6 +361,7 @@ impl Relay {
         let forgotten = self.history.forgotten(&registers.servers);
         self.expired = self.expired.max(registers.counts.expired + forgotten);
         self.tables.set_readings(&registers.readings());
+        self.tables.set_overflowed(registers.counts.overflowed);
         self.tables.set_report(self.report(&registers));
         let newest = self.tables.install(self.generation, &mut self.shaper);
         if newest != self.generation || self.has_new_types(&registers) {

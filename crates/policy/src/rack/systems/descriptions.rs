@@ -85,9 +85,13 @@ pub(super) const HORUS: Description = Description {
     params: &[RTT, INNER],
 };
 
-const DELTA: Param = Param::number("delta", 10.0, 0.0, 1e6)
-    .in_units("cores")
-    .means("how far the demand must move before groups are formed again");
+/// How far the demand may move before a new layout is made; the default.
+const fn delta(default: &'static str) -> Param {
+    Param::text("delta", default, DELTA_FORM)
+        .means("how far the demand must move before groups are formed again")
+}
+pub(super) const DELTA_FORM: &str =
+    "a part of the rack's cores, 0% to 100%, or a number of cores, 0 to 1000000";
 const INTERVAL: Param = Param::time("interval", 10_000_000, 1_000, SECOND_NS)
     .means("between two looks of the control plane");
 const WINDOW: Param =
@@ -95,6 +99,14 @@ const WINDOW: Param =
 const PLAN_TIME: Param = Param::time("plan_time", PLAN_NS, 0, SECOND_NS).means(
     "for scoring the candidates, while the old layout stays; 0: no time, and trials of full length",
 );
+/// From what on a group's requests go to any server; the first word, or the number, is the default.
+const fn overflow(default: &'static str) -> Param {
+    Param::text("overflow", default, OVERFLOW_FORM)
+        .in_units("requests per core")
+        .means("at which a server is full for a group, so that any server may get them; before, only one with an idle core")
+}
+pub(super) const OVERFLOW_FORM: &str = "off, or requests per core, 1 to 1000";
+
 const BOUNCE: Param = Param::word("bounce", &["longer", "all", "off"])
     .means("what servers send back when their role changed");
 const ADAPT: Param = Param::word("adapt", &["on", "off"])
@@ -110,6 +122,26 @@ const ROLES: Param = Param {
 /// As long as the paper's control plane has at most: scoring included, it stays within the interval (Pallas § D.4).
 const PLAN_NS: u64 = 10_000_000;
 
+/// How many requests a look needs; the default.
+const fn samples(default: u64) -> Param {
+    Param::whole("samples", default, 0, 1_000_000_000)
+        .in_units("requests")
+        .means("that a look at the registers needs, and over which shares are averaged")
+}
+
+/// When the control plane looks; the first word is the default.
+const fn look(words: &'static [&'static str]) -> Param {
+    Param::word("look", words)
+        .means("whether groups that overflow are looked at before the interval is over")
+}
+
+/// What makes types alike; the first word is the default.
+const fn likeness(words: &'static [&'static str]) -> Param {
+    Param::word("alike", words).means(
+        "which types are: by the ratio of their times, or the difference of their parts of all CPU time",
+    )
+}
+
 /// What a grouping is judged by; the first word is the default.
 const fn score(words: &'static [&'static str]) -> Param {
     Param::word("score", words).means("what a grouping is judged by")
@@ -118,7 +150,7 @@ const fn score(words: &'static [&'static str]) -> Param {
 /// How the demand's movement is measured; the first word is the default.
 const fn drift(words: &'static [&'static str]) -> Param {
     Param::word("drift", words)
-        .means("what is compared with `delta`: `groups`' cores, within a single group its types'")
+        .means("what is compared with `delta`: what types need beside the last planning, or what groups have beside what they need")
 }
 
 /// How the servers of a group take turns; the first word is the default.
@@ -138,36 +170,45 @@ pub(super) const PALLAS: Description = Description {
     paper: "Pallas, ATC '25",
     params: &[
         RTT,
-        DELTA,
+        delta("12.5%"),
         drift(&["types", "groups"]),
         INTERVAL,
         PLAN_TIME,
+        samples(500),
+        look(&["sooner", "interval"]),
+        likeness(&["time", "demand"]),
         score(&["slowdown", "latency"]),
         WINDOW,
         turns(&["even", "ranges"]),
         clone(&["longer", "any", "off"]),
+        overflow("2.5"),
         BOUNCE,
         ADAPT,
         ROLES,
     ],
 };
 
-/// As printed: candidates compete by latency (§ 3.2), a server has all its turns in a row, and any group takes a burst's excess (§ 3.4).
+/// As printed: types are clustered by demand and share (§ 4.3), candidates compete by latency, 10 cores make a new layout, a server has all its
+/// turns in a row whatever it has, and any group takes a burst's excess (§ 4.5).
 pub(super) const PALLAS_PAPER: Description = Description {
     name: "pallas-paper",
     aliases: &[],
-    summary: "the same without our repairs: score, turns and cloning as printed",
+    summary: "the same without our repairs, as printed",
     paper: "Pallas, ATC '25",
     params: &[
         RTT,
-        DELTA,
+        delta("10"),
         drift(&["groups", "types"]),
         INTERVAL,
         PLAN_TIME,
+        samples(0),
+        look(&["interval", "sooner"]),
+        likeness(&["demand", "time"]),
         score(&["latency", "slowdown"]),
         WINDOW,
         turns(&["ranges", "even"]),
         clone(&["any", "longer", "off"]),
+        overflow("off"),
         BOUNCE,
         ADAPT,
         ROLES,

@@ -20,8 +20,9 @@ use self::descriptions::{
     RACKSCHED_PLAIN, RANDOM, ROUND_ROBIN, is_shaped,
 };
 use super::{
-    Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Drift, Horus, NetClone,
-    Objective, RandomSwitch, Reported, RoundRobinSwitch, Shaper, ShortestSwitch, Switch, Turns,
+    Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Delta, Drift, Horus, Likeness,
+    NetClone, Objective, Overflow, RandomSwitch, Reported, RoundRobinSwitch, Shaper,
+    ShortestSwitch, Switch, Turns,
 };
 use crate::ClassHint;
 use crate::spec::{self, Description, Params, Reader, Spec, SpecError, Value};
@@ -153,6 +154,43 @@ fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
     }
 }
 
+/// How far the demand may move before a new layout is made.
+fn delta(read: &mut Reader<'_>) -> Result<Delta, SpecError> {
+    const KEY: &str = "delta";
+    let text = read.text(KEY);
+    let (number, most) = match text.strip_suffix('%') {
+        Some(percent) => (percent.parse::<f64>(), 100.0),
+        None => (text.parse::<f64>(), 1e6),
+    };
+    let number = match number {
+        Ok(number) if (0.0..=most).contains(&number) => number,
+        _ => return Err(read.wrong_text(KEY)),
+    };
+    if text.ends_with('%') {
+        read.note(KEY, Value::Text(text.to_string()));
+        return Ok(Delta::Share(number / 100.0));
+    }
+    read.note(KEY, Value::Number(number));
+    Ok(Delta::Cores(number))
+}
+
+/// Where the requests go that a group's cores cannot begin.
+fn overflow(read: &mut Reader<'_>) -> Result<Overflow, SpecError> {
+    const KEY: &str = "overflow";
+    let text = read.text(KEY);
+    if text == "off" {
+        read.note(KEY, Value::Word("off"));
+        return Ok(Overflow::Off);
+    }
+    match text.parse::<f64>() {
+        Ok(most) if (1.0..=1e3).contains(&most) => {
+            read.note(KEY, Value::Number(most));
+            Ok(Overflow::PerCore(most))
+        }
+        _ => Err(read.wrong_text(KEY)),
+    }
+}
+
 /// What a spec sets on a rack of the shape that it was read for: reading can fail, building cannot.
 struct SystemSettings {
     name: &'static str,
@@ -178,6 +216,7 @@ struct Shaping {
     rules: ControlRules,
     turns: Turns,
     cloning: Cloning,
+    overflow: Overflow,
     bouncing: Bouncing,
     adapting: bool,
 }
@@ -249,7 +288,8 @@ impl SystemSettings {
                 let cores = shape.cores.iter().sum();
                 let (turns, cloning) = (shaping.turns, shaping.cloning);
                 let types = shape.types.len();
-                let switch = Shaper::new(types, cores, turns, cloning, DUPLICATE_SLOTS);
+                let switch = Shaper::new(types, cores, turns, cloning, DUPLICATE_SLOTS)
+                    .overflowing(servers, shaping.overflow);
                 visitor.visit(RackSystem {
                     control: Some(ControlPlane::new(&shape.cores, &shape.types, shaping.rules)),
                     bouncing: shaping.bouncing,
@@ -317,13 +357,19 @@ impl SwitchSpec {
 impl Shaping {
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let rules = ControlRules {
-            delta_cores: read.number("delta")?,
+            delta: delta(read)?,
             drift: match read.word("drift")? {
                 "types" => Drift::Types,
                 _ => Drift::Groups,
             },
             interval_ns: read.time("interval")?,
             plan_ns: read.time("plan_time")?,
+            samples: read.whole("samples")?,
+            sooner: read.word("look")? == "sooner",
+            likeness: match read.word("alike")? {
+                "time" => Likeness::Time,
+                _ => Likeness::Demand,
+            },
             objective: match read.word("score")? {
                 "slowdown" => Objective::Slowdown,
                 _ => Objective::Latency,
@@ -341,6 +387,7 @@ impl Shaping {
                 "any" => Cloning::Calmest(window_ns),
                 _ => Cloning::Off,
             },
+            overflow: overflow(read)?,
             bouncing: match read.word("bounce")? {
                 "longer" => Bouncing::Longer,
                 "all" => Bouncing::All,
@@ -363,6 +410,7 @@ const DUPLICATE_SLOTS: usize = 1 << 17;
 
 #[cfg(test)]
 mod tests {
+    use super::descriptions::{DELTA_FORM, OVERFLOW_FORM};
     use super::*;
     use alloc::string::String;
 
@@ -409,8 +457,9 @@ mod tests {
 
     /// Each repair is one switch (N6): with all of them taken back, ours is the paper's.
     #[test]
-    fn the_papers_pallas_differs_by_four_switches() {
-        let switches = "drift=groups,score=latency,turns=ranges,clone=any";
+    fn the_papers_pallas_differs_by_switches() {
+        let switches = "delta=10,drift=groups,samples=0,look=interval,alike=demand,score=latency,turns=ranges,\
+                        clone=any,overflow=off";
         let ours = checked(&alloc::format!("pallas,{switches}")).unwrap();
         assert_eq!(checked("pallas-paper").unwrap(), ours);
         assert_ne!(checked("pallas").unwrap(), ours);
@@ -429,5 +478,14 @@ mod tests {
         let error = checked("racksched,choices=none").unwrap_err();
         assert!(error.contains("all, or a number of servers"), "{error}");
         assert!(checked("pallas,rtt=5").unwrap_err().contains("rtt=5"));
+        for (wrong, form) in [
+            ("delta=101%", DELTA_FORM),
+            ("delta=-1", DELTA_FORM),
+            ("overflow=0.5", OVERFLOW_FORM),
+            ("overflow=nan", OVERFLOW_FORM),
+        ] {
+            let error = checked(&alloc::format!("pallas,{wrong}")).unwrap_err();
+            assert!(error.contains(form), "{error}");
+        }
     }
 }

@@ -126,6 +126,7 @@ fn shaped_tiers(
             shaping.cloning,
             DUPLICATE_SLOTS,
         )
+        .overflowing(cores.len(), shaping.overflow)
     });
     let control = ControlPlane::new(&shape.cores, &shape.types, shaping.rules);
     RackSystem {

@@ -1,0 +1,114 @@
+//! Long random sequences of packets through the three planes.
+
+use crate::addresses::Family;
+use crate::common::*;
+use crate::{Excess, Planes, WINDOW_NS};
+use headway_policy::rack::{Cloning, Overflow};
+
+fn packets() -> u64 {
+    let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
+    asked.map_or(100_000, |text| {
+        text.parse().expect("HEADWAY_XDP_PACKETS: a number")
+    })
+}
+
+fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) {
+    let Some(objects) = objects(test) else {
+        return;
+    };
+    if let Some(why) = net::missing() {
+        println!("SKIPPED {test}: {why}");
+        return;
+    }
+    stay_on_cpu(0);
+    // Loopback is the clients' side.
+    net::enter_namespace();
+    net::shell(
+        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
+    );
+    let mut planes = Planes::new(&objects.rack, family, excess, 18);
+    for packet in 0..packets {
+        planes.step();
+        if packet % 2_000 == 1_999 {
+            planes.change_tables(packet as u32 / 2_000);
+        }
+        if packet % 10_000 == 9_999 {
+            planes.compare_registers();
+        }
+    }
+    planes.compare_registers();
+    let counts = planes.xdp.registers().expect("registers").counts;
+    // Every fate was met.
+    let mut unmet = vec!["shed", "expired", "other_family"];
+    let (cloning, overflow) = excess;
+    if overflow == Overflow::Off {
+        unmet.push("overflowed");
+    }
+    if cloning == Cloning::Off {
+        unmet.extend(["cloned", "filtered", "copies_refused"]);
+    }
+    for (name, count) in counts.named() {
+        assert_eq!(count == 0, unmet.contains(&name), "{name}: {count}");
+    }
+}
+
+#[test]
+fn three_planes_agree_on_every_byte_of_ip4() {
+    three_planes_agree(
+        "three planes, IPv4",
+        Family::Ip4,
+        (Cloning::Off, Overflow::Off),
+        packets() / 2,
+    );
+}
+
+#[test]
+fn three_planes_agree_on_every_byte_of_ip6() {
+    three_planes_agree(
+        "three planes, IPv6",
+        Family::Ip6,
+        (Cloning::Off, Overflow::Off),
+        packets() / 4,
+    );
+}
+
+#[test]
+fn three_planes_clone_alike_to_longer_groups() {
+    three_planes_agree(
+        "three planes, clones to longer groups",
+        Family::Ip4,
+        (Cloning::Longer(WINDOW_NS), Overflow::Off),
+        packets() / 2,
+    );
+}
+
+#[test]
+fn three_planes_clone_alike_to_any_group() {
+    three_planes_agree(
+        "three planes, clones to any group",
+        Family::Ip6,
+        (Cloning::Calmest(WINDOW_NS), Overflow::Off),
+        packets() / 4,
+    );
+}
+
+/// The user-space switch and the program send the same requests elsewhere, with clones beside them or not.
+#[test]
+fn three_planes_overflow_alike() {
+    three_planes_agree(
+        "three planes, requests overflow",
+        Family::Ip4,
+        (Cloning::Off, Overflow::PerCore(2.5)),
+        packets() / 4,
+    );
+}
+
+#[test]
+fn three_planes_overflow_and_clone_alike() {
+    three_planes_agree(
+        "three planes, requests overflow and are cloned",
+        Family::Ip6,
+        (Cloning::Longer(WINDOW_NS), Overflow::PerCore(20.0)),
+        packets() / 4,
+    );
+}
