@@ -60,9 +60,7 @@ impl<P: HostPeer> Member<P> {
     pub(super) fn go_home(&mut self) {
         match &mut self.work {
             MemberWork::Kthreads(book) => go_home(book, &self.peer, &self.home),
-            MemberWork::Program(_) => {
-                self.peer.pin_all(&self.home);
-            }
+            MemberWork::Program(_) => self.peer.let_all_go(&self.home),
         }
     }
 }

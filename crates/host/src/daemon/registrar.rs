@@ -7,6 +7,8 @@ use super::given::{BroughtMemory, Given, Speaker, network_of};
 use super::inbox::{AdmissionClaim, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::NewNetwork;
+use super::programs::Programs;
+use super::say::say;
 use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
 use crate::arbiter::{Newcomer, NewcomerWork};
@@ -54,6 +56,8 @@ pub(super) struct Registrar {
     mtu: Option<usize>,
     state: PathBuf,
     clock: Clock,
+    /// How programs are confined.
+    confinement: Programs,
     /// Programs of the last daemon, until they are resumed.
     programs: Vec<KnownProgram>,
     /// When they are resumed: after the applications that hold cores already, ns.
@@ -96,6 +100,7 @@ impl Registrar {
             connections,
             registered: HashMap::new(),
             mtu,
+            confinement: Programs::default(),
             programs: Vec::new(),
             resume_ns: 0,
             state,
@@ -384,7 +389,7 @@ impl Registrar {
         &mut self,
         rule: &AppRule,
         program: &ProgramRegistration,
-        speaker: Speaker,
+        mut speaker: Speaker,
     ) -> Result<Given, String> {
         if rule.kind != AppKind::Batch {
             return Err(format!(
@@ -393,6 +398,7 @@ impl Registrar {
             ));
         }
         let shape = rule.shape(program.cores, None, self.cores)?;
+        let groups = self.confinement.confine(&rule.name, &[], &mut speaker);
         let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
         let known = KnownProgram {
             name: rule.name.clone(),
@@ -401,6 +407,7 @@ impl Registrar {
             started: speaker.peer.started().unwrap_or_default(),
             home: home.collect(),
             most: shape.most,
+            groups,
         };
         let doorbell = self.admit(
             &rule.name,
@@ -425,30 +432,34 @@ impl Registrar {
             Ok(settings) => settings.rule(&known.name).cloned(),
             Err(_) => return,
         };
-        let (Ok(rule), Ok(peer)) = (rule, PeerProcess::open(known.pid)) else {
-            return;
+        let is_same = |peer: &PeerProcess| {
+            known.uid.is_none_or(|uid| uid == peer.uid()) && peer.started() == Some(known.started)
         };
-        let is_same_user = known.uid.is_none_or(|uid| uid == peer.uid());
-        if !is_same_user
-            || peer.started() != Some(known.started)
-            || self.check_name(&known.name).is_err()
-        {
-            return;
+        let peer = PeerProcess::open(known.pid).ok().filter(is_same);
+        let (Ok(rule), Some(peer)) = (rule, peer) else {
+            return self.confinement.let_go(known);
+        };
+        if self.check_name(&known.name).is_err() {
+            return self.confinement.let_go(known);
         }
         let Ok(shape) = rule.shape(Some(known.most), None, self.cores) else {
-            return;
+            return self.confinement.let_go(known);
         };
         let id = self.connections.new_id();
         let home = mask(known.home.iter().copied());
-        let speaker = Speaker { id, peer, home };
-        let known = Some(known.clone());
+        let mut speaker = Speaker { id, peer, home };
+        let (confinement, name) = (&mut self.confinement, &rule.name);
+        let known = KnownProgram {
+            groups: confinement.confine(name, &known.groups, &mut speaker),
+            ..known.clone()
+        };
         if let Err(why) = self.admit(
             &rule.name,
             shape,
             NewcomerWork::Program,
             None,
             speaker,
-            known,
+            Some(known),
         ) {
             say(format_args!(
                 "program '{}' is not taken over: {why}",
@@ -513,12 +524,6 @@ impl Registrar {
         self.registered.insert(id, registered);
         Ok(doorbell)
     }
-}
-
-/// Prints a line, and ignores a closed standard error.
-fn say(what: std::fmt::Arguments<'_>) {
-    use std::io::Write as _;
-    let _ = writeln!(io::stderr(), "{what}");
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ fn role() {
         "kv" | "web" | "batch" => app(role, &socket),
         "hangs" => hangs(&socket),
         "liar" => liar(&socket),
+        "daemonises" => crate::programs::daemonise(&socket),
         other => panic!("there is no role {other}"),
     }
 }

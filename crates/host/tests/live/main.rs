@@ -7,6 +7,7 @@ mod bad;
 mod basics;
 mod kills;
 mod processes;
+mod programs;
 mod signals;
 mod stage;
 mod strangers;

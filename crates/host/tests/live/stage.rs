@@ -86,6 +86,11 @@ impl Stage {
         }
     }
 
+    /// The directory, which marks the processes of the test.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("host.sock")
     }

@@ -1,20 +1,20 @@
 //! The process at the other end of a registration. The daemon acts on a thread only if it belongs to that process at that moment.
-#![expect(
-    unsafe_code,
-    reason = "pidfd, tgkill and clocks of other processes have no wrappers"
-)]
+#![expect(unsafe_code, reason = "clocks of other processes have no wrappers")]
 
+mod family;
+mod handle;
+
+use crate::cgroup::GroupHandle;
+use family::Family;
+use handle::{ProcessHandle, open_pidfd, peer_pidfd, tgkill, users_of};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The most descendants that are tracked. Further ones of a program stay on its first cores.
-const FAMILY_MAX: usize = 256;
+pub(crate) use family::threads_of;
 
 /// A process whose threads can be moved.
 pub trait HostPeer: Send {
@@ -36,6 +36,9 @@ pub trait HostPeer: Send {
     /// Does the same, faster, for the threads found by the last call of [`Self::pin_all`].
     fn pin_known(&mut self, cores: &CpuSet);
 
+    /// Returns every thread of the process and of its descendants to these cores, at its ordinary weight.
+    fn let_all_go(&mut self, home: &CpuSet);
+
     /// CPU time of the process so far, ns.
     fn cpu_ns(&self) -> u64;
 }
@@ -44,23 +47,16 @@ pub trait HostPeer: Send {
 #[derive(Debug)]
 pub struct PeerProcess {
     leader: ProcessHandle,
-    /// Its descendants, with their threads.
-    family: BTreeMap<i32, Relative>,
-    threads: Vec<u32>,
+    confinement: Confinement,
 }
 
+/// How all threads of a program are confined.
 #[derive(Debug)]
-struct Relative {
-    process: ProcessHandle,
-    threads: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct ProcessHandle {
-    pid: i32,
-    fd: OwnedFd,
-    /// As whom the process acted when it registered.
-    uid: u32,
+enum Confinement {
+    /// One by one, as far as they are found. `is_idle`: each has the scheduler's lowest weight.
+    Threads { family: Family, is_idle: bool },
+    /// By their control group.
+    Group(GroupHandle),
 }
 
 impl PeerProcess {
@@ -91,8 +87,10 @@ impl PeerProcess {
     fn new(leader: ProcessHandle) -> Self {
         Self {
             leader,
-            family: BTreeMap::new(),
-            threads: Vec::new(),
+            confinement: Confinement::Threads {
+                family: Family::default(),
+                is_idle: false,
+            },
         }
     }
 
@@ -155,25 +153,18 @@ impl PeerProcess {
         Ok(sched_setaffinity(Pid::from_raw(self.leader.pid), &cores)?)
     }
 
-    /// Reads the current threads and descendants. It opens a descriptor for each descendant when it first sees it.
-    fn look(&mut self) {
-        self.threads = threads_of(self.leader.pid);
-        let mut open: Vec<i32> = children_of(self.leader.pid, &self.threads);
-        let mut seen = BTreeMap::new();
-        while let Some(pid) = open.pop() {
-            if seen.len() >= FAMILY_MAX || seen.contains_key(&pid) {
-                continue;
-            }
-            let process = match self.family.remove(&pid) {
-                Some(known) if known.process.is_unchanged() => Some(known.process),
-                _ => ProcessHandle::open(pid, self.leader.uid),
-            };
-            let Some(process) = process else { continue };
-            let threads = threads_of(pid);
-            open.extend(children_of(pid, &threads));
-            seen.insert(pid, Relative { process, threads });
+    /// Confines the threads of the program by this group from now on.
+    pub fn confine_by(&mut self, group: GroupHandle) {
+        self.confinement = Confinement::Group(group);
+    }
+
+    /// Gives all its threads the scheduler's lowest weight, which those that it makes inherit, until [`HostPeer::let_all_go`].
+    pub fn make_idle(&mut self) {
+        if let Confinement::Threads { family, is_idle } = &mut self.confinement {
+            family.look(&self.leader);
+            family.each(&self.leader, |process, tid| process.demote(tid, true));
+            *is_idle = true;
         }
-        self.family = seen;
     }
 }
 
@@ -191,45 +182,44 @@ impl HostPeer for PeerProcess {
     }
 
     fn demote(&self, tid: u32, demoted: bool) {
-        if !self.leader.owns(tid) {
-            return;
-        }
-        let policy = if demoted {
-            libc::SCHED_IDLE
-        } else {
-            libc::SCHED_OTHER
-        };
-        let param = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `param` outlives the call. When the kernel refuses, the thread keeps its share of the shared core.
-        unsafe {
-            libc::sched_setscheduler(tid as libc::pid_t, policy, &raw const param);
-        }
+        self.leader.demote(tid, demoted);
     }
 
     fn pin_all(&mut self, cores: &CpuSet) -> usize {
-        // A new thread inherits the mask of its creator, which may be the old one: repeat until no thread is new.
-        const LOOKS_MAX: usize = 4;
-        let mut before = usize::MAX;
-        for _ in 0..LOOKS_MAX {
-            self.look();
-            let family = self.family.values();
-            let count = self.threads.len() + family.map(|one| one.threads.len()).sum::<usize>();
-            if count == before {
-                break;
+        match &mut self.confinement {
+            Confinement::Threads { family, .. } => family.pin_all(&self.leader, cores),
+            Confinement::Group(group) => {
+                group.confine(cores);
+                group.threads()
             }
-            before = count;
-            self.pin_known(cores);
         }
-        before
     }
 
     fn pin_known(&mut self, cores: &CpuSet) {
-        for &tid in &self.threads {
-            self.leader.pin(tid, cores);
+        match &mut self.confinement {
+            Confinement::Threads { family, .. } => {
+                family.each(&self.leader, |process, tid| {
+                    process.pin(tid, cores);
+                });
+            }
+            Confinement::Group(group) => group.confine(cores),
         }
-        for Relative { process, threads } in self.family.values() {
-            for &tid in threads {
-                process.pin(tid, cores);
+    }
+
+    fn let_all_go(&mut self, home: &CpuSet) {
+        let alone = Confinement::Threads {
+            family: Family::default(),
+            is_idle: false,
+        };
+        // A group lets its processes go when its handle is dropped.
+        if let Confinement::Threads {
+            mut family,
+            is_idle,
+        } = std::mem::replace(&mut self.confinement, alone)
+        {
+            family.pin_all(&self.leader, home);
+            if is_idle {
+                family.each(&self.leader, |process, tid| process.demote(tid, false));
             }
         }
     }
@@ -247,168 +237,6 @@ impl HostPeer for PeerProcess {
         }
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
-}
-
-impl ProcessHandle {
-    /// A process of this user.
-    fn open(pid: i32, uid: u32) -> Option<Self> {
-        let fd = open_pidfd(pid).ok()?;
-        Some(Self { pid, fd, uid })
-    }
-
-    /// Whether its number still refers to it, which ends when it is reaped, and it acts as whom it registered.
-    fn is_unchanged(&self) -> bool {
-        let users = users_of(self.fd.as_fd(), self.pid);
-        users.is_ok_and(|users| users.effective == self.uid && users.saved == self.uid)
-    }
-
-    /// The kernel reuses a thread's number only after all others, so the number refers to the same thread as a microsecond ago.
-    fn owns(&self, tid: u32) -> bool {
-        self.is_unchanged() && tgkill(self.pid, tid, 0)
-    }
-
-    fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
-        self.owns(tid) && sched_setaffinity(Pid::from_raw(tid as i32), cores).is_ok()
-    }
-}
-
-fn tgkill(pid: i32, tid: u32, signal: i32) -> bool {
-    let Ok(tid) = i32::try_from(tid) else {
-        return false;
-    };
-    // SAFETY: three integers. The kernel sends nothing unless the thread belongs to the process.
-    tid > 0 && unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) } == 0
-}
-
-/// As whom a process acts, and whom it may become again.
-#[derive(Clone, Copy, Debug)]
-struct ProcessUsers {
-    effective: u32,
-    saved: u32,
-}
-
-/// The users of a process that was not reaped.
-fn users_of(fd: BorrowedFd<'_>, pid: i32) -> io::Result<ProcessUsers> {
-    /// `struct pidfd_info` in its first version (`<linux/pidfd.h>`).
-    #[repr(C)]
-    #[derive(Default)]
-    struct PidfdInfo {
-        mask: u64,
-        cgroup: u64,
-        pid: u32,
-        tgid: u32,
-        ppid: u32,
-        ruid: u32,
-        rgid: u32,
-        euid: u32,
-        egid: u32,
-        suid: u32,
-        rest: [u32; 4],
-    }
-    const PIDFD_INFO_CREDS: u64 = 1 << 1;
-    /// `_IOWR(0xff, 11, struct pidfd_info)`.
-    const PIDFD_GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
-    let mut info = PidfdInfo {
-        mask: PIDFD_INFO_CREDS,
-        ..PidfdInfo::default()
-    };
-    // SAFETY: `info` has the size that the number of the call says, and outlives it.
-    let got = unsafe { libc::ioctl(fd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
-    if got == 0 && info.mask & PIDFD_INFO_CREDS != 0 {
-        return Ok(ProcessUsers {
-            effective: info.euid,
-            saved: info.suid,
-        });
-    }
-    let error = io::Error::last_os_error();
-    // Kernels before 6.13 do not know it.
-    if got != 0 && error.raw_os_error() == Some(libc::ESRCH) {
-        return Err(error);
-    }
-    users_by_status(fd, pid)
-}
-
-/// The same by the process' file: read first, so that a number which refers to the process afterwards did so then.
-fn users_by_status(fd: BorrowedFd<'_>, pid: i32) -> io::Result<ProcessUsers> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    // SAFETY: signal 0 only asks; no pointer is followed.
-    let asked = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            fd.as_raw_fd(),
-            0,
-            ptr::null::<libc::siginfo_t>(),
-            0,
-        )
-    };
-    if asked != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let users: Vec<u32> = users
-        .unwrap_or_default()
-        .split_whitespace()
-        .filter_map(|user| user.parse().ok())
-        .collect();
-    match users[..] {
-        [_, effective, saved, ..] => Ok(ProcessUsers { effective, saved }),
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
-}
-
-fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    const SO_PEERPIDFD: i32 = 77;
-    let mut raw: i32 = -1;
-    let mut length = size_of::<i32>() as libc::socklen_t;
-    // SAFETY: value and length outlive the call.
-    let got = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PEERPIDFD,
-            (&raw mut raw).cast(),
-            &raw mut length,
-        )
-    };
-    if got != 0 || raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just made it for this call.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
-fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: two integers.
-    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just made it for this call.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw as i32) })
-}
-
-fn threads_of(pid: i32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    names
-        .filter_map(|name| name.to_str()?.parse().ok())
-        .collect()
-}
-
-fn children_of(pid: i32, threads: &[u32]) -> Vec<i32> {
-    let lists = threads
-        .iter()
-        .filter_map(|tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok());
-    let mut children = Vec::new();
-    for list in lists {
-        children.extend(
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
-    }
-    children
 }
 
 #[cfg(test)]
@@ -452,7 +280,10 @@ mod tests {
         let mut one = CpuSet::new();
         one.set(first.unwrap()).unwrap();
         assert_eq!(peer.pin_all(&one), 3);
-        let children = peer.family.keys().copied().collect::<Vec<_>>();
+        let Confinement::Threads { family, .. } = &peer.confinement else {
+            panic!("it has no group");
+        };
+        let children = family.processes();
         for &pid in children.iter().chain([&peer.pid()]) {
             assert_eq!(sched_getaffinity(Pid::from_raw(pid)).unwrap(), one);
         }
@@ -468,16 +299,6 @@ mod tests {
         let own = PeerProcess::open(std::process::id() as i32).unwrap();
         assert!(own.started().unwrap() > 0);
         assert!(own.check_permission().is_ok());
-    }
-
-    #[test]
-    fn both_ways_to_see_a_processes_users_agree() {
-        let pid = std::process::id() as i32;
-        let fd = open_pidfd(pid).unwrap();
-        let (by_call, by_status) = (users_of(fd.as_fd(), pid), users_by_status(fd.as_fd(), pid));
-        let (by_call, by_status) = (by_call.unwrap(), by_status.unwrap());
-        assert_eq!(by_call.effective, by_status.effective);
-        assert_eq!(by_call.saved, by_status.saved);
     }
 
     #[test]
@@ -518,6 +339,44 @@ mod tests {
         peer.pin_all(&one);
         assert_eq!(peer.affinity().unwrap(), home);
         child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Without a control group: only a privileged daemon gives the weight back.
+    #[test]
+    fn a_program_gets_its_weight_back_when_it_is_let_go() {
+        let weights = |pid: i32| {
+            // SAFETY: an integer.
+            let policy = unsafe { libc::sched_getscheduler(pid) };
+            policy
+        };
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & echo ready; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0; 6];
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let mut peer = PeerProcess::open(child.id() as i32).unwrap();
+        let home = peer.affinity().unwrap();
+        peer.make_idle();
+        let Confinement::Threads { family, .. } = &peer.confinement else {
+            panic!("it has no group");
+        };
+        let mut all = family.processes();
+        all.push(peer.pid());
+        let have = |policy| all.iter().all(|&pid| weights(pid) == policy);
+        assert_eq!(all.len(), 2);
+        assert!(have(libc::SCHED_IDLE));
+        peer.let_all_go(&home);
+        if peer.uid() == 0 {
+            assert!(have(libc::SCHED_OTHER));
+        } else {
+            println!("SKIPPED the weights of a_program_gets_its_weight_back: it needs root");
+        }
+        for pid in all {
+            nix::sys::signal::kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+        }
         child.wait().unwrap();
     }
 }
