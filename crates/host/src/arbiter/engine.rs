@@ -289,6 +289,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         {
             let view = MembersView {
                 members: &self.members,
+                timers_ns: self.timers.now_ns(),
             };
             self.allocator.look(now_ns, &view);
             self.times.look.record(now().saturating_sub(now_ns));

@@ -11,3 +11,4 @@ mod programs;
 mod signals;
 mod stage;
 mod strangers;
+mod timers;

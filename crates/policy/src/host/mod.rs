@@ -102,7 +102,8 @@ pub trait HostView {
 
     /// What the application did so far.
     fn usage(&self, app: AppId) -> Usage;
-    /// Kthreads that left in the middle of something that no other can go on with.
+
+    /// Kthreads that left in the middle of something that no other can go on with, or whose timer is due.
     fn interrupted(&self, app: AppId) -> BitSet;
 }
 
