@@ -34,6 +34,16 @@ pub enum ClientError {
         /// The system's error.
         source: io::Error,
     },
+    /// A daemon may listen at the socket, which is closed to this user.
+    #[error("may not connect to {}: {source}; a daemon of another user has it: have user {uid} named in an application's `users`", path.display())]
+    Closed {
+        /// The socket.
+        path: PathBuf,
+        /// This process' user.
+        uid: u32,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The daemon refused the application.
     #[error("the daemon at {} refuses: {why}", path.display())]
     Refused {
@@ -79,9 +89,13 @@ pub(crate) fn ask(
     message: &ClientMessage,
     fds: &[&OwnedFd],
 ) -> Result<Welcome, ClientError> {
-    let no_daemon = |source| ClientError::NoDaemon {
-        path: path.into(),
-        source,
+    let no_daemon = |source: io::Error| {
+        let path = path.into();
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            let uid = own_thread::own_uid();
+            return ClientError::Closed { path, uid, source };
+        }
+        ClientError::NoDaemon { path, source }
     };
     let protocol = |why: &str| ClientError::Protocol {
         path: path.into(),

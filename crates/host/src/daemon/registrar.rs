@@ -49,7 +49,8 @@ pub(super) struct Registrar {
     wakes: Arc<EventFd>,
     outbox: DaemonOutbox,
     settings: Arc<RwLock<DaemonSettings>>,
-    cores: usize,
+    /// The cores that are dealt out, by the kernel's numbers.
+    dealt: Vec<usize>,
     connections: Connections,
     registered: HashMap<u64, Registered>,
     /// The longest packet of the device, where the daemon has one.
@@ -78,7 +79,7 @@ impl Registrar {
         listener: HostListener,
         outbox: DaemonOutbox,
         settings: Arc<RwLock<DaemonSettings>>,
-        cores: usize,
+        dealt: Vec<usize>,
         mtu: Option<usize>,
         wakes: Arc<EventFd>,
         clock: Clock,
@@ -96,7 +97,7 @@ impl Registrar {
             wakes,
             outbox,
             settings,
-            cores,
+            dealt,
             connections,
             registered: HashMap::new(),
             mtu,
@@ -291,9 +292,15 @@ impl Registrar {
                 peer.pid()
             )
         })?;
-        let home = peer
-            .affinity()
-            .map_err(|error| format!("process {}: {error}", peer.pid()))?;
+        let gone = |error: io::Error| format!("process {}: {error}", peer.pid());
+        if !matches!(message, ClientMessage::Program(_)) && peer.has_own_numbers().map_err(gone)? {
+            return Err(format!(
+                "process {} is in a PID namespace of its own, where its threads have numbers that the daemon cannot tell: run it in the daemon's (docker run --pid=host)",
+                peer.pid()
+            ));
+        }
+        check_cores(&peer, &self.dealt)?;
+        let home = peer.affinity().map_err(gone)?;
         let speaker = Speaker { id, peer, home };
         match message {
             ClientMessage::Register(registration) => {
@@ -343,7 +350,7 @@ impl Registrar {
         speaker: Speaker,
     ) -> Result<Given, String> {
         let asked = registration.kthreads;
-        let shape = rule.shape(Some(asked), registration.guaranteed, self.cores)?;
+        let shape = rule.shape(Some(asked), registration.guaranteed, self.dealt.len())?;
         let resumed = brought.is_some();
         let (memory, lines, lanes) = match brought {
             Some(BroughtMemory {
@@ -397,7 +404,7 @@ impl Registrar {
                 rule.name
             ));
         }
-        let shape = rule.shape(program.cores, None, self.cores)?;
+        let shape = rule.shape(program.cores, None, self.dealt.len())?;
         let groups = self.confinement.confine(&rule.name, &[], &mut speaker);
         let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
         let known = KnownProgram {
@@ -442,7 +449,7 @@ impl Registrar {
         if self.check_name(&known.name).is_err() {
             return self.confinement.let_go(known);
         }
-        let Ok(shape) = rule.shape(Some(known.most), None, self.cores) else {
+        let Ok(shape) = rule.shape(Some(known.most), None, self.dealt.len()) else {
             return self.confinement.let_go(known);
         };
         let id = self.connections.new_id();
@@ -526,6 +533,28 @@ impl Registrar {
     }
 }
 
+/// A process gets only cores that it may use, and it may be granted any that is dealt out.
+fn check_cores(peer: &PeerProcess, dealt: &[usize]) -> Result<(), String> {
+    let pid = peer.pid();
+    let usable = peer
+        .usable_cores()
+        .map_err(|error| format!("process {pid}: {error}"))?;
+    if dealt.iter().all(|&core| usable.is_set(core) == Ok(true)) {
+        return Ok(());
+    }
+    let usable = (0..CpuSet::count()).filter(|&core| usable.is_set(core) == Ok(true));
+    Err(format!(
+        "the cpuset of process {pid} has cores {}, and the daemon deals out {}: widen it, or start the daemon with the cores that its applications have in common (--cores)",
+        list(usable),
+        list(dealt.iter().copied())
+    ))
+}
+
+fn list(cores: impl Iterator<Item = usize>) -> String {
+    let cores: Vec<String> = cores.map(|core| core.to_string()).collect();
+    cores.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::inbox;
@@ -559,7 +588,7 @@ mod tests {
             HostListener::bind(&socket, &settings.apps).unwrap(),
             outbox,
             Arc::new(RwLock::new(settings)),
-            2,
+            vec![nix::sched::sched_getcpu().unwrap()],
             None,
             Arc::new(event().unwrap()),
             Clock::global(),

@@ -163,7 +163,7 @@ impl HostDaemon {
             listener,
             outbox.clone(),
             Arc::clone(&settings),
-            cores.count(),
+            cores.dealt.clone(),
             mtu,
             Arc::clone(&wakes),
             clock,

@@ -133,6 +133,32 @@ impl PeerProcess {
         Ok(sched_getaffinity(Pid::from_raw(self.leader.pid))?)
     }
 
+    /// The cores that the kernel lets its first thread have: those of its cpuset.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn usable_cores(&self) -> io::Result<CpuSet> {
+        let (first, home) = (Pid::from_raw(self.leader.pid), self.affinity()?);
+        let mut all = CpuSet::new();
+        for core in 0..CpuSet::count() {
+            all.set(core)?;
+        }
+        sched_setaffinity(first, &all)?;
+        let usable = self.affinity();
+        sched_setaffinity(first, &home)?;
+        usable
+    }
+
+    /// Whether its threads have other numbers for itself than for this process: it is in a PID namespace of its own.
+    ///
+    /// # Errors
+    /// As the system: it is gone.
+    pub fn has_own_numbers(&self) -> io::Result<bool> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.leader.pid))?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        Ok(numbers.is_some_and(|numbers| numbers.split_whitespace().count() > 1))
+    }
+
     /// Its start time in ticks since the machine's start. Together with its number this identifies it.
     pub fn started(&self) -> Option<u64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.leader.pid)).ok()?;

@@ -5,6 +5,7 @@
 mod apps;
 mod bad;
 mod basics;
+mod containers;
 mod kills;
 mod processes;
 mod programs;
