@@ -7,6 +7,7 @@ mod access;
 mod closer;
 mod connections;
 mod cycle;
+mod device;
 mod doors;
 mod event;
 mod given;

@@ -2,6 +2,7 @@
 
 use super::access;
 use super::connections::{Connected, Connections, ForeignPacket, refuse};
+use super::device::DaemonDevice;
 use super::event::event;
 use super::given::{BroughtMemory, Given, Speaker, network_of};
 use super::inbox::{AdmissionClaim, DaemonOrder, DaemonOutbox};
@@ -53,8 +54,7 @@ pub(super) struct Registrar {
     dealt: Vec<usize>,
     connections: Connections,
     registered: HashMap<u64, Registered>,
-    /// The longest packet of the device, where the daemon has one.
-    mtu: Option<usize>,
+    device: Option<DaemonDevice>,
     state: PathBuf,
     clock: Clock,
     /// How programs are confined.
@@ -80,7 +80,7 @@ impl Registrar {
         outbox: DaemonOutbox,
         settings: Arc<RwLock<DaemonSettings>>,
         dealt: Vec<usize>,
-        mtu: Option<usize>,
+        device: Option<DaemonDevice>,
         wakes: Arc<EventFd>,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -100,7 +100,7 @@ impl Registrar {
             dealt,
             connections,
             registered: HashMap::new(),
-            mtu,
+            device,
             confinement: Programs::default(),
             programs: Vec::new(),
             resume_ns: 0,
@@ -150,6 +150,9 @@ impl Registrar {
             self.remember();
         }
         self.connections.remove_silent(now_ns);
+        self.device
+            .iter_mut()
+            .for_each(|device| device.look(now_ns));
         RegistrarStep::Waits
     }
 
@@ -372,8 +375,9 @@ impl Registrar {
                 (made.0, made.1, None)
             }
         };
+        let mtu = self.device.as_ref().map(|device| device.mtu);
         let network = if registration.network {
-            Some(network_of(rule, self.mtu, lanes, lines.kthreads())?)
+            Some(network_of(rule, mtu, lanes, lines.kthreads())?)
         } else {
             None
         };

@@ -6,9 +6,43 @@ use super::handle::ProcessHandle;
 use nix::sched::CpuSet;
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most descendants that are tracked. Further ones of a program stay on its first cores.
+/// The most descendants of a program that are tracked. Further ones stay on its first cores.
 const FAMILY_MAX: usize = 256;
+
+/// The descendants of all programs of this process, each of which has a descriptor.
+static TRACKED: AtomicUsize = AtomicUsize::new(0);
+
+/// A descriptor's place among those that may be open for descendants: half of them, so that registrations find some.
+#[derive(Debug)]
+struct DescriptorPlace;
+
+impl DescriptorPlace {
+    fn take() -> Option<Self> {
+        let most = open_files_max() / 2;
+        let taken = TRACKED.fetch_add(1, Ordering::Relaxed);
+        let place = Self;
+        (taken < most).then_some(place)
+    }
+}
+
+impl Drop for DescriptorPlace {
+    fn drop(&mut self) {
+        TRACKED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many files this process may have open.
+fn open_files_max() -> usize {
+    const LEAST: usize = 64;
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let soft = files.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    soft.unwrap_or(LEAST)
+}
 
 /// The threads of a process, and its descendants.
 #[derive(Debug, Default)]
@@ -21,6 +55,7 @@ pub(super) struct Family {
 struct Relative {
     process: ProcessHandle,
     threads: Vec<u32>,
+    place: DescriptorPlace,
 }
 
 impl Family {
@@ -33,14 +68,24 @@ impl Family {
             if seen.len() >= FAMILY_MAX || seen.contains_key(&pid) {
                 continue;
             }
-            let process = match self.relatives.remove(&pid) {
-                Some(known) if known.process.is_unchanged() => Some(known.process),
-                _ => ProcessHandle::open(pid, leader.uid),
+            let known = self.relatives.remove(&pid);
+            let known = known.filter(|known| known.process.is_unchanged());
+            let found = known.map(|known| (known.process, known.place));
+            let found = found.or_else(|| {
+                let place = DescriptorPlace::take()?;
+                Some((ProcessHandle::open(pid, leader.uid)?, place))
+            });
+            let Some((process, place)) = found else {
+                continue;
             };
-            let Some(process) = process else { continue };
             let threads = threads_of(pid);
             open.extend(children_of(pid, &threads));
-            seen.insert(pid, Relative { process, threads });
+            let relative = Relative {
+                process,
+                threads,
+                place,
+            };
+            seen.insert(pid, relative);
         }
         self.relatives = seen;
     }
@@ -68,7 +113,10 @@ impl Family {
     /// Calls `act` for each thread that was found last.
     pub(super) fn each(&self, leader: &ProcessHandle, act: impl Fn(&ProcessHandle, u32)) {
         self.threads.iter().for_each(|&tid| act(leader, tid));
-        for Relative { process, threads } in self.relatives.values() {
+        for Relative {
+            process, threads, ..
+        } in self.relatives.values()
+        {
             threads.iter().for_each(|&tid| act(process, tid));
         }
     }

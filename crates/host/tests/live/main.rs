@@ -13,3 +13,4 @@ mod signals;
 mod stage;
 mod strangers;
 mod timers;
+mod unit;

@@ -277,6 +277,30 @@ fn an_application_is_granted_no_core_after_its_connections() {
     });
 }
 
+/// The daemon ends with an error when its device is not what it was.
+#[test]
+fn a_device_that_changes_is_noticed() {
+    in_namespaces("a device that changes", || {
+        let stage = HostedStage::new();
+        assert!(ip(&["-d", "link", "show", DEVICE]).contains("promiscuity 1"));
+        let daemon = stage.daemon.as_ref().expect("a daemon");
+        let observer = daemon.observer();
+        assert_eq!(observer.failure(), None);
+        ip(&["link", "delete", DEVICE]);
+        ip(&["link", "add", DEVICE, "type", "dummy"]);
+        until("the daemon sees it", || observer.failure().is_some());
+        let why = observer.failure().expect("it sees it").to_owned();
+        assert!(why.contains("was removed"), "{why}");
+    });
+}
+
+fn ip(args: &[&str]) -> String {
+    let done = std::process::Command::new("ip").args(args).output();
+    let done = done.expect("ip runs");
+    assert!(done.status.success(), "ip {args:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
 #[test]
 fn the_example_answers_on_threads_in_user_space() {
     in_namespaces("the example of an echo server", || {
