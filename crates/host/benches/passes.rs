@@ -284,7 +284,7 @@ impl SleepingThreads {
             small
                 .spawn(|| {
                     loop {
-                        thread::park()
+                        thread::park();
                     }
                 })
                 .expect("a thread");

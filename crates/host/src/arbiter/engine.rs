@@ -1,7 +1,7 @@
 //! The engine: the state of an arbiter, and its pass.
 
 use super::admission::AdmissionError;
-use super::evicted::Evicted;
+use super::evicted::EvictedKthreads;
 use super::journal::{Durations, TenancyJournal};
 use super::member::{
     KthreadsBook, Member, MemberCounts, MemberWork, MembersView, Newcomer, NewcomerWork,
@@ -35,8 +35,7 @@ pub struct Arbiter<A, P> {
     /// When each core got its tenant, ns; `revoked_ns` is when that tenant was ordered to leave.
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
-    /// Kthreads that were moved away, until they leave or are late.
-    pub(super) evicted: Vec<Evicted>,
+    evicted: EvictedKthreads,
     used_ns: u64,
     /// The clock of the kthreads' timers: all processes share it.
     pub(super) timers: Clock,
@@ -58,7 +57,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             confined: vec![Vec::new(); count],
             since_ns: vec![0; count],
             revoked_ns: vec![None; count],
-            evicted: Vec::new(),
+            evicted: EvictedKthreads::default(),
             used_ns: 0,
             timers: Clock::given(headway_kthread::now_ns),
             daemons_core: 0,
@@ -282,7 +281,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     pub fn pass(&mut self, now: &impl Fn() -> u64) {
         let now_ns = now();
         self.hear(now_ns);
-        self.demote_late(now_ns);
+        self.evicted.demote_late(&mut self.members, now_ns);
         self.wake_for_timers_and_packets(now_ns);
         if !A::PARKS {
             self.use_up(now_ns);
@@ -529,7 +528,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         {
             member.peer.pin(tid, &mask([shared]));
             book.kthreads[from.kthread.index()].pinned = Some(shared);
-            self.let_finish(from, now_ns);
+            self.evicted.let_finish(from, &mut self.members, now_ns);
         }
         self.released(core, now_ns);
     }

@@ -1,14 +1,16 @@
 //! Kthreads that were moved to the shared core in the middle of something. They finish it there, and get only idle time if they go on.
 
-use super::engine::Arbiter;
 use super::member::{Member, MemberWork};
 use crate::peer::HostPeer;
 use headway_kthread::Grant;
-use headway_policy::host::{Allocator, Tenant};
+use headway_policy::host::Tenant;
 
-/// A kthread that was moved away.
+/// The kthreads that were moved away, until they leave or are late.
+#[derive(Debug, Default)]
+pub(super) struct EvictedKthreads(Vec<Evicted>);
+
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Evicted {
+struct Evicted {
     who: Tenant,
     /// The registration of its application.
     id: u64,
@@ -18,30 +20,42 @@ pub(super) struct Evicted {
     until_ns: u64,
 }
 
-impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
+impl EvictedKthreads {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Gives a kthread that was just moved away the time to finish what it does.
-    pub(super) fn let_finish(&mut self, who: Tenant, now_ns: u64) {
+    pub(super) fn let_finish<P: HostPeer>(
+        &mut self,
+        who: Tenant,
+        members: &mut [Option<Member<P>>],
+        now_ns: u64,
+    ) {
         if let Some(Member {
             id,
             shape,
             work: MemberWork::Kthreads(book),
             ..
-        }) = &self.members[who.app.index()]
+        }) = &members[who.app.index()]
         {
-            self.evicted.push(Evicted {
+            self.0.push(Evicted {
                 who,
                 id: *id,
                 grant: book.kthreads[who.kthread.index()].grant,
                 until_ns: now_ns + shape.kind.finishes_ns(),
             });
         }
-        self.demote_late(now_ns);
+        self.demote_late(members, now_ns);
     }
 
     /// Gives those whose time is over only the idle time of their core.
-    pub(super) fn demote_late(&mut self, now_ns: u64) {
-        let members = &mut self.members;
-        self.evicted.retain(|one| {
+    pub(super) fn demote_late<P: HostPeer>(
+        &mut self,
+        members: &mut [Option<Member<P>>],
+        now_ns: u64,
+    ) {
+        self.0.retain(|one| {
             let Some(Member {
                 id,
                 work: MemberWork::Kthreads(book),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// The groups of this daemon's programs, and the thread that serves them. Both are made for the first program.
 #[derive(Default)]
-pub(super) struct Programs {
+pub(super) struct ProgramConfinement {
     made: Option<Result<GroupMaker, String>>,
 }
 
@@ -17,7 +17,7 @@ struct GroupMaker {
     confiner: Confiner,
 }
 
-impl Programs {
+impl ProgramConfinement {
     /// Gives the program of this speaker only the idle time of its cores, and prepares that they change. `homes` are the control groups from which it
     /// came, if an earlier daemon moved it already. Returns these groups; none where it has no group of its own.
     pub(super) fn confine(

@@ -4,11 +4,11 @@ use super::access;
 use super::connections::{Connected, Connections, ForeignPacket, refuse};
 use super::device::DaemonDevice;
 use super::event::event;
-use super::given::{BroughtMemory, Given, Speaker, network_of};
+use super::given::{BroughtMemory, Given, Speaker, check_cores, network_of};
 use super::inbox::{AdmissionClaim, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::NewNetwork;
-use super::programs::Programs;
+use super::programs::ProgramConfinement;
 use super::say::say;
 use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
@@ -58,7 +58,7 @@ pub(super) struct Registrar {
     state: PathBuf,
     clock: Clock,
     /// How programs are confined.
-    confinement: Programs,
+    confinement: ProgramConfinement,
     /// Programs of the last daemon, until they are resumed.
     programs: Vec<KnownProgram>,
     /// When they are resumed: after the applications that hold cores already, ns.
@@ -101,7 +101,7 @@ impl Registrar {
             connections,
             registered: HashMap::new(),
             device,
-            confinement: Programs::default(),
+            confinement: ProgramConfinement::default(),
             programs: Vec::new(),
             resume_ns: 0,
             state,
@@ -535,28 +535,6 @@ impl Registrar {
         self.registered.insert(id, registered);
         Ok(doorbell)
     }
-}
-
-/// A process gets only cores that it may use, and it may be granted any that is dealt out.
-fn check_cores(peer: &PeerProcess, dealt: &[usize]) -> Result<(), String> {
-    let pid = peer.pid();
-    let usable = peer
-        .usable_cores()
-        .map_err(|error| format!("process {pid}: {error}"))?;
-    if dealt.iter().all(|&core| usable.is_set(core) == Ok(true)) {
-        return Ok(());
-    }
-    let usable = (0..CpuSet::count()).filter(|&core| usable.is_set(core) == Ok(true));
-    Err(format!(
-        "the cpuset of process {pid} has cores {}, and the daemon deals out {}: widen it, or start the daemon with the cores that its applications have in common (--cores)",
-        list(usable),
-        list(dealt.iter().copied())
-    ))
-}
-
-fn list(cores: impl Iterator<Item = usize>) -> String {
-    let cores: Vec<String> = cores.map(|core| core.to_string()).collect();
-    cores.join(", ")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A process by a descriptor that never refers to another one, and as whom it acts.
 #![expect(
     unsafe_code,
-    reason = "pidfd, tgkill and scheduling classes of other processes have no wrappers"
+    reason = "pidfd, tgkill, clocks and scheduling classes of other processes have no wrappers"
 )]
 
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -36,6 +36,21 @@ impl ProcessHandle {
     /// The kernel reuses a thread's number only after all others, so the number refers to the same thread as a microsecond ago.
     pub(super) fn owns(&self, tid: u32) -> bool {
         self.is_unchanged() && tgkill(self.pid, tid, 0)
+    }
+
+    /// Its CPU time so far, ns.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        // The clock of a process: its number, inverted, above the kind of clock (clock_getcpuclockid(3)).
+        let clock = (!self.pid << 3) | 2;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` outlives the call.
+        if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+            return 0;
+        }
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
     /// Gives a thread of it the scheduler's lowest weight, or the ordinary one. The latter needs CAP_SYS_NICE.

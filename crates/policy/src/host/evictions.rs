@@ -20,12 +20,12 @@ const FINISHES_NS: u64 = 10_000_000;
 pub(super) struct Evictions {
     after_ns: u64,
     since_ns: Vec<Option<u64>>,
-    lateness: Vec<Lateness>,
+    history: Vec<DepartureHistory>,
 }
 
 /// What an application's departures were like.
 #[derive(Clone, Copy, Default)]
-struct Lateness {
+struct DepartureHistory {
     doublings: u32,
     /// Departures in order since the last eviction or halving.
     in_order: u32,
@@ -37,13 +37,13 @@ impl Evictions {
         Self {
             after_ns,
             since_ns: alloc::vec![None; cores],
-            lateness: alloc::vec![Lateness::default(); apps],
+            history: alloc::vec![DepartureHistory::default(); apps],
         }
     }
 
     /// Forgets what was learnt of an application.
     pub(super) fn forget(&mut self, app: super::AppId) {
-        self.lateness[app.index()] = Lateness::default();
+        self.history[app.index()] = DepartureHistory::default();
     }
 
     /// The core's tenant was told to leave it.
@@ -56,11 +56,11 @@ impl Evictions {
         if self.since_ns[core.index()].take().is_none() {
             return;
         }
-        let lateness = &mut self.lateness[app.index()];
-        lateness.in_order += 1;
-        if lateness.in_order >= DEPARTURES {
-            *lateness = Lateness {
-                doublings: lateness.doublings.saturating_sub(1),
+        let history = &mut self.history[app.index()];
+        history.in_order += 1;
+        if history.in_order >= DEPARTURES {
+            *history = DepartureHistory {
+                doublings: history.doublings.saturating_sub(1),
                 in_order: 0,
             };
         }
@@ -85,9 +85,9 @@ impl Evictions {
             }
             self.since_ns[index] = None;
             if let Some(from) = cores.tenant(core) {
-                let lateness = &mut self.lateness[from.app.index()];
-                *lateness = Lateness {
-                    doublings: (lateness.doublings + 1).min(DOUBLINGS_MAX),
+                let history = &mut self.history[from.app.index()];
+                *history = DepartureHistory {
+                    doublings: (history.doublings + 1).min(DOUBLINGS_MAX),
                     in_order: 0,
                 };
                 moves.push_back(Move::Evict { core, from });
@@ -99,7 +99,7 @@ impl Evictions {
     fn bound_ns(&self, core: CoreId, cores: &Cores) -> u64 {
         let doublings = cores
             .tenant(core)
-            .map_or(0, |tenant| self.lateness[tenant.app.index()].doublings);
+            .map_or(0, |tenant| self.history[tenant.app.index()].doublings);
         self.after_ns << doublings
     }
 }

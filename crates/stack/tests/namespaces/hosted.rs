@@ -287,7 +287,9 @@ fn a_device_that_changes_is_noticed() {
         let observer = daemon.observer();
         assert_eq!(observer.failure(), None);
         ip(&["link", "delete", DEVICE]);
-        ip(&["link", "add", DEVICE, "type", "dummy"]);
+        ip(&[
+            "link", "add", DEVICE, "type", "veth", "peer", "name", "other2",
+        ]);
         until("the daemon sees it", || observer.failure().is_some());
         let why = observer.failure().expect("it sees it").to_owned();
         assert!(why.contains("was removed"), "{why}");
