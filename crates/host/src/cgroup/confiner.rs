@@ -36,11 +36,19 @@ struct ConfinedGroup {
     group: ProgramGroup,
     /// Where its threads go at its end.
     home: CpuSet,
-    /// The cores that it is to have, a bit each. A reader that meets a writer reads them again, since `is_new` is set last.
+    /// The cores that it is to have, a bit each. A reader that meets a writer reads them again, since the writer wakes it last.
     cores: [AtomicU64; WORDS],
-    is_new: AtomicBool,
+    told: Mutex<ToldCores>,
     ends: AtomicBool,
     threads: AtomicUsize,
+}
+
+/// What the kernel was told. Only the thread uses it.
+#[derive(Debug, Default)]
+struct ToldCores {
+    cores: CpuSet,
+    /// Since when the group is to have fewer.
+    narrower_since: Option<Instant>,
 }
 
 /// The arbiter's side of a program's group. When it is dropped, the program's processes return to where they came from.
@@ -73,7 +81,7 @@ impl Confiner {
             group,
             home,
             cores: [const { AtomicU64::new(0) }; WORDS],
-            is_new: AtomicBool::new(false),
+            told: Mutex::default(),
             ends: AtomicBool::new(false),
         });
         self.shared.lock().push(Arc::clone(&group));
@@ -105,7 +113,6 @@ impl GroupHandle {
             changed |= word.swap(bits, Ordering::Relaxed) != bits;
         }
         if changed {
-            self.group.is_new.store(true, Ordering::Release);
             futex::wake(&self.shared.wakes);
         }
     }
@@ -142,7 +149,7 @@ impl ConfinerState {
             if counts {
                 counted = begun;
             }
-            groups.iter().for_each(|one| one.serve(counts));
+            groups.iter().for_each(|one| one.serve(counts, begun));
             over.iter().for_each(|one| one.group.end(&one.home));
             if ends {
                 return;
@@ -154,6 +161,8 @@ impl ConfinerState {
             thread::sleep(Duration::from_nanos(ConfinePace::rest_ns(took_ns)));
             let most = if groups.is_empty() {
                 NO_GROUPS
+            } else if groups.iter().any(|one| one.is_wide()) {
+                Duration::from_nanos(ConfinePace::NARROWS_AFTER_NS)
             } else {
                 COUNT_INTERVAL
             };
@@ -163,19 +172,60 @@ impl ConfinerState {
 }
 
 impl ConfinedGroup {
-    fn serve(&self, counts: bool) {
-        if self.is_new.swap(false, Ordering::Acquire) {
-            let mut cores = CpuSet::new();
-            for core in 0..WORDS * BITS {
-                if self.cores[core / BITS].load(Ordering::Relaxed) >> (core % BITS) & 1 == 1 {
-                    let _ = cores.set(core);
-                }
-            }
-            // Cores that went away stay out of the group's reach; the next change names others.
-            let _ = self.group.confine(&cores);
-        }
+    fn serve(&self, counts: bool, now: Instant) {
+        self.tell(now);
         if counts {
             self.threads.store(self.group.threads(), Ordering::Relaxed);
         }
     }
+
+    /// Tells the kernel the cores, more of them at once, and fewer once they were gone for a while.
+    fn tell(&self, now: Instant) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.wanted();
+        let both = union(&told.cores, &wanted);
+        let is_wider = both != told.cores;
+        if is_wider {
+            // Cores that went away stay out of the group's reach; the next change names others.
+            let _ = self.group.confine(&both);
+            told.cores = both;
+        }
+        if told.cores == wanted {
+            told.narrower_since = None;
+            return;
+        }
+        let since = *told.narrower_since.get_or_insert(now);
+        let gone_ns = now.duration_since(since).as_nanos() as u64;
+        if ConfinePace::narrows(gone_ns) {
+            let _ = self.group.confine(&wanted);
+            *told = ToldCores {
+                cores: wanted,
+                narrower_since: None,
+            };
+        }
+    }
+
+    fn wanted(&self) -> CpuSet {
+        let mut cores = CpuSet::new();
+        for core in 0..WORDS * BITS {
+            if self.cores[core / BITS].load(Ordering::Relaxed) >> (core % BITS) & 1 == 1 {
+                let _ = cores.set(core);
+            }
+        }
+        cores
+    }
+
+    /// Whether the kernel has cores to take back.
+    fn is_wide(&self) -> bool {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.narrower_since.is_some()
+    }
+}
+
+fn union(some: &CpuSet, others: &CpuSet) -> CpuSet {
+    let mut both = *some;
+    for core in (0..CpuSet::count()).filter(|&core| others.is_set(core) == Ok(true)) {
+        let _ = both.set(core);
+    }
+    both
 }
