@@ -9,7 +9,7 @@ use headway_rings::lane::{
     LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, PacketSender, Taken,
 };
 use headway_rings::mapping::SharedMapping;
-use headway_xsk::{HostAddress, XskError, XskPort};
+use headway_xsk::{DeviceWatch, HostAddress, XskError, XskPort};
 
 use crate::steer::{ETHERNET_BYTES, FrameSteering};
 
@@ -165,6 +165,12 @@ impl DataPlane {
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.port.dropped()
+    }
+
+    /// What the device must stay like.
+    #[must_use]
+    pub fn watch(&self) -> DeviceWatch {
+        self.port.watch()
     }
 
     /// The longest packet that the device takes, without its Ethernet header.

@@ -4,8 +4,9 @@
 
 #![expect(unsafe_code, reason = "the bare calls beside the engine")]
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use headway_host::arbiter::{Arbiter, Newcomer, NewcomerWork};
+use headway_host::cgroup::{Confiner, ProgramGroups};
 use headway_host::memory::SharedLines;
 use headway_host::topology::HostCores;
 use headway_host::{HostPeer, PeerProcess};
@@ -15,11 +16,15 @@ use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology, Shenango,
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
+
+/// Tells a process of a bench how many threads it has.
+const THREADS: &str = "HEADWAY_BENCH_THREADS";
 
 /// A process without threads: it skips the kernel's calls that move them.
 struct NoThreads;
@@ -39,6 +44,7 @@ impl HostPeer for NoThreads {
         0
     }
     fn pin_known(&mut self, _cores: &CpuSet) {}
+    fn let_all_go(&mut self, _home: &CpuSet) {}
     fn cpu_ns(&self) -> u64 {
         0
     }
@@ -220,6 +226,83 @@ fn moves(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// An order to leave a core, to a program of so many threads: by a control group, and thread by thread.
+fn programs(criterion: &mut Criterion) {
+    let (Ok(groups), Ok(confiner)) = (ProgramGroups::open(), Confiner::start()) else {
+        eprintln!("SKIPPED programs: no control group can be made here");
+        return;
+    };
+    let mut group = criterion.benchmark_group("an order to a program");
+    for threads in [1, 100, 1_000] {
+        for by_group in [true, false] {
+            let program = SleepingThreads::start(threads);
+            let pid = program.0.id() as i32;
+            let mut peer = PeerProcess::open(pid).expect("it runs");
+            let home = peer.affinity().expect("it runs");
+            if by_group {
+                let made = groups.enter(pid, peer.started().unwrap_or_default(), &[]);
+                peer.confine_by(confiner.serve(made.expect("a group"), home));
+            }
+            let mut one = CpuSet::new();
+            let first = (0..CpuSet::count()).find(|&core| home.is_set(core) == Ok(true));
+            one.set(first.expect("it has a core")).expect("it is there");
+            peer.pin_all(&home);
+            let mut turn = 0;
+            let how = if by_group { "group" } else { "threads" };
+            group.bench_function(format!("{threads} threads, by {how}"), |bench| {
+                bench.iter(|| {
+                    turn += 1;
+                    peer.pin_known(if turn % 2 == 0 { &home } else { &one });
+                });
+            });
+            peer.let_all_go(&home);
+        }
+    }
+    group.finish();
+}
+
+/// A process whose threads sleep. It ends with this value.
+struct SleepingThreads(Child);
+
+impl SleepingThreads {
+    fn start(threads: usize) -> Self {
+        let mut process = Command::new(std::env::current_exe().expect("this program"));
+        let process = process.env(THREADS, threads.to_string()).spawn();
+        let process = Self(process.expect("it starts"));
+        let tasks = format!("/proc/{}/task", process.0.id());
+        let runs = || std::fs::read_dir(&tasks).map_or(0, Iterator::count) == threads;
+        while !runs() {
+            thread::yield_now();
+        }
+        process
+    }
+
+    /// The role of such a process.
+    fn sleep(threads: usize) -> ! {
+        for _ in 1..threads {
+            let small = thread::Builder::new().stack_size(16 << 10);
+            small
+                .spawn(|| {
+                    loop {
+                        thread::park();
+                    }
+                })
+                .expect("a thread");
+        }
+        loop {
+            thread::park();
+        }
+    }
+}
+
+impl Drop for SleepingThreads {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn other_core() -> Option<usize> {
     let cores = Topology::read("/sys").ok()?.pinning_order();
     pin_current(*cores.first()?).ok()?;
@@ -359,5 +442,15 @@ fn futex(word: &AtomicU32, operation: i32, value: u32) {
     }
 }
 
-criterion_group!(benches, passes, moves);
-criterion_main!(benches);
+criterion_group!(benches, passes, moves, programs);
+
+fn main() {
+    if let Some(threads) = std::env::var(THREADS)
+        .ok()
+        .and_then(|told| told.parse().ok())
+    {
+        SleepingThreads::sleep(threads);
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -9,6 +9,7 @@
 //! | [`daemon`] | the process that grants and revokes: registrations over a Unix socket, then one loop |
 //! | [`arbiter`] | one pass of that loop: what kthreads show, what the allocator decides, what the kernel is told |
 //! | [`client`] | the side that applications link: a [`CoreSource`](headway_kthread::CoreSource) |
+//! | [`cgroup`] | control groups of such programs |
 //! | [`program`] | unmodified programs, confined to the cores that they are granted |
 //! | [`message`] | what is said at the socket |
 //! | [`lanes`] | packets between a network device and an application, by way of the daemon |
@@ -18,6 +19,7 @@
 //! thread belongs to the process at the other end of the socket. It makes no call that an application could block.
 
 pub mod arbiter;
+pub mod cgroup;
 pub mod client;
 pub mod daemon;
 mod futex;

@@ -1,9 +1,8 @@
 //! Programs without support for the daemon: the daemon confines all their threads to the granted cores.
 //!
 //! The process registers itself and then runs the program in its own place, so that its exit status, its signals and its terminal are the
-//! program's. The daemon confines every thread of it and of its descendants. While it has no core its threads share one core at the lowest
-//! weight of the scheduler (`SCHED_IDLE`): they continue on its idle time, and delay no other thread.
-#![expect(unsafe_code, reason = "sched_setscheduler has no wrapper")]
+//! program's. The daemon confines every thread of it and of its descendants, by a control group where it may make one, and gives them only the idle
+//! time of their cores. While the program has no core its threads share one.
 
 use crate::client::{ClientError, ask};
 use crate::message::{ClientMessage, ProgramRegistration};
@@ -24,10 +23,7 @@ pub fn register(socket: &Path, name: &str, cores: Option<usize>) -> Result<(), C
     let welcome = ask(socket, &message, &[])?;
     // The connection ends with this program; the daemon then follows the process.
     drop(welcome);
-    yield_to_all().map_err(|source| ClientError::System {
-        what: "take the lowest weight of the scheduler",
-        source,
-    })
+    Ok(())
 }
 
 /// Runs a program in place of this one. Returns only the error.
@@ -36,14 +32,4 @@ pub fn run(program: &[String]) -> io::Error {
         return io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
     };
     Command::new(program).args(arguments).exec()
-}
-
-/// Threads and processes made from here on inherit it.
-fn yield_to_all() -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `param` outlives the call.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const param) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

@@ -4,7 +4,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use headway_policy::server::controls::{DarcRules, Profiler};
 use headway_policy::server::reservation::{Profile, Rules, reserve};
 use headway_policy::server::role::{Dispatch, Ingress};
-use headway_policy::server::systems::{self, DarcParams};
+use headway_policy::server::systems::{self, DarcParams, DarcStart};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Plan, Rng, Shape};
 use std::hint::black_box;
 
@@ -52,7 +52,7 @@ fn decision<I: Ingress>(criterion: &mut Criterion, name: &str, mut ingress: I) {
 fn decisions(criterion: &mut Criterion) {
     let shape = tpcc();
     let known = DarcParams {
-        known: true,
+        start: DarcStart::Known,
         ..DarcParams::default()
     };
     decision(
@@ -91,7 +91,7 @@ fn profile_update(criterion: &mut Criterion) {
             class = (class + 1) % 5;
             let class = ClassId(class);
             profiler.dispatched(class, black_box(3_000));
-            black_box(profiler.finished(class, black_box(6_000)))
+            black_box(profiler.finished(black_box(0), class, black_box(6_000)))
         });
     });
 }

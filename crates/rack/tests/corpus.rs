@@ -14,6 +14,11 @@ fn agent_message() {
     replay("agent_message", fuzzed::agent_message);
 }
 
+#[test]
+fn key_file() {
+    replay("key_file", crate::key_file::key_file);
+}
+
 proptest! {
     #[test]
     fn any_agent_message(script in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -4,6 +4,8 @@ mod agent;
 mod common;
 mod corpus;
 mod fuzzed;
+#[path = "fuzzed/key_file.rs"]
+mod key_file;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 mod silence;

@@ -180,6 +180,10 @@ impl HostPeer for ModelPeer {
         }
     }
 
+    fn let_all_go(&mut self, home: &CpuSet) {
+        self.pin_known(home);
+    }
+
     fn cpu_ns(&self) -> u64 {
         0
     }

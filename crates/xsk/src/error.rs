@@ -96,6 +96,24 @@ pub enum XskError {
         /// The kernel's error.
         source: MapError,
     },
+    /// The device is gone, or another one has its name.
+    #[error("device {device} was removed: bring it back, and start anew")]
+    Removed {
+        /// The device.
+        device: String,
+    },
+    /// The device got other receive queues, which no socket reads.
+    #[error(
+        "device {device} has {found} receive queues, and had {were}: start anew to use them, or set them back (`ethtool -L {device} combined {were}`)"
+    )]
+    QueuesChanged {
+        /// The device.
+        device: String,
+        /// Their number when the device was opened.
+        were: u32,
+        /// Their number now.
+        found: u32,
+    },
     /// Any other failure.
     #[error("{operation} for AF_XDP on {device}: {source}")]
     System {

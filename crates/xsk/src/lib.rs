@@ -40,7 +40,7 @@ pub use datapath::{XskConfig, XskDatapath};
 pub use device::MacAddress;
 pub use error::XskError;
 pub use links::{HostLinks, LinkedHost};
-pub use port::{HostAddress, XskPort};
+pub use port::{DeviceWatch, HostAddress, XskPort};
 pub use rx::XskRx;
 pub use support::missing;
 pub use tx::XskTx;

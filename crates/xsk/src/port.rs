@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use aya::programs::XdpMode;
 use headway_net::udp::Steering;
+use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
@@ -14,6 +15,7 @@ use crate::error::XskError;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceQueue, DeviceSockets};
 use crate::socket::XskSocket;
+use crate::system;
 use crate::tx::FrameSender;
 use crate::umem::{FrameToken, RxRing};
 
@@ -33,6 +35,37 @@ pub struct XskPort {
     program: SteerProgram,
     device: NetDevice,
     mode: XdpMode,
+    /// While it is open, the device takes frames to all addresses.
+    _promiscuous: OwnedFd,
+}
+
+/// What a port needs of its device to stay as it was when the port was opened. Any thread may look.
+#[derive(Debug, Clone)]
+pub struct DeviceWatch {
+    name: String,
+    ifindex: u32,
+    queues: u32,
+}
+
+impl DeviceWatch {
+    /// Whether the port still gets every frame.
+    ///
+    /// # Errors
+    /// [`XskError::Removed`] and [`XskError::QueuesChanged`].
+    pub fn check(&self) -> Result<(), XskError> {
+        let device = self.name.clone();
+        if if_nametoindex(self.name.as_str()) != Ok(self.ifindex) {
+            return Err(XskError::Removed { device });
+        }
+        match system::receive_queues(&self.name) {
+            found if found == self.queues => Ok(()),
+            found => Err(XskError::QueuesChanged {
+                device,
+                were: self.queues,
+                found,
+            }),
+        }
+    }
 }
 
 struct PortReceiver {
@@ -76,12 +109,16 @@ impl XskPort {
         let sender = sender.ok_or(io::ErrorKind::InvalidData.into());
         let sender = FrameSender::new(sender.map_err(failed)?).map_err(failed)?;
         let mode = program.attach(&device)?;
+        let promiscuous = system::promiscuous(device.ifindex);
+        let promiscuous = promiscuous
+            .map_err(|source| XskError::of_call(&device.name, 0, "promiscuous mode", source))?;
         Ok(Self {
             receivers: polled,
             sender,
             program,
             device,
             mode,
+            _promiscuous: promiscuous,
         })
     }
 
@@ -107,6 +144,16 @@ impl XskPort {
     #[must_use]
     pub fn is_in_driver(&self) -> bool {
         self.mode == XdpMode::Driver
+    }
+
+    /// What the device must stay like.
+    #[must_use]
+    pub fn watch(&self) -> DeviceWatch {
+        DeviceWatch {
+            name: self.device.name.clone(),
+            ifindex: self.device.ifindex,
+            queues: self.device.queues,
+        }
     }
 
     /// Receives this host's frames from now on.

@@ -135,6 +135,39 @@ pub(crate) fn mtu(device: &str) -> io::Result<u32> {
     Ok(u32::try_from(mtu).unwrap_or(0))
 }
 
+/// Has a device take frames to every Ethernet address for as long as the descriptor is open: a bridge, and a device that filters, keep those back that are
+/// not for their own.
+pub(crate) fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers. Protocol 0 receives nothing.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and no other value owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let wanted = libc::packet_mreq {
+        mr_ifindex: ifindex as c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    // SAFETY: the kernel reads as many bytes as the value has.
+    let set = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const wanted).cast(),
+            size_of::<libc::packet_mreq>() as socklen_t,
+        )
+    };
+    if set != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd)
+}
+
 /// A device's number of receive queues; 1 when its driver does not report it.
 pub(crate) fn receive_queues(device: &str) -> u32 {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;

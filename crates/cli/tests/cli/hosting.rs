@@ -332,8 +332,24 @@ fn a_server_that_cannot_come_and_go_is_refused() {
     with(&[], "start one by 'headway host'");
     let _daemon = daemon(&socket);
     with(&["--layout", "dedicated"], "choose the inline layout");
+    with(
+        &["--policy", "concord,dispatcher=dedicated"],
+        "leave the policy's parameter `dispatcher` out",
+    );
     with(&["--workers", "2", "--pin", "0,1"], "leave the cores out");
     refused(&["serve", "--socket", place], "--host");
+}
+
+#[test]
+fn the_status_of_a_daemon_that_is_gone_names_its_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("host.sock");
+    let place = socket.to_str().unwrap();
+    for command in ["status", "top"] {
+        let args = ["host", command, "--socket", place];
+        refused(&args, &format!("no daemon at {place} says how it is"));
+        refused(&args, "start one by 'headway host'");
+    }
 }
 
 /// A file can name the application and its daemon, like flags; a flag overrides the file.

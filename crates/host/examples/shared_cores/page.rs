@@ -4,6 +4,7 @@ use crate::POLICIES;
 use crate::load::Step;
 use crate::quantile_us;
 use crate::stage::{CORES, Outcome};
+use headway_host::arbiter::AppReport;
 use headway_report::Table;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::schedule::{Runner, Schedule, Slice};
@@ -36,6 +37,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
         "batch paths/s while low",
         "while high",
         "grants/s",
+        "evicted, of orders to leave",
     ]);
     for policy in POLICIES {
         let own: Vec<_> = outcomes.iter().filter(|one| one.policy == policy).collect();
@@ -82,9 +84,20 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
             format!("{:.0}", (per_s(0) + per_s(2)) / 2.0),
             format!("{:.0}", per_s(1)),
             format!("{:.0}", grants as f64 / rounds / length_s),
+            format!(
+                "{} of {}",
+                sum_of(&own, |app| app.evictions),
+                sum_of(&own, |app| app.revocations)
+            ),
         ]);
     }
     table
+}
+
+/// A count of all applications in all rounds.
+fn sum_of(own: &[&Outcome], count: impl Fn(&AppReport) -> u64) -> u64 {
+    let apps = own.iter().flat_map(|one| &one.report.apps);
+    apps.map(count).sum()
 }
 
 /// p99.9 of each 10 ms, as pairs of time in ms and latency in µs.

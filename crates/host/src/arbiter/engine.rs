@@ -1,6 +1,7 @@
 //! The engine: the state of an arbiter, and its pass.
 
 use super::admission::AdmissionError;
+use super::evicted::EvictedKthreads;
 use super::journal::{Durations, TenancyJournal};
 use super::member::{
     KthreadsBook, Member, MemberCounts, MemberWork, MembersView, Newcomer, NewcomerWork,
@@ -34,6 +35,7 @@ pub struct Arbiter<A, P> {
     /// When each core got its tenant, ns; `revoked_ns` is when that tenant was ordered to leave.
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
+    evicted: EvictedKthreads,
     used_ns: u64,
     /// The clock of the kthreads' timers: all processes share it.
     pub(super) timers: Clock,
@@ -55,6 +57,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             confined: vec![Vec::new(); count],
             since_ns: vec![0; count],
             revoked_ns: vec![None; count],
+            evicted: EvictedKthreads::default(),
             used_ns: 0,
             timers: Clock::given(headway_kthread::now_ns),
             daemons_core: 0,
@@ -278,6 +281,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     pub fn pass(&mut self, now: &impl Fn() -> u64) {
         let now_ns = now();
         self.hear(now_ns);
+        self.evicted.demote_late(&mut self.members, now_ns);
         self.wake_for_timers_and_packets(now_ns);
         if !A::PARKS {
             self.use_up(now_ns);
@@ -289,6 +293,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         {
             let view = MembersView {
                 members: &self.members,
+                timers_ns: self.timers.now_ns(),
             };
             self.allocator.look(now_ns, &view);
             self.times.look.record(now().saturating_sub(now_ns));
@@ -302,7 +307,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         const IDLE_NS: u64 = 100_000_000;
         let cores = self.allocator.cores();
         let mut patience_ns = IDLE_NS;
-        if self.revoked_ns.iter().any(Option::is_some) {
+        if self.revoked_ns.iter().any(Option::is_some) || !self.evicted.is_empty() {
             patience_ns = tick_ns;
         }
         for (index, member) in self.members.iter().enumerate() {
@@ -522,10 +527,8 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             && let Some(tid) = book.thread(from.kthread, &member.peer, shared)
         {
             member.peer.pin(tid, &mask([shared]));
-            member.peer.demote(tid, true);
-            let kept = &mut book.kthreads[from.kthread.index()];
-            kept.pinned = Some(shared);
-            kept.demoted = true;
+            book.kthreads[from.kthread.index()].pinned = Some(shared);
+            self.evicted.let_finish(from, &mut self.members, now_ns);
         }
         self.released(core, now_ns);
     }

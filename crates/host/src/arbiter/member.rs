@@ -60,9 +60,7 @@ impl<P: HostPeer> Member<P> {
     pub(super) fn go_home(&mut self) {
         match &mut self.work {
             MemberWork::Kthreads(book) => go_home(book, &self.peer, &self.home),
-            MemberWork::Program(_) => {
-                self.peer.pin_all(&self.home);
-            }
+            MemberWork::Program(_) => self.peer.let_all_go(&self.home),
         }
     }
 }
@@ -229,6 +227,8 @@ impl<P: HostPeer> Member<P> {
 /// The allocator's view of the applications.
 pub(super) struct MembersView<'a, P> {
     pub(super) members: &'a [Option<Member<P>>],
+    /// The time of the kthreads' timers, ns.
+    pub(super) timers_ns: u64,
 }
 
 impl<P: HostPeer> HostView for MembersView<'_, P> {
@@ -269,8 +269,13 @@ impl<P: HostPeer> HostView for MembersView<'_, P> {
             .as_ref()
             .map(|member| &member.work)
         {
+            // Only the kthread itself takes a time that it showed back: woken in its place, others would find nothing, and it would be due for ever.
             Some(MemberWork::Kthreads(book)) => (0..book.kthreads.len())
-                .filter(|&kthread| book.lines.line(kthread).is_interrupted())
+                .filter(|&kthread| {
+                    let line = book.lines.line(kthread);
+                    let is_due = |at_ns| at_ns <= self.timers_ns;
+                    line.is_interrupted() || line.wake_at_ns().is_some_and(is_due)
+                })
                 .collect(),
             _ => BitSet::EMPTY,
         }

@@ -3,6 +3,7 @@
 mod admission;
 mod cycle;
 mod engine;
+mod evicted;
 mod journal;
 mod member;
 mod packets;

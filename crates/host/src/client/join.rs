@@ -9,7 +9,7 @@ use crate::message::{ClientMessage, DaemonMessage, NetworkPlace, Registration};
 use crate::packet::{self, HostPacket};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::socket::{Shutdown, shutdown};
+use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,6 +33,24 @@ pub enum ClientError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// A daemon may listen at the socket, which is closed to this user.
+    #[error("may not connect to {}: {source}; a daemon of another user has it: have user {uid} named in an application's `users`", path.display())]
+    Closed {
+        /// The socket.
+        path: PathBuf,
+        /// This process' user.
+        uid: u32,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Neither root's daemon nor this user's listens at the socket.
+    #[error("user {uid} listens at {}, who is neither root nor this user: nothing is registered there", path.display())]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        uid: u32,
     },
     /// The daemon refused the application.
     #[error("the daemon at {} refuses: {why}", path.display())]
@@ -79,15 +97,20 @@ pub(crate) fn ask(
     message: &ClientMessage,
     fds: &[&OwnedFd],
 ) -> Result<Welcome, ClientError> {
-    let no_daemon = |source| ClientError::NoDaemon {
-        path: path.into(),
-        source,
+    let no_daemon = |source: io::Error| {
+        let path = path.into();
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            let uid = own_thread::own_uid();
+            return ClientError::Closed { path, uid, source };
+        }
+        ClientError::NoDaemon { path, source }
     };
     let protocol = |why: &str| ClientError::Protocol {
         path: path.into(),
         why: why.into(),
     };
     let socket = packet::connect_to(path).map_err(no_daemon)?;
+    check_owner(path, &socket)?;
     packet::send(&socket, &message.packet(), fds).map_err(no_daemon)?;
     let answer = packet::receive(&socket, true).map_err(no_daemon)?;
     let Some(HostPacket { bytes, fds, .. }) = answer else {
@@ -106,6 +129,22 @@ pub(crate) fn ask(
         }),
         DaemonMessage::Farewell {} => Err(protocol("it is about to end")),
     }
+}
+
+/// An application trusts its daemon with its memory: it gives it to root and to its own user.
+fn check_owner(path: &Path, socket: &OwnedFd) -> Result<(), ClientError> {
+    let peer = getsockopt(socket, PeerCredentials).map_err(|errno| ClientError::System {
+        what: "see whose daemon listens",
+        source: errno.into(),
+    })?;
+    let own = own_thread::own_uid();
+    if own == 0 || peer.uid() == 0 || peer.uid() == own {
+        return Ok(());
+    }
+    Err(ClientError::Stranger {
+        path: path.into(),
+        uid: peer.uid(),
+    })
 }
 
 /// The cores on which the calling thread may run.

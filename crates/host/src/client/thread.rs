@@ -10,6 +10,12 @@ pub(super) fn own_tid() -> u32 {
     tid as u32
 }
 
+/// The user as whom this process acts.
+pub(super) fn own_uid() -> u32 {
+    // SAFETY: it takes and changes nothing.
+    unsafe { libc::geteuid() }
+}
+
 /// Rings a doorbell. A full counter means that it has rung already.
 pub(super) fn ring(doorbell: BorrowedFd<'_>) {
     let one = 1_u64;

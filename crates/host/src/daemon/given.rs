@@ -74,3 +74,25 @@ pub(super) fn network_of(
         GivenNetwork { place, memory },
     ))
 }
+
+/// A process gets only cores that it may use, and it may be granted any that is dealt out.
+pub(super) fn check_cores(peer: &PeerProcess, dealt: &[usize]) -> Result<(), String> {
+    let pid = peer.pid();
+    let usable = peer
+        .usable_cores()
+        .map_err(|error| format!("process {pid}: {error}"))?;
+    if dealt.iter().all(|&core| usable.is_set(core) == Ok(true)) {
+        return Ok(());
+    }
+    let usable = (0..CpuSet::count()).filter(|&core| usable.is_set(core) == Ok(true));
+    Err(format!(
+        "the cpuset of process {pid} has cores {}, and the daemon deals out {}: widen it, or start the daemon with the cores that its applications have in common (--cores)",
+        list(usable),
+        list(dealt.iter().copied())
+    ))
+}
+
+fn list(cores: impl Iterator<Item = usize>) -> String {
+    let cores: Vec<String> = cores.map(|core| core.to_string()).collect();
+    cores.join(", ")
+}

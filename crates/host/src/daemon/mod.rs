@@ -1,12 +1,13 @@
 //! The daemon: it registers applications at a Unix socket, and moves cores between them.
 //!
-//! Two threads. The registrar registers applications and notices their end. The pass thread runs the arbiter's passes: it spins on a core of
-//! its own, or wakes at intervals and when an application rings.
+//! Two threads, and a third once there is a program. The registrar registers applications and notices their end. The pass thread runs the arbiter's passes: it spins on a core of
+//! its own, or wakes at intervals and when an application rings. The third tells the kernel the cores of programs' control groups.
 
 mod access;
 mod closer;
 mod connections;
 mod cycle;
+mod device;
 mod doors;
 mod event;
 mod given;
@@ -14,7 +15,9 @@ mod inbox;
 mod listener;
 mod network;
 mod notify;
+mod programs;
 mod registrar;
+mod say;
 mod server;
 mod settings;
 mod state;

@@ -5,7 +5,7 @@ use crate::lanes::SharedLanes;
 use crate::peer::HostPeer;
 use headway_dataplane::plane::DataPlane;
 use headway_policy::host::{Allocator, AppId, Counters, FullLooks, KthreadId};
-use headway_xsk::{HostAddress, XskError};
+use headway_xsk::{DeviceWatch, HostAddress, XskError};
 use std::os::fd::BorrowedFd;
 
 /// The address and lanes of an application that asks for packets.
@@ -40,6 +40,11 @@ impl HostNetwork {
             apps: Vec::new(),
             looks: FullLooks::default(),
         })
+    }
+
+    /// What the device must stay like.
+    pub(super) fn watch(&self) -> DeviceWatch {
+        self.plane.watch()
     }
 
     /// The longest packet that the device takes, without its Ethernet header.

@@ -2,11 +2,14 @@
 
 use super::access;
 use super::connections::{Connected, Connections, ForeignPacket, refuse};
+use super::device::DaemonDevice;
 use super::event::event;
-use super::given::{BroughtMemory, Given, Speaker, network_of};
+use super::given::{BroughtMemory, Given, Speaker, check_cores, network_of};
 use super::inbox::{AdmissionClaim, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::network::NewNetwork;
+use super::programs::ProgramConfinement;
+use super::say::say;
 use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
 use crate::arbiter::{Newcomer, NewcomerWork};
@@ -47,13 +50,15 @@ pub(super) struct Registrar {
     wakes: Arc<EventFd>,
     outbox: DaemonOutbox,
     settings: Arc<RwLock<DaemonSettings>>,
-    cores: usize,
+    /// The cores that are dealt out, by the kernel's numbers.
+    dealt: Vec<usize>,
     connections: Connections,
     registered: HashMap<u64, Registered>,
-    /// The longest packet of the device, where the daemon has one.
-    mtu: Option<usize>,
+    device: Option<DaemonDevice>,
     state: PathBuf,
     clock: Clock,
+    /// How programs are confined.
+    confinement: ProgramConfinement,
     /// Programs of the last daemon, until they are resumed.
     programs: Vec<KnownProgram>,
     /// When they are resumed: after the applications that hold cores already, ns.
@@ -74,8 +79,8 @@ impl Registrar {
         listener: HostListener,
         outbox: DaemonOutbox,
         settings: Arc<RwLock<DaemonSettings>>,
-        cores: usize,
-        mtu: Option<usize>,
+        dealt: Vec<usize>,
+        device: Option<DaemonDevice>,
         wakes: Arc<EventFd>,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -92,10 +97,11 @@ impl Registrar {
             wakes,
             outbox,
             settings,
-            cores,
+            dealt,
             connections,
             registered: HashMap::new(),
-            mtu,
+            device,
+            confinement: ProgramConfinement::default(),
             programs: Vec::new(),
             resume_ns: 0,
             state,
@@ -144,6 +150,9 @@ impl Registrar {
             self.remember();
         }
         self.connections.remove_silent(now_ns);
+        self.device
+            .iter_mut()
+            .for_each(|device| device.look(now_ns));
         RegistrarStep::Waits
     }
 
@@ -286,9 +295,15 @@ impl Registrar {
                 peer.pid()
             )
         })?;
-        let home = peer
-            .affinity()
-            .map_err(|error| format!("process {}: {error}", peer.pid()))?;
+        let gone = |error: io::Error| format!("process {}: {error}", peer.pid());
+        if !matches!(message, ClientMessage::Program(_)) && peer.has_own_numbers().map_err(gone)? {
+            return Err(format!(
+                "process {} is in a PID namespace of its own, where its threads have numbers that the daemon cannot tell: run it in the daemon's (docker run --pid=host)",
+                peer.pid()
+            ));
+        }
+        check_cores(&peer, &self.dealt)?;
+        let home = peer.affinity().map_err(gone)?;
         let speaker = Speaker { id, peer, home };
         match message {
             ClientMessage::Register(registration) => {
@@ -338,7 +353,7 @@ impl Registrar {
         speaker: Speaker,
     ) -> Result<Given, String> {
         let asked = registration.kthreads;
-        let shape = rule.shape(Some(asked), registration.guaranteed, self.cores)?;
+        let shape = rule.shape(Some(asked), registration.guaranteed, self.dealt.len())?;
         let resumed = brought.is_some();
         let (memory, lines, lanes) = match brought {
             Some(BroughtMemory {
@@ -360,8 +375,9 @@ impl Registrar {
                 (made.0, made.1, None)
             }
         };
+        let mtu = self.device.as_ref().map(|device| device.mtu);
         let network = if registration.network {
-            Some(network_of(rule, self.mtu, lanes, lines.kthreads())?)
+            Some(network_of(rule, mtu, lanes, lines.kthreads())?)
         } else {
             None
         };
@@ -384,7 +400,7 @@ impl Registrar {
         &mut self,
         rule: &AppRule,
         program: &ProgramRegistration,
-        speaker: Speaker,
+        mut speaker: Speaker,
     ) -> Result<Given, String> {
         if rule.kind != AppKind::Batch {
             return Err(format!(
@@ -392,7 +408,8 @@ impl Registrar {
                 rule.name
             ));
         }
-        let shape = rule.shape(program.cores, None, self.cores)?;
+        let shape = rule.shape(program.cores, None, self.dealt.len())?;
+        let groups = self.confinement.confine(&rule.name, &[], &mut speaker);
         let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
         let known = KnownProgram {
             name: rule.name.clone(),
@@ -401,6 +418,7 @@ impl Registrar {
             started: speaker.peer.started().unwrap_or_default(),
             home: home.collect(),
             most: shape.most,
+            groups,
         };
         let doorbell = self.admit(
             &rule.name,
@@ -425,30 +443,34 @@ impl Registrar {
             Ok(settings) => settings.rule(&known.name).cloned(),
             Err(_) => return,
         };
-        let (Ok(rule), Ok(peer)) = (rule, PeerProcess::open(known.pid)) else {
-            return;
+        let is_same = |peer: &PeerProcess| {
+            known.uid.is_none_or(|uid| uid == peer.uid()) && peer.started() == Some(known.started)
         };
-        let is_same_user = known.uid.is_none_or(|uid| uid == peer.uid());
-        if !is_same_user
-            || peer.started() != Some(known.started)
-            || self.check_name(&known.name).is_err()
-        {
-            return;
+        let peer = PeerProcess::open(known.pid).ok().filter(is_same);
+        let (Ok(rule), Some(peer)) = (rule, peer) else {
+            return self.confinement.let_go(known);
+        };
+        if self.check_name(&known.name).is_err() {
+            return self.confinement.let_go(known);
         }
-        let Ok(shape) = rule.shape(Some(known.most), None, self.cores) else {
-            return;
+        let Ok(shape) = rule.shape(Some(known.most), None, self.dealt.len()) else {
+            return self.confinement.let_go(known);
         };
         let id = self.connections.new_id();
         let home = mask(known.home.iter().copied());
-        let speaker = Speaker { id, peer, home };
-        let known = Some(known.clone());
+        let mut speaker = Speaker { id, peer, home };
+        let (confinement, name) = (&mut self.confinement, &rule.name);
+        let known = KnownProgram {
+            groups: confinement.confine(name, &known.groups, &mut speaker),
+            ..known.clone()
+        };
         if let Err(why) = self.admit(
             &rule.name,
             shape,
             NewcomerWork::Program,
             None,
             speaker,
-            known,
+            Some(known),
         ) {
             say(format_args!(
                 "program '{}' is not taken over: {why}",
@@ -515,12 +537,6 @@ impl Registrar {
     }
 }
 
-/// Prints a line, and ignores a closed standard error.
-fn say(what: std::fmt::Arguments<'_>) {
-    use std::io::Write as _;
-    let _ = writeln!(io::stderr(), "{what}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::inbox;
@@ -554,7 +570,7 @@ mod tests {
             HostListener::bind(&socket, &settings.apps).unwrap(),
             outbox,
             Arc::new(RwLock::new(settings)),
-            2,
+            vec![nix::sched::sched_getcpu().unwrap()],
             None,
             Arc::new(event().unwrap()),
             Clock::global(),

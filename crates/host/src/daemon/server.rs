@@ -2,6 +2,7 @@
 
 use super::access;
 use super::cycle::Cycle;
+use super::device::DaemonDevice;
 use super::event::event;
 use super::inbox::{self, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
@@ -20,7 +21,7 @@ use nix::sys::eventfd::EventFd;
 use nix::unistd::Pid;
 use std::io;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -89,6 +90,7 @@ pub struct HostDaemon {
     wakes: Arc<EventFd>,
     threads: Vec<JoinHandle<()>>,
     took_over: bool,
+    failure: Arc<OnceLock<String>>,
 }
 
 /// The order queue of the pass thread.
@@ -103,9 +105,17 @@ impl std::fmt::Debug for Asked {
 
 /// A handle with which any thread asks a running daemon for its report.
 #[derive(Clone, Debug)]
-pub struct HostObserver(Asked);
+pub struct HostObserver {
+    asked: Asked,
+    failure: Arc<OnceLock<String>>,
+}
 
 impl HostObserver {
+    /// Why the daemon cannot go on: its device was removed, or has receive queues that the daemon does not read. Whoever started the daemon stops it.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
     /// The daemon's report, with at most `most` of the changes since a moment; `None` when the daemon does not answer.
     pub fn report(&self, since_ns: u64, most: usize) -> Option<HostReport> {
         let (answer, answered) = sync_channel(1);
@@ -114,7 +124,7 @@ impl HostObserver {
             most,
             answer,
         };
-        if !self.0.0.send(order) {
+        if !self.asked.0.send(order) {
             return None;
         }
         answered.recv_timeout(ANSWER).ok()
@@ -151,7 +161,10 @@ impl HostDaemon {
         let (outbox, inbox) = inbox::pair().map_err(system("make an eventfd"))?;
         let network = settings.device.as_deref().map(HostNetwork::open);
         let network = network.transpose()?;
-        let mtu = network.as_ref().map(HostNetwork::mtu);
+        let failure = Arc::<OnceLock<String>>::default();
+        let device = network
+            .as_ref()
+            .map(|network| DaemonDevice::new(network.mtu(), network.watch(), Arc::clone(&failure)));
         let grace_ns = grace.as_nanos() as u64;
         let passes = PassCycle::new(clock, settings.tick_ns, grace_ns, cores.own.is_none());
         let cycle =
@@ -163,8 +176,8 @@ impl HostDaemon {
             listener,
             outbox.clone(),
             Arc::clone(&settings),
-            cores.count(),
-            mtu,
+            cores.dealt.clone(),
+            device,
             Arc::clone(&wakes),
             clock,
         )
@@ -184,6 +197,7 @@ impl HostDaemon {
             wakes,
             threads,
             took_over,
+            failure,
         })
     }
 
@@ -199,7 +213,10 @@ impl HostDaemon {
 
     /// A handle for reports.
     pub fn observer(&self) -> HostObserver {
-        HostObserver(self.outbox.clone())
+        HostObserver {
+            asked: self.outbox.clone(),
+            failure: Arc::clone(&self.failure),
+        }
     }
 
     /// Replaces the applications' rules and the policy. Registered applications stay; so do the socket and the cores.

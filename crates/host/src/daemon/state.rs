@@ -22,6 +22,9 @@ pub(super) struct KnownProgram {
     /// The cores on which it ran before.
     pub(super) home: Vec<usize>,
     pub(super) most: usize,
+    /// The control groups from which its process came, if it has one of its own.
+    #[serde(default)]
+    pub(super) groups: Vec<PathBuf>,
 }
 
 /// The file beside a socket.
@@ -94,6 +97,7 @@ mod tests {
             started: 9,
             home: vec![0],
             most: 1,
+            groups: Vec::new(),
         };
         write(&path, std::slice::from_ref(&program)).unwrap();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
@@ -116,6 +120,7 @@ mod tests {
             started: 9,
             home: vec![0, 1],
             most: 2,
+            groups: vec!["/sys/fs/cgroup".into()],
         };
         write(&path, std::slice::from_ref(&program)).unwrap();
         assert_eq!(read(&path, own_uid()), [program]);

@@ -79,6 +79,10 @@ impl HostPeer for FakePeer {
         }
     }
 
+    fn let_all_go(&mut self, home: &CpuSet) {
+        self.pin_known(home);
+    }
+
     fn cpu_ns(&self) -> u64 {
         0
     }

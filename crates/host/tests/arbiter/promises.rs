@@ -196,14 +196,17 @@ proptest! {
         let (entitled, newcomer) = kthreads(2, shape(guaranteed, cores, AppKind::Latency));
         arbiter.admit(newcomer, &now).unwrap();
         busy(&entitled);
-        for _ in 0..40 * cores {
+        // Each eviction doubles the time that the next may take, three times.
+        for _ in 0..8 * 40 * cores {
             clock.pass(&mut arbiter, 5_000);
         }
         let report = arbiter.report(0, 0, 0);
         let kept = report.apps[1].cores.len();
         prop_assert!(kept >= guaranteed, "{} of {}", kept, guaranteed);
         prop_assert!(report.apps[0].evictions >= guaranteed as u64);
-        // A kthread that was moved away gets the idle time of the shared core.
+        // A kthread that was moved away finishes what it does, and gets the idle time of the shared core if it goes on.
+        prop_assert!(greedy.process.lock().unwrap().demoted.is_empty());
+        clock.pass(&mut arbiter, AppKind::Latency.finishes_ns());
         prop_assert!(!greedy.process.lock().unwrap().demoted.is_empty());
     }
 }

@@ -24,7 +24,9 @@ fn role() {
         "daemon" => daemon(&socket),
         "kv" | "web" | "batch" => app(role, &socket),
         "hangs" => hangs(&socket),
+        "asks" => asks(&socket),
         "liar" => liar(&socket),
+        "daemonises" => crate::programs::daemonise(&socket),
         other => panic!("there is no role {other}"),
     }
 }
@@ -107,6 +109,15 @@ fn work() {
     for turn in 0..500 {
         std::hint::black_box(turn);
     }
+}
+
+/// Registers, and writes beside the socket what comes of it.
+fn asks(socket: &Path) {
+    let answer = match HostClient::register(socket, &ClientOptions::new("web", 1)) {
+        Ok(_) => "registered".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    std::fs::write(socket.with_extension("answer"), answer).unwrap();
 }
 
 /// Bursts of work for ever.

@@ -1,7 +1,7 @@
 //! Applications that keep to the protocol.
 
 use crate::apps::Work;
-use crate::processes::TestProcess;
+use crate::programs::spawn_program;
 use crate::stage::{Stage, cores_of, masks, may, report, turn, until};
 use headway_kthread::CoreSource;
 use std::process::Command;
@@ -116,23 +116,6 @@ fn a_program_runs_on_the_cores_that_are_left() {
         masks(pid)
     );
     child.kill();
-}
-
-/// Registers in place of the program and then runs it, as `headway run` does.
-fn spawn_program(mut command: Command, stage: &Stage, name: &'static str) -> TestProcess {
-    use std::os::unix::process::CommandExt;
-    let socket = stage.socket();
-    let register = move || {
-        headway_host::program::register(&socket, name, None)
-            .map_err(|error| std::io::Error::other(error.to_string()))
-    };
-    // SAFETY: the process has one thread between fork and exec, and what it calls allocates only: the allocator's locks are free, since the test
-    // holds the turn.
-    #[expect(unsafe_code, reason = "runs between fork and exec")]
-    unsafe {
-        command.pre_exec(register)
-    };
-    stage.start(&mut command)
 }
 
 /// Whether kthreads wait for their first core, have given it back, or sleep on it: when the application ends, each of them continues, and none waits

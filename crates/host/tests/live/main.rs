@@ -5,8 +5,12 @@
 mod apps;
 mod bad;
 mod basics;
+mod containers;
 mod kills;
 mod processes;
+mod programs;
 mod signals;
 mod stage;
 mod strangers;
+mod timers;
+mod unit;

@@ -71,7 +71,11 @@ impl Computed {
 }
 
 /// A runtime on granted cores, whose kthreads leave them by signal.
-fn runtime_of(kthreads: usize, socket: &Path, at_signal: AtSignal) -> (Arc<HostClient>, Runtime) {
+pub(crate) fn runtime_of(
+    kthreads: usize,
+    socket: &Path,
+    at_signal: AtSignal,
+) -> (Arc<HostClient>, Runtime) {
     let options = ClientOptions {
         at_signal,
         ..ClientOptions::new("web", kthreads)

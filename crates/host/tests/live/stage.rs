@@ -86,6 +86,11 @@ impl Stage {
         }
     }
 
+    /// The directory, which marks the processes of the test.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("host.sock")
     }
@@ -105,6 +110,11 @@ impl Stage {
     /// This test program again, in a role.
     pub(crate) fn spawn(&self, role: &str) -> TestProcess {
         let mut command = Command::new(std::env::current_exe().unwrap());
+        self.spawn_by(&mut command, role)
+    }
+
+    /// This test program again, in a role, by a command that ends with its name.
+    pub(crate) fn spawn_by(&self, command: &mut Command, role: &str) -> TestProcess {
         command
             .args([
                 "apps::role",
@@ -115,7 +125,7 @@ impl Stage {
             ])
             .env(ROLE, format!("{role}:{}", self.socket().display()))
             .stdout(Stdio::null());
-        self.start(&mut command)
+        self.start(command)
     }
 
     /// A program that ends with the test.

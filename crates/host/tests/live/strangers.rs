@@ -172,6 +172,30 @@ fn the_socket_is_closed_to_users_that_the_settings_do_not_name() {
     daemon.stop();
 }
 
+/// Only this thread acts as the stranger.
+#[test]
+fn a_user_for_whom_the_socket_is_closed_is_told_so() {
+    let _turn = turn();
+    if !may_be_others("a_user_for_whom_the_socket_is_closed_is_told_so") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = daemon(&stage);
+    let socket = stage.socket();
+    let refused = std::thread::spawn(move || {
+        #[expect(unsafe_code, reason = "setfsuid has no wrapper")]
+        // SAFETY: an integer.
+        unsafe {
+            libc::setfsuid(STRANGER)
+        };
+        HostClient::register(&socket, &ClientOptions::new("kv", 1)).unwrap_err()
+    });
+    let refused = refused.join().unwrap().to_string();
+    assert!(refused.contains("in an application's `users`"), "{refused}");
+    assert!(!refused.contains("start one"), "{refused}");
+    daemon.stop();
+}
+
 /// As where the file system has no access lists.
 #[test]
 fn nothing_that_a_stranger_sends_is_read_or_shuts_others_out() {

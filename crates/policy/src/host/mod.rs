@@ -21,10 +21,11 @@
 //! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
 //! park), [`FlowSteering`] (which kthread gets a packet), [`LanePolling`] (whose packets are read), [`BusyPolling`] (when a
-//! daemon without a core of its own sleeps), [`TurnLooks`] (when a
+//! daemon without a core of its own sleeps), [`ConfinePace`] (how often a program is confined), [`TurnLooks`] (when a
 //! thread gives way), estimates (Arachne's) and targets (towards a given split).
 
 mod busy_polling;
+mod confining;
 mod congestion;
 mod cores;
 mod estimate;
@@ -47,6 +48,7 @@ mod turns;
 
 use crate::BitSet;
 pub use busy_polling::{BUSY_POLL_NS, BUSY_POLL_WINDOW_NS, BusyPolling};
+pub use confining::ConfinePace;
 pub use congestion::Congestion;
 pub use cores::Cores;
 pub use estimate::{Estimate, Estimator};
@@ -100,7 +102,8 @@ pub trait HostView {
 
     /// What the application did so far.
     fn usage(&self, app: AppId) -> Usage;
-    /// Kthreads that left in the middle of something that no other can go on with.
+
+    /// Kthreads that left in the middle of something that no other can go on with, or whose timer is due.
     fn interrupted(&self, app: AppId) -> BitSet;
 }
 

@@ -72,7 +72,7 @@ impl Shenango {
             starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
-            evictions: Evictions::new(shape.topology.cores(), rules.evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), rules.evict_ns),
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
             rng: Rng::new(shape.seed),
         }
@@ -162,6 +162,7 @@ impl Allocator for Shenango {
     fn admit(&mut self, _now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
         self.cores.admit(app, shape, holding);
         self.congestion.forget(app, shape.most);
+        self.evictions.forget(app);
         if !holding.is_empty() {
             // The arbiter is new and the application is not.
             let holds = |kthread| {
@@ -180,7 +181,7 @@ impl Allocator for Shenango {
         self.starved.remove(app.index());
         let active = *self.cores.active(app);
         for core in active.iter().map(|core| CoreId(core as u16)) {
-            self.evictions.left(core);
+            self.evictions.left(core, app);
             if let Some(successor) = self.cores.release(core).successor {
                 let grant = self.cores.keep_promise(core, successor);
                 self.moves.push_back(grant);
@@ -207,8 +208,8 @@ impl Allocator for Shenango {
 
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         let released = self.cores.release(core);
-        self.evictions.left(core);
         let last = released.from.app;
+        self.evictions.left(core, last);
         if released.forced {
             self.congestion.stranded(last, released.from.kthread);
         } else {

@@ -24,7 +24,7 @@ impl Targets {
             cores: Cores::new(shape),
             wanted: alloc::vec![0; shape.apps.len()],
             moves: VecDeque::with_capacity(2 * shape.topology.cores()),
-            evictions: Evictions::new(shape.topology.cores(), evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), evict_ns),
             rng: Rng::new(shape.seed),
         }
     }
@@ -73,21 +73,22 @@ impl Targets {
 
     /// The core's tenant has left it.
     pub(super) fn released(&mut self, now_ns: u64, core: CoreId) {
-        self.cores.release(core);
-        self.evictions.left(core);
+        let released = self.cores.release(core);
+        self.evictions.left(core, released.from.app);
         self.move_on(now_ns);
     }
 
     /// An application has the slot from now on, and the cores that it holds already; it wants none until the next split.
     pub(super) fn admit(&mut self, app: AppId, shape: AppShape, holding: &[HeldCore]) {
         self.cores.admit(app, shape, holding);
+        self.evictions.forget(app);
     }
 
     /// The application is gone, and its cores are free.
     pub(super) fn retire(&mut self, app: AppId) {
         for core in self.cores.active(app).iter() {
             self.cores.release(CoreId(core as u16));
-            self.evictions.left(CoreId(core as u16));
+            self.evictions.left(CoreId(core as u16), app);
         }
         self.moves.retain(|decision: &Move| decision.app() != app);
         self.cores.vacate(app);
@@ -96,7 +97,7 @@ impl Targets {
 
     /// When somebody who was told to leave has had the time for it.
     pub(super) fn next_eviction_ns(&self) -> Option<u64> {
-        self.evictions.next_ns()
+        self.evictions.next_ns(&self.cores)
     }
 
     /// Moves those away.

@@ -147,7 +147,7 @@ impl ServerSettings {
         }
         self.check_heeded(spec.name(), &admission)?;
         if let Some(cores) = self.granted_cores {
-            self.check_granted(cores, &admission)?;
+            self.check_granted(cores, spec, &admission)?;
         }
         let layout = self.layout.resolve(&LayoutFacts {
             admission: &admission,
@@ -240,7 +240,12 @@ impl ServerSettings {
     }
 
     /// What a server cannot do whose cores come and go.
-    fn check_granted(&self, cores: usize, admission: &Admission) -> Result<(), StartError> {
+    fn check_granted(
+        &self,
+        cores: usize,
+        spec: &ServerSpec,
+        admission: &Admission,
+    ) -> Result<(), StartError> {
         let workers = self.workers;
         let why = if workers > cores {
             format!(
@@ -249,6 +254,8 @@ impl ServerSettings {
             )
         } else if self.layout == Layout::Dedicated {
             "no dispatcher or monitor can have a core of its own: choose the inline layout, where the workers take turns".to_owned()
+        } else if spec.gives("dispatcher") {
+            "the workers take turns as the dispatcher: leave the policy's parameter `dispatcher` out".to_owned()
         } else if self.mechanism == Some(Mechanism::Signal) {
             "workers interrupt their requests themselves: choose flags or the clock instead of signals".to_owned()
         } else if admission.dispatchers > 1 {

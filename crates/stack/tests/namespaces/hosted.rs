@@ -256,6 +256,53 @@ fn an_application_is_reached_through_the_daemon_and_woken_when_it_has_no_core() 
     });
 }
 
+/// Kthreads show when a timer of TCP is due. Whichever does the work, the daemon grants nothing afterwards.
+#[test]
+fn an_application_is_granted_no_core_after_its_connections() {
+    const GRANTS_MAX: u64 = 20;
+    in_namespaces("no grants without traffic", || {
+        let stage = HostedStage::new();
+        let _app = RoleProcess::start("echo", &stage.socket());
+        let grants = || stage.app("kv").map_or(0, |app| app.grants);
+        for round in 0..5 {
+            stage.linux(move || echoes_stream(100_000, round));
+            until("it gave its cores back", || {
+                stage.app("kv").is_some_and(|app| app.cores.is_empty())
+            });
+            let before = grants();
+            std::thread::sleep(Duration::from_secs(1));
+            let more = grants() - before;
+            assert!(more <= GRANTS_MAX, "{more} grants in a second");
+        }
+    });
+}
+
+/// The daemon ends with an error when its device is not what it was.
+#[test]
+fn a_device_that_changes_is_noticed() {
+    in_namespaces("a device that changes", || {
+        let stage = HostedStage::new();
+        assert!(ip(&["-d", "link", "show", DEVICE]).contains("promiscuity 1"));
+        let daemon = stage.daemon.as_ref().expect("a daemon");
+        let observer = daemon.observer();
+        assert_eq!(observer.failure(), None);
+        ip(&["link", "delete", DEVICE]);
+        ip(&[
+            "link", "add", DEVICE, "type", "veth", "peer", "name", "other2",
+        ]);
+        until("the daemon sees it", || observer.failure().is_some());
+        let why = observer.failure().expect("it sees it").to_owned();
+        assert!(why.contains("was removed"), "{why}");
+    });
+}
+
+fn ip(args: &[&str]) -> String {
+    let done = std::process::Command::new("ip").args(args).output();
+    let done = done.expect("ip runs");
+    assert!(done.status.success(), "ip {args:?}");
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
 #[test]
 fn the_example_answers_on_threads_in_user_space() {
     in_namespaces("the example of an echo server", || {

@@ -84,7 +84,13 @@ fn looked(uid: u32) -> String {
 
 /// The status of the server or the rack's switch.
 pub(crate) fn status(path: &Path) -> Result<Value> {
-    ask(path, &CtlRequest::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
+    status_of(path, no_server)
+}
+
+/// The status of whoever answers at a socket. `nobody` is the error with its flag for a reason why nobody is asked.
+pub(crate) fn status_of(path: &Path, nobody: impl Fn(String) -> anyhow::Error) -> Result<Value> {
+    ask(path, nobody, &CtlRequest::Status)?
+        .map_err(|error| anyhow!("{} refuses: {error}", path.display()))
 }
 
 /// Where the server's suspended requests stand.
@@ -94,16 +100,20 @@ pub(super) fn stacks(path: &Path) -> Result<Value> {
 
 /// Sets parameters and returns the changes. A refusal by the server is a usage error.
 pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
-    ask(path, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))
+    ask(path, no_server, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))
 }
 
-fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
+fn ask(
+    path: &Path,
+    nobody: impl Fn(String) -> anyhow::Error,
+    request: &CtlRequest,
+) -> Result<Result<Value, String>> {
     let place = path.display();
     let stream = UnixStream::connect(path)
-        .map_err(|error| no_server(format!("nobody answers at {place}: {error}")))?;
+        .map_err(|error| nobody(format!("nobody answers at {place}: {error}")))?;
     let uid = place::own_uid().context("cannot tell this process's user")?;
     place::check_peer(&stream, uid)
-        .map_err(|why| no_server(format!("{place} is not asked: {why}")))?;
+        .map_err(|why| nobody(format!("{place} is not asked: {why}")))?;
     let asked = || -> std::io::Result<Option<Vec<u8>>> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -112,8 +122,8 @@ fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
         let line = read_line(&mut BufReader::new(&stream), RESPONSE_BYTES_MAX);
         line.or_else(|error| written.and(Err(error)))
     };
-    let line = asked().with_context(|| format!("the server at {place} does not answer"))?;
-    let line = line.with_context(|| format!("the server at {place} hung up"))?;
+    let line = asked().with_context(|| format!("whoever listens at {place} does not answer"))?;
+    let line = line.with_context(|| format!("whoever listens at {place} hung up"))?;
     let answer = parse_response(&line);
     let answer = answer.map_err(|error| anyhow!("{place}: {}", escaped(&error.to_string())))?;
     Ok(match answer {

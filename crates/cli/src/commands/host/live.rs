@@ -4,18 +4,19 @@ use super::args::HostRunArgs;
 use super::settings::{HostChoices, explain};
 use super::status::HostSubject;
 use crate::commands::http;
-use anyhow::{Context, Result};
-use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
+use anyhow::{Context, Result, anyhow};
+use headway_host::daemon::{DaemonSettings, HostDaemon, HostObserver, Notifier};
 use headway_host::topology::HostCores;
 use headway_machine::Clock;
 use headway_ops::place::SocketKind;
 use headway_workload::duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// Prints a line to standard error. Ignores failures: the daemon goes on if standard error is closed.
 macro_rules! say {
@@ -64,6 +65,9 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     let notifier = Notifier::from_environment().context("NOTIFY_SOCKET")?;
     tell(notifier.as_ref(), "READY=1");
     watch_over(&subject)?;
+    if settings.device.is_some() {
+        end_with_device(daemon.observer(), signals.handle())?;
+    }
     for signal in signals.forever() {
         if signal != SIGHUP {
             break;
@@ -76,8 +80,27 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         tell(notifier.as_ref(), "READY=1");
     }
     tell(notifier.as_ref(), "STOPPING=1");
+    let observer = daemon.observer();
     daemon.stop();
-    Ok(ExitCode::SUCCESS)
+    match observer.failure() {
+        Some(why) => Err(anyhow!("{why}")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Ends the wait for signals when the daemon's device is no longer what it was.
+fn end_with_device(observer: HostObserver, signals: Handle) -> Result<()> {
+    const LOOK: Duration = Duration::from_millis(200);
+    thread::Builder::new()
+        .name("hw-device".into())
+        .spawn(move || {
+            while observer.failure().is_none() {
+                thread::sleep(LOOK);
+            }
+            signals.close();
+        })
+        .context("cannot start the thread that watches the device")?;
+    Ok(())
 }
 
 /// Reads the settings again, applies them and returns the policy.

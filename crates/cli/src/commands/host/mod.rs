@@ -12,13 +12,15 @@ mod top_view;
 
 use crate::commands::ctl::client;
 use crate::commands::terminal;
-use crate::error::UsageError;
+use crate::error::{UsageError, usage};
 use crate::output;
 use anyhow::Result;
 pub(crate) use args::Args;
 use args::{HostCommand, HostStatusArgs, HostTopArgs};
 use headway_host::client::ClientError;
+use serde_json::Value;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,9 +42,20 @@ impl Args {
     }
 }
 
+/// The status of the daemon at this socket.
+fn status_of(socket: &Path) -> Result<Value> {
+    client::status_of(&status::socket_beside(socket), |why| {
+        let socket = socket.display();
+        let why = format!(
+            "no daemon at {socket} says how it is ({why}): start one by 'headway host', without --no-ctl, or name its socket"
+        );
+        usage("--socket", why)
+    })
+}
+
 impl HostStatusArgs {
     fn run(self) -> Result<ExitCode> {
-        let status = client::status(&status::socket_beside(&self.daemon.find()?))?;
+        let status = status_of(&self.daemon.find()?)?;
         let mut writer = output::open(None)?;
         if self.format.is_json() {
             output::json(&status, writer)?;
@@ -56,12 +69,12 @@ impl HostStatusArgs {
 
 impl HostTopArgs {
     fn run(self) -> Result<ExitCode> {
-        let socket = status::socket_beside(&self.daemon.find()?);
+        let socket = self.daemon.find()?;
         terminal::watch(
             top_view::HostStatusView::default(),
             "headway host status",
             Duration::from_nanos(self.every),
-            || client::status(&socket),
+            || status_of(&socket),
         )?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,247 @@
+//! The groups of programs: one below the machine's first group, which gets idle time only, and one in it for each program.
+
+use super::hierarchy::{CgroupMount, CgroupTrees};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The name of the group of all programs.
+const ALL: &str = "headway";
+/// Rounds over the processes of a group that is to end. Each meets the processes that others made meanwhile.
+const ROUNDS_MAX: usize = 64;
+
+/// Where programs have their groups.
+#[derive(Clone, Debug)]
+pub struct ProgramGroups {
+    trees: CgroupTrees,
+}
+
+/// The group of a program.
+#[derive(Debug)]
+pub struct ProgramGroup {
+    /// The file with its cores.
+    cores: File,
+    /// Its place in each tree.
+    places: Vec<GroupPlace>,
+}
+
+/// A group in one tree.
+#[derive(Debug)]
+struct GroupPlace {
+    folder: PathBuf,
+    /// The group from which its processes came, and to which they return.
+    home: PathBuf,
+}
+
+impl ProgramGroups {
+    /// Makes the group of all programs, or takes the one that is there.
+    ///
+    /// # Errors
+    /// A sentence: there are no control groups, or this process may not make any.
+    pub fn open() -> Result<Self, String> {
+        let trees = CgroupTrees::find()?;
+        let made = match &trees {
+            CgroupTrees::V2(mount) => make_v2(&mount.folder),
+            CgroupTrees::V1 { cpuset, cpu } => {
+                make_cpuset_v1(&cpuset.folder, ALL).and_then(|_| make_idle(&cpu.folder.join(ALL)))
+            }
+        };
+        made.map_err(|error| error.to_string())?;
+        Ok(Self { trees })
+    }
+
+    /// Moves a process, with the threads and processes that it will make, into a group of its own. `started` is when it was started: with its number it
+    /// names the process. `homes`: the groups from which the process came, if an earlier daemon moved it already.
+    ///
+    /// # Errors
+    /// The system's, with its object.
+    pub fn enter(&self, pid: i32, started: u64, homes: &[PathBuf]) -> io::Result<ProgramGroup> {
+        let homes = match homes {
+            [] => {
+                let own = self.trees.mounts().into_iter();
+                own.map(|mount| home_of(mount, pid))
+                    .collect::<io::Result<Vec<_>>>()?
+            }
+            known => known.to_vec(),
+        };
+        let all = self.trees.mounts()[0].folder.join(ALL);
+        let name = name_of(pid, started);
+        for (index, mount) in self.trees.mounts().into_iter().enumerate() {
+            if index == 0 && self.trees.is_v1() {
+                make_cpuset_v1(&all, &name)?;
+            } else {
+                make(&mount.folder.join(ALL).join(&name))?;
+            }
+        }
+        let home = sched_getaffinity(Pid::from_raw(pid))?;
+        let group = self.of(pid, started, &homes)?;
+        for place in &group.places {
+            let entered = write(&place.folder.join("cgroup.procs"), &pid.to_string());
+            entered.inspect_err(|_| group.end(&home))?;
+        }
+        Ok(group)
+    }
+
+    /// The group that a process has, or had before it ended.
+    ///
+    /// # Errors
+    /// The system's, with its object: there is none.
+    pub fn of(&self, pid: i32, started: u64, homes: &[PathBuf]) -> io::Result<ProgramGroup> {
+        let name = name_of(pid, started);
+        let mounts = self.trees.mounts();
+        if mounts.len() != homes.len() {
+            return Err(io::Error::other(
+                "the machine has other control groups by now",
+            ));
+        }
+        let places: Vec<GroupPlace> = mounts
+            .iter()
+            .zip(homes)
+            .map(|(mount, home)| GroupPlace {
+                folder: mount.folder.join(ALL).join(&name),
+                home: home.clone(),
+            })
+            .collect();
+        let cores = named(&places[0].folder.join("cpuset.cpus"), |path| {
+            File::options().write(true).open(path)
+        })?;
+        Ok(ProgramGroup { cores, places })
+    }
+}
+
+/// The group to which a process returns. One that a daemon moved, and then forgot, came from the first.
+fn home_of(mount: &CgroupMount, pid: i32) -> io::Result<PathBuf> {
+    let group = mount.group_of(pid)?;
+    if group.starts_with(mount.folder.join(ALL)) {
+        return Ok(mount.folder.clone());
+    }
+    Ok(group)
+}
+
+fn name_of(pid: i32, started: u64) -> String {
+    format!("{pid}-{started}")
+}
+
+impl ProgramGroup {
+    /// The groups from which its processes came, one in each tree.
+    pub fn homes(&self) -> Vec<PathBuf> {
+        self.places.iter().map(|place| place.home.clone()).collect()
+    }
+
+    /// Confines every thread of the group to these cores.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn confine(&self, cores: &CpuSet) -> io::Result<()> {
+        self.cores.write_all_at(list(cores).as_bytes(), 0)
+    }
+
+    /// The number of its threads.
+    pub fn threads(&self) -> usize {
+        let folder = &self.places[0].folder;
+        let threads = fs::read_to_string(folder.join("cgroup.threads"))
+            .or_else(|_| fs::read_to_string(folder.join("tasks")));
+        threads.map_or(0, |threads| threads.lines().count())
+    }
+
+    /// Returns every process to the group from which the first one came, and its threads to these cores; then removes the group.
+    pub fn end(&self, home: &CpuSet) {
+        for (index, place) in self.places.iter().enumerate() {
+            for _ in 0..ROUNDS_MAX {
+                let processes = processes_of(&place.folder);
+                if processes.is_empty() {
+                    break;
+                }
+                for pid in processes {
+                    // One that ended meanwhile is in no group.
+                    let _ = write(&place.home.join("cgroup.procs"), &pid.to_string());
+                    if index == 0 {
+                        return_to(pid, home);
+                    }
+                }
+            }
+            let _ = fs::remove_dir(&place.folder);
+            if let Some(all) = place.folder.parent() {
+                // It stays while another program is in it.
+                let _ = fs::remove_dir(all);
+            }
+        }
+    }
+}
+
+/// Lets the threads of a process run on these cores again, where the move to its group did not say so already.
+fn return_to(pid: i32, home: &CpuSet) {
+    for tid in crate::peer::threads_of(pid) {
+        let tid = Pid::from_raw(tid as i32);
+        if sched_getaffinity(tid).is_ok_and(|cores| cores != *home) {
+            let _ = sched_setaffinity(tid, home);
+        }
+    }
+}
+
+fn processes_of(folder: &Path) -> Vec<i32> {
+    let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    processes
+        .lines()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// A group in version 2, with the controllers for groups in it.
+fn make_v2(root: &Path) -> io::Result<()> {
+    write(&root.join("cgroup.subtree_control"), "+cpu +cpuset")?;
+    let all = root.join(ALL);
+    make_idle(&all)?;
+    write(&all.join("cgroup.subtree_control"), "+cpu +cpuset")
+}
+
+fn make_idle(folder: &Path) -> io::Result<()> {
+    make(folder)?;
+    write(&folder.join("cpu.idle"), "1")
+}
+
+/// A group in the tree of version 1's `cpuset`, which takes no process before it has cores and memory.
+fn make_cpuset_v1(parent: &Path, name: &str) -> io::Result<()> {
+    let folder = parent.join(name);
+    make(&folder)?;
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        if read(&folder.join(file))?.trim().is_empty() {
+            write(&folder.join(file), read(&parent.join(file))?.trim())?;
+        }
+    }
+    // The first group balances over all cores. A group that does so itself has the kernel rebuild its domains at each change.
+    write(&folder.join("cpuset.sched_load_balance"), "0")
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => named(folder, |_| made),
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    named(path, |path| fs::read_to_string(path))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    named(path, |path| {
+        let file = File::options().write(true).open(path)?;
+        file.write_all_at(text.as_bytes(), 0)
+    })
+}
+
+/// An error that names the file.
+fn named<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    call(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Cores as the kernel writes them.
+fn list(cores: &CpuSet) -> String {
+    let cores = (0..CpuSet::count()).filter(|&core| cores.is_set(core) == Ok(true));
+    let cores: Vec<String> = cores.map(|core| core.to_string()).collect();
+    cores.join(",")
+}

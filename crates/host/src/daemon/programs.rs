@@ -1,0 +1,77 @@
+//! How the programs of a daemon are confined: each by a control group, or else thread by thread.
+
+use super::given::Speaker;
+use super::say::say;
+use super::state::KnownProgram;
+use crate::cgroup::{Confiner, GroupHandle, ProgramGroups};
+use std::path::PathBuf;
+
+/// The groups of this daemon's programs, and the thread that serves them. Both are made for the first program.
+#[derive(Default)]
+pub(super) struct ProgramConfinement {
+    made: Option<Result<GroupMaker, String>>,
+}
+
+struct GroupMaker {
+    groups: ProgramGroups,
+    confiner: Confiner,
+}
+
+impl ProgramConfinement {
+    /// Gives the program of this speaker only the idle time of its cores, and prepares that they change. `homes` are the control groups from which it
+    /// came, if an earlier daemon moved it already. Returns these groups; none where it has no group of its own.
+    pub(super) fn confine(
+        &mut self,
+        name: &str,
+        homes: &[PathBuf],
+        speaker: &mut Speaker,
+    ) -> Vec<PathBuf> {
+        match self.group_for(homes, speaker) {
+            Ok((homes, group)) => {
+                speaker.peer.confine_by(group);
+                homes
+            }
+            Err(why) => {
+                say(format_args!(
+                    "program '{name}' has no control group, so its threads are moved one by one, and those of daemons that it starts are not: {why}"
+                ));
+                speaker.peer.make_idle();
+                Vec::new()
+            }
+        }
+    }
+
+    fn group_for(
+        &mut self,
+        homes: &[PathBuf],
+        speaker: &Speaker,
+    ) -> Result<(Vec<PathBuf>, GroupHandle), String> {
+        let maker = self.made.get_or_insert_with(GroupMaker::new).as_ref()?;
+        let (pid, started) = (speaker.peer.pid(), speaker.peer.started());
+        let started = started.ok_or("its process is gone")?;
+        let group = maker.groups.enter(pid, started, homes);
+        let group = group.map_err(|error| error.to_string())?;
+        let homes = group.homes();
+        Ok((homes, maker.confiner.serve(group, speaker.home)))
+    }
+
+    /// Returns to where they came from what is left of a program that ended while no daemon was there.
+    pub(super) fn let_go(&mut self, known: &KnownProgram) {
+        if known.groups.is_empty() {
+            return;
+        }
+        let home = crate::topology::mask(known.home.iter().copied());
+        if let Ok(maker) = self.made.get_or_insert_with(GroupMaker::new) {
+            let left = maker.groups.of(known.pid, known.started, &known.groups);
+            drop(left.map(|group| maker.confiner.serve(group, home)));
+        }
+    }
+}
+
+impl GroupMaker {
+    fn new() -> Result<Self, String> {
+        let groups = ProgramGroups::open()?;
+        let confiner = Confiner::start().map_err(|error| error.to_string())?;
+        Ok(Self { groups, confiner })
+    }
+}

@@ -1,0 +1,253 @@
+//! Programs without support for the daemon: each process that they ever make runs on their cores, and all return.
+
+use crate::processes::{TestProcess, marked};
+use crate::stage::{Stage, cores_of, masks, may, report, settings, turn, until};
+use headway_host::cgroup::ProgramGroups;
+use headway_host::daemon::HostDaemon;
+use headway_machine::Clock;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// More than are found one by one.
+const CHILDREN: usize = 300;
+/// The longest life of a child, s: its test may have been killed.
+const CHILD_LIFE_S: u32 = 600;
+
+/// The role of a program that makes children of its children, each in a session of its own, which lose their parent at once. Then it computes.
+pub(crate) fn daemonise(socket: &Path) {
+    headway_host::program::register(socket, "batch", None).unwrap();
+    for _ in 0..CHILDREN {
+        fork_twice();
+    }
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+#[expect(unsafe_code, reason = "forks")]
+fn fork_twice() {
+    // SAFETY: the children only make system calls.
+    unsafe {
+        let child = libc::fork();
+        if child > 0 {
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+            return;
+        }
+        libc::setsid();
+        if libc::fork() > 0 {
+            libc::_exit(0);
+        }
+        // Whoever reads what the test writes does not wait for this process.
+        libc::close(libc::STDERR_FILENO);
+        libc::alarm(CHILD_LIFE_S);
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Registers in place of the program and then runs it, as `headway run` does.
+pub(crate) fn spawn_program(
+    mut command: Command,
+    stage: &Stage,
+    name: &'static str,
+) -> TestProcess {
+    use std::os::unix::process::CommandExt;
+    let socket = stage.socket();
+    let register = move || {
+        headway_host::program::register(&socket, name, None)
+            .map_err(|error| std::io::Error::other(error.to_string()))
+    };
+    // SAFETY: the process has one thread between fork and exec, and what it calls allocates only: the allocator's locks are free, since the test
+    // holds the turn.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    unsafe {
+        command.pre_exec(register)
+    };
+    stage.start(&mut command)
+}
+
+/// Whether programs have control groups here; prints the reason if not.
+fn may_group(test: &str) -> bool {
+    if !may(test) {
+        return false;
+    }
+    let groups = ProgramGroups::open();
+    if let Err(why) = &groups {
+        eprintln!("SKIPPED {test}: {why}");
+    }
+    groups.is_ok()
+}
+
+/// What a process got from its daemon, or from who started it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Place {
+    cores: Vec<String>,
+    groups: String,
+    policy: Option<String>,
+}
+
+impl Place {
+    fn of(pid: u32) -> Self {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        let policy = after_name.and_then(|rest| rest.split(' ').nth(39).map(str::to_owned));
+        let mut cores = masks(pid);
+        cores.dedup();
+        Self {
+            cores,
+            groups: fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default(),
+            policy,
+        }
+    }
+}
+
+/// A program with many children that are no longer its own. They end with it.
+struct Daemoniser<'a> {
+    stage: &'a Stage,
+    process: TestProcess,
+    home: Place,
+    other: u32,
+}
+
+impl<'a> Daemoniser<'a> {
+    fn start(stage: &'a Stage) -> Self {
+        Self::start_beside(stage, 0)
+    }
+
+    /// `other` is a process of the test, and not the program's.
+    fn start_beside(stage: &'a Stage, other: u32) -> Self {
+        let home = Place::of(std::process::id());
+        let process = stage.spawn("daemonises");
+        let this = Self {
+            stage,
+            process,
+            home,
+            other,
+        };
+        // On a busy machine the idle time is too short for many new processes.
+        let own = this.process.id();
+        until("it has a group", || {
+            Place::of(own).groups.matches("/headway/").count() == idle_trees()
+        });
+        let idle = idle_file().expect("it has a group");
+        assert_eq!(fs::read_to_string(&idle).unwrap().trim(), "1");
+        fs::write(&idle, "0").unwrap();
+        until("all children run", || this.all().len() == CHILDREN + 1);
+        fs::write(&idle, "1").unwrap();
+        this
+    }
+
+    fn all(&self) -> Vec<u32> {
+        let mut all = marked(self.stage.folder());
+        all.retain(|&pid| pid != self.other);
+        all
+    }
+
+    fn all_are(&self, place: impl Fn(&Place) -> bool) -> bool {
+        self.all().iter().all(|&pid| place(&Place::of(pid)))
+    }
+
+    fn are_home(&self) -> bool {
+        self.all_are(|place| *place == self.home)
+    }
+}
+
+impl Drop for Daemoniser<'_> {
+    fn drop(&mut self) {
+        for pid in self.all() {
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        }
+    }
+}
+
+/// The trees in which a program has a group: one in version 2.
+fn idle_trees() -> usize {
+    let is_v1 = Path::new("/sys/fs/cgroup/cpuset").exists();
+    1 + usize::from(is_v1)
+}
+
+/// The file by which programs get idle time only.
+fn idle_file() -> Option<PathBuf> {
+    let trees = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].into_iter();
+    let mut files = trees.map(|tree| Path::new(tree).join("headway/cpu.idle"));
+    files.find(|file| file.exists())
+}
+
+/// A daemon under which the program has one core at most.
+fn daemon(stage: &Stage) -> HostDaemon {
+    let mut settings = settings(&stage.socket(), "shenango");
+    settings.apps[2].most = Some(1);
+    HostDaemon::start(settings, Clock::global()).unwrap()
+}
+
+fn is_confined(place: &Place) -> bool {
+    let is_one = |mask: &String| !mask.contains([',', '-']);
+    place.groups.contains("/headway/") && place.cores.iter().all(is_one)
+}
+
+/// Descendants whose parent ended, in other sessions, and more of them than can be found one by one.
+#[test]
+fn every_process_of_a_program_runs_on_its_cores_and_returns_when_the_daemon_ends() {
+    let _turn = turn();
+    if !may_group("every_process_of_a_program_runs_on_its_cores_and_returns_when_the_daemon_ends") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = daemon(&stage);
+    let program = Daemoniser::start(&stage);
+    until("it has a core", || {
+        cores_of(&report(&daemon), "batch") == Some(1)
+    });
+    until("all are confined", || program.all_are(is_confined));
+    daemon.stop();
+    assert!(program.are_home(), "the daemon is gone");
+}
+
+#[test]
+fn processes_that_outlive_their_program_return() {
+    let _turn = turn();
+    if !may_group("processes_that_outlive_their_program_return") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = daemon(&stage);
+    let mut program = Daemoniser::start(&stage);
+    until("all are confined", || program.all_are(is_confined));
+    program.process.kill();
+    until("the others are home", || {
+        program.are_home() && program.all().len() == CHILDREN
+    });
+    until("its place is free", || report(&daemon).apps.is_empty());
+    daemon.stop();
+}
+
+/// The next daemon takes the group over, and what is left of a program that ended meanwhile returns.
+#[test]
+fn a_group_survives_its_daemon() {
+    let _turn = turn();
+    if !may_group("a_group_survives_its_daemon") {
+        return;
+    }
+    for ends in [false, true] {
+        let stage = Stage::new();
+        let mut killed = stage.spawn("daemon");
+        until("it listens", || stage.socket().exists());
+        let mut program = Daemoniser::start_beside(&stage, killed.id());
+        killed.kill();
+        if ends {
+            program.process.kill();
+        }
+        let daemon = daemon(&stage);
+        if ends {
+            until("the others are home", || program.are_home());
+        } else {
+            until("all are confined again", || program.all_are(is_confined));
+        }
+        daemon.stop();
+        assert!(program.are_home());
+    }
+}
