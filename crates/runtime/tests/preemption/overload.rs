@@ -43,7 +43,7 @@ fn flooded_by(long_count: u32, builder: Builder, wait: bool) -> Stats {
                 return;
             }
             let begun = Instant::now();
-            let shorts_wait = || done.load(Ordering::Relaxed) < SHORTS.into();
+            let shorts_wait = || done.load(Ordering::Relaxed) < u64::from(SHORTS);
             call.long(|_| {
                 while wait && shorts_wait() && begun.elapsed() < FOREVER {
                     checkpoint();
@@ -70,10 +70,10 @@ fn longs_beyond_the_buffers_are_shed_and_shorts_are_answered() {
             let context = format!("{policy}, {layout:?}: {stats:?}");
             assert_eq!(
                 (shorts.answered, shorts.shed),
-                (SHORTS.into(), 0),
+                (u64::from(SHORTS), 0),
                 "{context}"
             );
-            assert_eq!(longs.answered + longs.shed, LONGS.into(), "{context}");
+            assert_eq!(longs.answered + longs.shed, u64::from(LONGS), "{context}");
             assert!(longs.shed > 0, "{context}");
         }
     }
@@ -93,8 +93,8 @@ fn a_class_whose_requests_say_that_they_are_long_is_shed_first() {
         };
         let context = format!("{layout:?}: {stats:?}");
         assert_eq!(shorts.shed, 0, "{context}");
-        assert_eq!(shorts.answered, SHORTS.into(), "{context}");
-        assert_eq!(longs.answered + longs.shed, LONGS.into(), "{context}");
+        assert_eq!(shorts.answered, u64::from(SHORTS), "{context}");
+        assert_eq!(longs.answered + longs.shed, u64::from(LONGS), "{context}");
         assert!(longs.shed > 0, "{context}");
     }
 }
@@ -111,7 +111,7 @@ fn a_long_that_is_interrupted_gives_its_buffer_back() {
             let builder = builder.classes(vec![unknown("short"), unknown("long")]);
             let stats = flooded_by(BUFFERS as u32 * 5 / 4, builder, true);
             let context = format!("{policy}, {layout:?}: {stats:?}");
-            assert_eq!(stats.classes[0].answered, SHORTS.into(), "{context}");
+            assert_eq!(stats.classes[0].answered, u64::from(SHORTS), "{context}");
             stats.classes[1].shed
         };
         assert_eq!(shed("synergy"), 0, "{layout:?}");

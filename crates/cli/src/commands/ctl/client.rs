@@ -95,7 +95,8 @@ pub(crate) fn status_of(path: &Path, nobody: impl Fn(String) -> anyhow::Error) -
 
 /// Where the server's suspended requests stand.
 pub(super) fn stacks(path: &Path) -> Result<Value> {
-    ask(path, &CtlRequest::Stacks)?.map_err(|error| anyhow!("the server refuses: {error}"))
+    ask(path, no_server, &CtlRequest::Stacks)?
+        .map_err(|error| anyhow!("{} refuses: {error}", path.display()))
 }
 
 /// Sets parameters and returns the changes. A refusal by the server is a usage error.
