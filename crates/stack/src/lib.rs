@@ -14,6 +14,7 @@
 //! | IP, neighbours, ping | `ip/` |
 //! | lanes | `lanes.rs` |
 
+mod datagrams;
 mod hosted;
 mod ip;
 mod lanes;

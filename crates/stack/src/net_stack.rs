@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES};
 
+use crate::datagrams::UdpPorts;
 use crate::ip::control::{on_arp, on_icmp, on_icmp_v6};
 use crate::ip::egress::Egress;
 use crate::ip::neighbours::Neighbours;
@@ -25,7 +26,6 @@ use crate::tcp::flow::{FlowKey, FlowSecrets};
 use crate::tcp::segment::SegmentHeader;
 use crate::tcp::table::TcpTable;
 use crate::threads::ThreadParking;
-use crate::udp::UdpPorts;
 
 /// The configuration of a stack. [`StackConfig::new`] has the defaults.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::MutexGuard;
 
 use super::OwnAddresses;
-use super::control::write_request;
+use super::discovery::write_request;
 use super::neighbours::Neighbours;
 use super::packet::{
     ETHERNET_BYTES, PROTOCOL_TCP, TYPE_IPV4, TYPE_IPV6, checksum, header_bytes, pseudo_sum,

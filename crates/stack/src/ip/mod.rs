@@ -1,6 +1,7 @@
 //! IPv4 and IPv6 over Ethernet: packets, neighbours, ping.
 
 pub(crate) mod control;
+mod discovery;
 pub(crate) mod egress;
 pub(crate) mod neighbours;
 pub(crate) mod packet;

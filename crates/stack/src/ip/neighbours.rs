@@ -19,7 +19,7 @@ const WAITING: usize = 64;
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
-struct Neighbour {
+struct NeighbourEntry {
     mac: Option<Mac>,
     confirmed_ns: u64,
     asked_ns: Option<u64>,
@@ -38,13 +38,13 @@ pub(crate) struct NeighbourAddress {
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    all: Mutex<HashMap<IpAddr, Neighbour>>,
+    all: Mutex<HashMap<IpAddr, NeighbourEntry>>,
     /// Neighbours whose address is missing.
     missing: AtomicUsize,
 }
 
 impl Neighbours {
-    fn all(&self) -> MutexGuard<'_, HashMap<IpAddr, Neighbour>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<IpAddr, NeighbourEntry>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -90,7 +90,7 @@ impl ScriptStage {
     }
 
     fn comes(&mut self, words: &[&str]) {
-        let said = Said::parse(words);
+        let said = ScriptSegment::parse(words);
         let header = SegmentHeader {
             sequence: THEIR_FIRST.wrapping_add(said.first),
             acknowledgement: self.our_first.wrapping_add(said.acknowledgement),
@@ -126,7 +126,7 @@ impl ScriptStage {
         assert!(!self.sink.sent.is_empty(), "nothing went: {line}");
         let sent = self.sink.sent.remove(0);
         let header = sent.header();
-        let said = Said::parse(words);
+        let said = ScriptSegment::parse(words);
         if header.flags.has(TcpFlags::SYN) {
             self.our_first = header.sequence;
         }
@@ -151,7 +151,7 @@ impl ScriptStage {
 }
 
 /// A segment as a script says it.
-struct Said {
+struct ScriptSegment {
     flags: TcpFlags,
     first: u32,
     end: u32,
@@ -160,7 +160,7 @@ struct Said {
     sack: Option<(u32, u32)>,
 }
 
-impl Said {
+impl ScriptSegment {
     fn parse(words: &[&str]) -> Self {
         let flag = |letter| match letter {
             'S' => TcpFlags::SYN,
