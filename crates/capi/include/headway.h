@@ -116,6 +116,12 @@
 // ends, since its runtime was stopped.
 #define HEADWAY_E_NONE -9
 
+// A connection was refused, reset, or is closed.
+#define HEADWAY_E_CONNECTION -10
+
+// It did not happen in time, or the peer was silent for too long.
+#define HEADWAY_E_TIMEOUT -11
+
 // A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 struct headway_request;
 

@@ -29,6 +29,10 @@ pub const HEADWAY_E_INTERNAL: c_int = -8;
 /// headway_recv() has no request: the server has ended, or no other may begin beside the requests that the loop holds. Or a joined thread never
 /// ends, since its runtime was stopped.
 pub const HEADWAY_E_NONE: c_int = -9;
+/// A connection was refused, reset, or is closed.
+pub const HEADWAY_E_CONNECTION: c_int = -10;
+/// It did not happen in time, or the peer was silent for too long.
+pub const HEADWAY_E_TIMEOUT: c_int = -11;
 
 /// A code with its message.
 #[derive(Debug)]

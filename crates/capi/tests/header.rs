@@ -13,7 +13,7 @@ use headway_runtime::{Layout, LayoutCosts, LayoutFacts, admit};
 use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 
 /// The files of the source that say what threads in user space are, in a header of their own.
-const THREADS: [&str; 3] = ["sharing.rs", "threads.rs", "waiting.rs"];
+const THREADS: [&str; 4] = ["sharing.rs", "sockets.rs", "threads.rs", "waiting.rs"];
 
 /// With `HEADWAY_WRITE_HEADER` set, writes it instead: `make header`.
 fn assert_current(header: &str, config: &str, of_header: impl Fn(&str) -> bool) {

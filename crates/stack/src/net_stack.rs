@@ -388,8 +388,9 @@ impl<T: ThreadParking> NetStack<T> {
         result.expect("a wait without end has a result")
     }
 
-    /// As [`wait`](Self::wait), until a moment; then `None`.
-    pub(crate) fn wait_until<R>(
+    /// Blocks the current thread until `attempt` has a result, at most until a moment; then `None`. `attempt` gets this thread's waker: sockets call it when what
+    /// they lacked comes.
+    pub fn wait_until<R>(
         &self,
         until: Option<Instant>,
         mut attempt: impl FnMut(&Waker) -> Option<R>,
