@@ -1,4 +1,4 @@
-//! Parsing and writing of TCP segments (RFC 9293, 3.1), with the options of RFC 7323 and RFC 2018. Checksums are the [IP layer's](crate::ip).
+//! Parsing and writing of TCP segments (RFC 9293, 3.1), with the options of RFC 7323 and RFC 2018. Checksums are the IP layer's.
 
 /// Bytes of a header without options.
 pub const HEADER_BYTES: usize = 20;
