@@ -341,7 +341,7 @@ fn an_application_connects_to_linux() {
 /// Sends an echo request with so many bytes, until the answer comes back the same.
 fn ping(size: usize) {
     let (family, kind) = (AddressFamily::Inet, SockType::Raw);
-    let socket = socket(family, kind, SockFlag::empty(), SockProtocol::Icmp).expect("root");
+    let socket = socket(family, kind, SockFlag::SOCK_CLOEXEC, SockProtocol::Icmp).expect("root");
     // A raw socket sends and receives by the same calls.
     let socket = std::net::UdpSocket::from(socket);
     let second = Some(Duration::from_secs(1));
