@@ -15,6 +15,8 @@ const ASKS: u32 = 5;
 const FRESH_NS: u64 = 30 * SECOND_NS;
 /// The most frames that wait for a neighbour's address; the oldest goes.
 const WAITING: usize = 64;
+/// The most neighbours whose address is missing. Packets for further ones are lost; a neighbour that asks for our address is known by that.
+const MOST_MISSING: usize = 256;
 /// The most neighbours.
 const MOST: usize = 4096;
 
@@ -51,9 +53,11 @@ impl Neighbours {
     /// A neighbour's address, if it is known.
     pub(crate) fn look_up(&self, ip: IpAddr, now_ns: u64) -> NeighbourAddress {
         let mut all = self.all();
-        if all.len() >= MOST && !all.contains_key(&ip) {
-            // As many come only from a scan: those in use are found again at once.
-            all.retain(|_, neighbour| !neighbour.waiting.is_empty());
+        if !all.contains_key(&ip) && self.is_full(all.len()) {
+            return NeighbourAddress {
+                mac: None,
+                is_to_be_asked: false,
+            };
         }
         let neighbour = all.entry(ip).or_default();
         let is_fresh = now_ns < neighbour.confirmed_ns + FRESH_NS;
@@ -77,10 +81,18 @@ impl Neighbours {
         }
     }
 
+    /// Whether no neighbour can be added. Whoever sends SYNs in the names of all addresses of the network gets this far.
+    fn is_full(&self, all: usize) -> bool {
+        all >= MOST || self.missing.load(Ordering::Relaxed) >= MOST_MISSING
+    }
+
     /// Keeps a frame, without its destination, until its neighbour answers.
     pub(crate) fn keep(&self, ip: IpAddr, frame: &[u8]) {
         let mut all = self.all();
-        let neighbour = all.entry(ip).or_default();
+        // Unless there is no place for it.
+        let Some(neighbour) = all.get_mut(&ip) else {
+            return;
+        };
         if neighbour.waiting.is_empty() {
             self.missing.fetch_add(1, Ordering::Relaxed);
             neighbour.asks = neighbour.asks.min(1);
@@ -129,21 +141,22 @@ impl Neighbours {
             return None;
         }
         let mut all = self.all();
-        for (ip, neighbour) in all.iter_mut() {
+        let mut asked = None;
+        all.retain(|ip, neighbour| {
             let is_due = neighbour.asked_ns.is_none_or(|at| at + ASK_NS <= now_ns);
-            if neighbour.waiting.is_empty() || !is_due {
-                continue;
+            if asked.is_some() || neighbour.waiting.is_empty() || !is_due {
+                return true;
             }
             if neighbour.asks >= ASKS {
-                neighbour.waiting.clear();
                 self.missing.fetch_sub(1, Ordering::Relaxed);
-                continue;
+                return false;
             }
             neighbour.asks += 1;
             neighbour.asked_ns = Some(now_ns);
-            return Some(*ip);
-        }
-        None
+            asked = Some(*ip);
+            true
+        });
+        asked
     }
 
     /// The time until the next call of [`next_to_ask`](Self::next_to_ask) is due.
@@ -168,10 +181,29 @@ mod tests {
         let asked = (1..100).filter(|turn| neighbours.next_to_ask(turn * ASK_NS).is_some());
         assert_eq!(asked.count(), ASKS as usize - 1);
         assert!(!neighbours.has_waiting());
+        neighbours.look_up(IP, 0);
         neighbours.keep(IP, &[0; 20]);
         let frames = neighbours.learn(IP, MAC, false, 0);
         assert_eq!(frames.len(), 1);
         assert_eq!(frames[0][..6], MAC);
+    }
+
+    #[test]
+    fn a_scan_of_the_network_keeps_little_and_hides_nobody_who_is_known() {
+        let neighbours = Neighbours::default();
+        neighbours.learn(IP, MAC, true, 0);
+        for host in 0..100_000 {
+            let ip = IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0B00_0000 + host));
+            neighbours.look_up(ip, 0);
+            neighbours.keep(ip, &[0; 20]);
+        }
+        assert_eq!(neighbours.all().len(), MOST_MISSING + 1);
+        assert_eq!(neighbours.look_up(IP, 0).mac, Some(MAC));
+        for turn in 1..20 {
+            while neighbours.next_to_ask(turn * ASK_NS).is_some() {}
+        }
+        assert_eq!(neighbours.all().len(), 1, "who never answered is forgotten");
+        assert!(!neighbours.has_waiting());
     }
 
     #[test]
