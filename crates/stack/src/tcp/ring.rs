@@ -1,7 +1,7 @@
 //! A ring of bytes that grows with its content: the buffer of one direction of a connection.
 
-/// The first capacity.
-const FIRST_BYTES: usize = 2048;
+/// The first capacity: a server with many connections has a small question of each.
+const FIRST_BYTES: usize = 256;
 
 /// Readable bytes, and behind them room that may be written out of order.
 #[derive(Debug, Default)]
