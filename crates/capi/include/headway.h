@@ -134,6 +134,12 @@
 // A job of the pool would wait for the pool itself.
 #define HEADWAY_E_INSIDE -15
 
+// A connection was refused, reset, or is closed.
+#define HEADWAY_E_CONNECTION -16
+
+// It did not happen in time, or the peer was silent for too long.
+#define HEADWAY_E_TIMEOUT -17
+
 // A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 struct headway_request;
 

@@ -10,14 +10,26 @@
 #include <stdint.h>
 #include "headway.h"
 
+// headway_tcp_wait(): the stream has data, or has ended.
+#define HEADWAY_READABLE 1
+
+// headway_tcp_wait(): the stream has room for data, or has ended.
+#define HEADWAY_WRITABLE 2
+
 // A bounded queue of pointers between threads.
 struct headway_channel;
+
+// A port at which connections are accepted.
+struct headway_listener;
 
 // A pointer that is read often and replaced seldom. Reads write to no cache line that other kernel threads read.
 struct headway_read_cell;
 
 // Kernel threads that run threads of the program.
 struct headway_runtime;
+
+// A connection. Any thread may use it.
+struct headway_stream;
 
 // A thread that has not been joined or detached yet.
 struct headway_thread;
@@ -26,6 +38,16 @@ struct headway_thread;
 struct headway_local {
     // Called with a thread's value when the thread ends, unless the value is null; may be null.
     void (*end)(void *value);
+};
+
+// A stream, and what is awaited of it.
+struct headway_awaited {
+    // The stream.
+    const struct headway_stream *stream;
+    // HEADWAY_READABLE, HEADWAY_WRITABLE, or both.
+    uint32_t events;
+    // Which of them hold; written by headway_tcp_wait().
+    uint32_t ready;
 };
 
 // A runtime's options. 0 is every field's default.
@@ -47,6 +69,9 @@ struct headway_runtime_options {
     // Not 0: the program has probes in all its loops (headway-cc), and leaves a core that is taken at the next one. Otherwise the daemon sends SIGUSR1,
     // whose handler stops the kernel thread where it is until it has a core again.
     size_t probes;
+    // Not 0: the program has the packets of the daemon's device, and TCP over them; the most bytes of each of a socket's two buffers. It needs an
+    // `application`.
+    size_t network_buffer_bytes;
 };
 
 // A lock. Threads of a runtime that wait for it let others run; threads of the operating system may use it too.
@@ -141,6 +166,83 @@ void *headway_local_get(const struct headway_local *local);
 // `local` stays readable while threads that set it run.
 int headway_local_set(const struct headway_local *local,
                       void *value);
+
+// Listens at a TCP port; 0 is one that the stack chooses. Up to `backlog` connections wait to be accepted. Writes the handle to `*listener`, for
+// headway_tcp_close_listener() to take.
+//
+// # Safety
+// `runtime` came from headway_runtime_start() and outlives the listener; `listener` can be written.
+int headway_tcp_listen(const struct headway_runtime *runtime,
+                       uint16_t port,
+                       size_t backlog,
+                       struct headway_listener **listener);
+
+// Waits for a connection, at most for `timeout_ns` (UINT64_MAX: without end), and writes its handle to `*stream`, for headway_tcp_close() to take.
+// HEADWAY_E_TIMEOUT: none came.
+//
+// # Safety
+// `listener` came from headway_tcp_listen() and is open; `stream` can be written.
+int headway_tcp_accept(const struct headway_listener *listener,
+                       uint64_t timeout_ns,
+                       struct headway_stream **stream);
+
+// Connects to an IPv4 or IPv6 address, within `timeout_ns`, and writes the handle to `*stream`, for headway_tcp_close() to take.
+//
+// # Safety
+// `runtime` came from headway_runtime_start() and outlives the stream; `address` ends with a NUL; `stream` can be written.
+int headway_tcp_connect(const struct headway_runtime *runtime,
+                        const char *address,
+                        uint16_t port,
+                        uint64_t timeout_ns,
+                        struct headway_stream **stream);
+
+// Reads the available bytes, waiting for at least one, and writes their number to `*bytes`: 0 after the peer's end.
+//
+// # Safety
+// `stream` is an open stream; `to` has `room` writable bytes; `bytes` can be written.
+int headway_tcp_receive(const struct headway_stream *stream, void *to, size_t room, size_t *bytes);
+
+// Writes all bytes into the stream's buffer, waiting for room. They reach the peer later.
+//
+// # Safety
+// `stream` is an open stream; `from` has `bytes` readable bytes.
+int headway_tcp_send(const struct headway_stream *stream, const void *from, size_t bytes);
+
+// Waits until an awaited event of one of `count` streams holds, at most for `timeout_ns` (UINT64_MAX: without end; 0: not at all), and writes
+// which hold. HEADWAY_E_TIMEOUT: none.
+//
+// # Safety
+// `awaited` has `count` elements, whose streams are open.
+int headway_tcp_wait(const struct headway_runtime *runtime,
+                     struct headway_awaited *awaited,
+                     size_t count,
+                     uint64_t timeout_ns);
+
+// Ends writing: the peer sees the end after all that was sent.
+//
+// # Safety
+// `stream` is an open stream.
+int headway_tcp_shutdown(const struct headway_stream *stream);
+
+// Closes a stream and frees its handle. What was sent still reaches the peer.
+//
+// # Safety
+// `stream` is null or an open stream, and is not used afterwards.
+int headway_tcp_close(struct headway_stream *stream);
+
+// Closes a listener and frees its handle. Connections that nobody accepted are closed.
+//
+// # Safety
+// `listener` is null or open, and is not used afterwards.
+int headway_tcp_close_listener(struct headway_listener *listener);
+
+// Waits until the peers of closed streams have all that was sent, at most for `timeout_ns`. Call it before the program ends. HEADWAY_E_TIMEOUT: they
+// have not.
+//
+// # Safety
+// `runtime` came from headway_runtime_start().
+int headway_tcp_flush(const struct headway_runtime *runtime,
+                      uint64_t timeout_ns);
 
 // Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 //

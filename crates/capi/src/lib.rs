@@ -13,6 +13,7 @@
 //! - `granted`: registering with a host's daemon, whose cores a server or a runtime of threads then runs on.
 //! - [`pool`], [`pool_jobs`], [`pool_stats`]: a pool in process, its jobs and its counts.
 //! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, their locks, and their shared data.
+//! - [`sockets`]: TCP for these threads.
 //!
 //! cbindgen generates `headway.h` from these files. Its inline functions are in
 //! `include/headway_preempt.h`, written by hand.
@@ -29,6 +30,7 @@ pub mod server;
 pub mod service;
 pub mod sharing;
 mod shim;
+pub mod sockets;
 pub mod stats;
 pub mod status;
 mod text;

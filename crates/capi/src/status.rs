@@ -42,6 +42,10 @@ pub const HEADWAY_E_ABANDONED: c_int = -13;
 pub const HEADWAY_E_SHUT_DOWN: c_int = -14;
 /// A job of the pool would wait for the pool itself.
 pub const HEADWAY_E_INSIDE: c_int = -15;
+/// A connection was refused, reset, or is closed.
+pub const HEADWAY_E_CONNECTION: c_int = -16;
+/// It did not happen in time, or the peer was silent for too long.
+pub const HEADWAY_E_TIMEOUT: c_int = -17;
 
 /// A code with its message.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headway_host::client::ClientOptions;
+use headway_stack::{NetStack, Uthreads};
 use headway_threads::{
     JoinHandle, Migration, Runtime, RuntimeBuilder, STOP_AT_SIGNAL, in_thread, sleep, try_spawn,
     yield_now,
@@ -37,6 +38,9 @@ pub struct HeadwayRuntimeOptions {
     /// Not 0: the program has probes in all its loops (headway-cc), and leaves a core that is taken at the next one. Otherwise the daemon sends SIGUSR1,
     /// whose handler stops the kernel thread where it is until it has a core again.
     pub probes: usize,
+    /// Not 0: the program has the packets of the daemon's device, and TCP over them; the most bytes of each of a socket's two buffers. It needs an
+    /// `application`.
+    pub network_buffer_bytes: usize,
 }
 
 // SAFETY: `repr(C)`, begins with its size, integers and pointers that may be null.
@@ -44,8 +48,14 @@ unsafe impl Versioned for HeadwayRuntimeOptions {
     const NAME: &'static str = "headway_runtime_options";
 }
 
+/// The stack of a runtime, if it has packets.
+type RuntimeStack = Option<Arc<NetStack<Uthreads>>>;
+
 /// Kernel threads that run threads of the program.
-pub struct HeadwayRuntime(Runtime);
+pub struct HeadwayRuntime {
+    runtime: Runtime,
+    pub(crate) stack: RuntimeStack,
+}
 
 /// A thread that has not been joined or detached yet.
 pub struct HeadwayThread {
@@ -72,16 +82,20 @@ pub unsafe extern "C" fn headway_runtime_start(
         if runtime.is_null() {
             return Err(CallFailure::argument("the place for the runtime is null"));
         }
-        let mut builder = Runtime::builder();
+        let (mut builder, mut stack) = (Runtime::builder(), None);
         if !options.is_null() {
             // SAFETY: the caller's promise.
-            builder = unsafe { configured(builder, &versioned::read(options)?) }?;
+            (builder, stack) = unsafe { configured(builder, &versioned::read(options)?) }?;
         }
-        let started = builder
+        let runtime_started = builder
             .start()
             .map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))?;
+        let started = HeadwayRuntime {
+            runtime: runtime_started,
+            stack,
+        };
         // SAFETY: the caller's promise.
-        unsafe { runtime.write(Box::into_raw(Box::new(HeadwayRuntime(started)))) };
+        unsafe { runtime.write(Box::into_raw(Box::new(started))) };
         Ok(())
     })
 }
@@ -91,8 +105,9 @@ pub unsafe extern "C" fn headway_runtime_start(
 unsafe fn configured(
     mut builder: RuntimeBuilder,
     options: &HeadwayRuntimeOptions,
-) -> Result<RuntimeBuilder, CallFailure> {
+) -> Result<(RuntimeBuilder, RuntimeStack), CallFailure> {
     refuse_plain_fibers("threads in user space")?;
+    let mut stack = None;
     // SAFETY: the caller's promise.
     let (host, migration) = unsafe {
         let host = HostNames::read(options.application, options.host_socket)?;
@@ -102,9 +117,22 @@ unsafe fn configured(
         let client = host.register(&ClientOptions {
             probes: options.probes != 0,
             at_signal: STOP_AT_SIGNAL,
+            network: options.network_buffer_bytes > 0,
             ..ClientOptions::new(host.application(), options.kthreads.max(1))
         })?;
-        builder = builder.source(Arc::new(client), migration);
+        let client = Arc::new(client);
+        if options.network_buffer_bytes > 0 {
+            let made = NetStack::of_host(&client, options.network_buffer_bytes, Uthreads);
+            let made =
+                made.map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))?;
+            builder = builder.packets(Arc::<NetStack<Uthreads>>::clone(&made));
+            stack = Some(made);
+        }
+        builder = builder.source(client, migration);
+    } else if options.network_buffer_bytes > 0 {
+        return Err(CallFailure::argument(
+            "network_buffer_bytes needs an application: set application too, or leave it 0",
+        ));
     } else if options.kthreads > 1 {
         builder = builder.kthreads(options.kthreads, migration);
     }
@@ -114,7 +142,7 @@ unsafe fn configured(
     if options.slice_ns > 0 {
         builder = builder.slice(Duration::from_nanos(options.slice_ns));
     }
-    Ok(builder)
+    Ok((builder, stack))
 }
 
 /// Runs `body(argument)` in a thread of the runtime, and returns when the thread has ended. Threads that it spawned may still run.
@@ -133,7 +161,7 @@ pub unsafe extern "C" fn headway_runtime_run(
             return Err(CallFailure::argument("the runtime or the function is null"));
         };
         let argument = ThreadWord(argument);
-        runtime.0.run(move || {
+        runtime.runtime.run(move || {
             let argument = argument;
             // SAFETY: the caller's promise.
             unsafe { body(argument.0) };

@@ -13,7 +13,7 @@ use headway_runtime::{Layout, LayoutCosts, LayoutFacts, admit};
 use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 
 /// The files of the source that say what threads in user space are, in a header of their own.
-const THREADS: [&str; 3] = ["sharing.rs", "threads.rs", "waiting.rs"];
+const THREADS: [&str; 4] = ["sharing.rs", "sockets.rs", "threads.rs", "waiting.rs"];
 
 /// The files that say what a pool in process is, in a header of their own.
 const POOL: [&str; 3] = ["pool.rs", "pool_jobs.rs", "pool_stats.rs"];

@@ -39,13 +39,10 @@ impl<T: ThreadParking> NetStack<T> {
         let lanes = network.take_lanes().ok_or(HostStackError::LanesTaken)?;
         let place = network.place();
         let config = StackConfig {
-            mac: place.mac,
-            ip: place.ip,
-            prefix: place.prefix,
             gateway: place.gateway,
             mtu: place.mtu,
             buffer_bytes,
-            seed,
+            ..StackConfig::new(place.mac, place.ip, place.prefix, seed)
         };
         let stack = Self::new(&config, lanes, threads);
         let bell = Arc::clone(client);

@@ -1,24 +1,33 @@
-//! The stack of an application: addresses, sockets, polling, time.
+//! The stack of an application: addresses, polling, time.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use headway_rings::lane::LaneEnds;
-use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
-use smoltcp::socket::tcp;
-use smoltcp::time;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, Ipv4Cidr};
+use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES};
 
-use crate::device::{LaneCounts, LaneDevice};
+use crate::datagrams::UdpPorts;
+use crate::ip::control::{on_arp, on_icmp, on_icmp_v6};
+use crate::ip::egress::Egress;
+use crate::ip::neighbours::Neighbours;
+use crate::ip::packet::{
+    ETHERNET_BYTES, EthernetFrame, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP,
+    PROTOCOL_UDP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
+};
+use crate::ip::{OwnAddresses, is_host};
+use crate::lanes::{LaneCounts, Lanes};
+use crate::ports::TcpPorts;
+use crate::tcp::connection::TcpSettings;
+use crate::tcp::flow::{FlowKey, FlowSecrets};
+use crate::tcp::segment::SegmentHeader;
+use crate::tcp::table::TcpTable;
 use crate::threads::ThreadParking;
 
-/// The configuration of a stack.
+/// The configuration of a stack. [`StackConfig::new`] has the defaults.
 #[derive(Debug, Clone)]
 pub struct StackConfig {
     /// The application's Ethernet address.
@@ -29,133 +38,128 @@ pub struct StackConfig {
     pub prefix: u8,
     /// The gateway to other networks, if there is one.
     pub gateway: Option<Ipv4Addr>,
+    /// Its IPv6 address, if it has one.
+    pub ip6: Option<Ipv6Addr>,
+    /// The length of the IPv6 network prefix, 0 to 128 bits.
+    pub prefix6: u8,
+    /// The gateway to other networks of IPv6, if there is one.
+    pub gateway6: Option<Ipv6Addr>,
     /// The longest packet without its Ethernet header.
     pub mtu: usize,
-    /// Bytes of each of a socket's two buffers. TCP receives into at most 65,535 of them, which is its window without scaling.
+    /// The most bytes of each of a socket's two buffers, which grow with their content.
     pub buffer_bytes: usize,
-    /// The seed of chosen ports and sequence numbers.
+    /// The time in which a peer must acknowledge something while there is something to acknowledge. Then the connection has failed: [`io::ErrorKind::TimedOut`].
+    pub user_timeout: Duration,
+    /// The silence after which an idle peer is asked whether it is there; without an answer within 5 s the connection has failed. `None` never asks, so that a
+    /// reader waits for a peer that vanished for ever.
+    pub keep_alive: Option<Duration>,
+    /// The seed of chosen ports and sequence numbers. Draw it at random: whoever knows it can forge segments.
     pub seed: u64,
 }
 
-/// All ports that the system chooses from are in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoPort;
-
-impl From<NoPort> for io::Error {
-    fn from(_: NoPort) -> Self {
-        io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "no port is free: close some sockets",
-        )
+impl StackConfig {
+    /// A configuration without gateway and IPv6: packets of up to 1,500 bytes, buffers of 64 KiB, a user timeout of 100 s (RFC 9293's least), no keep-alive.
+    #[must_use]
+    pub fn new(mac: [u8; 6], ip: Ipv4Addr, prefix: u8, seed: u64) -> Self {
+        Self {
+            mac,
+            ip,
+            prefix,
+            gateway: None,
+            ip6: None,
+            prefix6: 64,
+            gateway6: None,
+            mtu: 1500,
+            buffer_bytes: 64 << 10,
+            user_timeout: Duration::from_secs(100),
+            keep_alive: None,
+            seed,
+        }
     }
+}
+
+/// A table of flows and the time at which something is due in it.
+struct FlowShard {
+    table: Mutex<TcpTable>,
+    due_ns: AtomicU64,
 }
 
 /// TCP and UDP over an application's lanes, for threads `T`.
 pub struct NetStack<T> {
-    core: Mutex<StackCore>,
-    threads: T,
+    own: OwnAddresses,
+    lanes: Lanes,
+    neighbours: Neighbours,
+    shards: Box<[FlowShard]>,
+    secrets: FlowSecrets,
+    pub(crate) tcp_ports: TcpPorts,
+    pub(crate) udp: UdpPorts,
+    begun: Instant,
+    pub(crate) buffer_bytes: usize,
+    pub(crate) threads: T,
     /// Called after the stack wrote packets into the lanes.
     bell: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// The state under the lock.
-pub(crate) struct StackCore {
-    iface: Interface,
-    device: LaneDevice,
-    pub(crate) sockets: SocketSet<'static>,
-    /// Connections that were dropped, which finish closing without an owner.
-    orphans: Vec<SocketHandle>,
-    ports: Ports,
-    begun: Instant,
-    /// The count of sent packets at the last ring of the bell.
-    told_sent: u64,
-    pub(crate) buffer_bytes: usize,
-    ip: Ipv4Addr,
+/// Where a connection is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionPlace {
+    pub(crate) shard: usize,
+    pub(crate) id: u32,
 }
 
-/// The lock, held.
-pub(crate) struct LockedCore<'a, T: ThreadParking> {
-    core: MutexGuard<'a, StackCore>,
-    /// Ends after the lock is given back.
-    _section: T::Section,
-}
-
-impl<T: ThreadParking> Deref for LockedCore<'_, T> {
-    type Target = StackCore;
-
-    fn deref(&self) -> &StackCore {
-        &self.core
-    }
-}
-
-impl<T: ThreadParking> DerefMut for LockedCore<'_, T> {
-    fn deref_mut(&mut self) -> &mut StackCore {
-        &mut self.core
-    }
-}
-
-/// Ports in use.
-struct Ports {
-    udp: HashSet<u16>,
-    tcp: HashSet<u16>,
-    next: u16,
-}
-
-/// The protocol that uses a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Tcp,
-    Udp,
-}
-
-/// The first of the ports that the stack chooses.
-const FIRST_CHOSEN: u16 = 49152;
-/// The largest window that TCP can announce to the byte. A scaled window is rounded down, so that its end may move back by a few bytes that the peer has sent
-/// (RFC 7323, 2.4). At a window of 0 smoltcp then ignores all acknowledgements behind those bytes: two sides that wait for room would wait for ever.
-const MOST_WINDOW_BYTES: usize = 65_535;
+/// The tables for each lane: two kthreads rarely want the same.
+const SHARDS_PER_LANE: usize = 4;
 /// The interval at which a flushing thread checks for the end of connections.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
-/// The time after which a connection without an owner is aborted.
-const ORPHAN_TIMEOUT: time::Duration = time::Duration::from_secs(60);
+/// No time.
+const NEVER_NS: u64 = u64::MAX;
+
+/// A duration in nanoseconds; more than 584 years are as many.
+pub(crate) fn as_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl<T: ThreadParking> NetStack<T> {
     /// A stack over these lanes, one for each kthread.
     ///
     /// # Panics
-    /// If there is no lane, or the prefix is above 32.
+    /// If there is no lane, or a prefix is above 32 or, of IPv6, 128.
     #[must_use]
     pub fn new(config: &StackConfig, lanes: Vec<LaneEnds>, threads: T) -> Arc<Self> {
         assert!(!lanes.is_empty(), "a stack needs a lane");
-        let mut device = LaneDevice::new(lanes, config.mtu);
-        let address = HardwareAddress::Ethernet(EthernetAddress(config.mac));
-        let mut settings = Config::new(address);
-        settings.random_seed = config.seed;
-        let mut iface = Interface::new(settings, &mut device, time::Instant::ZERO);
-        iface.update_ip_addrs(|addresses| {
-            let own = IpCidr::Ipv4(Ipv4Cidr::new(config.ip, config.prefix));
-            // The list has room for one address.
-            let _ = addresses.push(own);
-        });
-        if let Some(gateway) = config.gateway {
-            let _ = iface.routes_mut().add_default_ipv4_route(gateway);
-        }
-        let span = u64::from(u16::MAX - FIRST_CHOSEN) + 1;
+        assert!(config.prefix <= 32 && config.prefix6 <= 128, "a prefix");
+        let mtu = config.mtu.min(MOST_PACKET_BYTES - ETHERNET_BYTES);
+        let settings = TcpSettings {
+            buffer_bytes: config.buffer_bytes.clamp(1024, 1 << 29),
+            mtu,
+            user_timeout_ns: as_ns(config.user_timeout).max(1),
+            keep_alive_ns: config.keep_alive.map(as_ns),
+        };
+        let secrets = FlowSecrets::new(config.seed);
+        let shards = (lanes.len() * SHARDS_PER_LANE).next_power_of_two();
+        let shard = |_| FlowShard {
+            table: Mutex::new(TcpTable::new(settings, secrets)),
+            due_ns: AtomicU64::new(NEVER_NS),
+        };
         Arc::new(Self {
-            core: Mutex::new(StackCore {
-                iface,
-                device,
-                sockets: SocketSet::new(Vec::new()),
-                orphans: Vec::new(),
-                ports: Ports {
-                    udp: HashSet::new(),
-                    tcp: HashSet::new(),
-                    next: FIRST_CHOSEN + (config.seed % span) as u16,
-                },
-                begun: Instant::now(),
-                told_sent: 0,
-                buffer_bytes: config.buffer_bytes,
+            own: OwnAddresses {
+                mac: config.mac,
                 ip: config.ip,
-            }),
+                prefix: config.prefix,
+                gateway: config.gateway,
+                ip6: config.ip6,
+                prefix6: config.prefix6,
+                gateway6: config.gateway6,
+                mtu,
+            },
+            lanes: Lanes::new(lanes),
+            neighbours: Neighbours::default(),
+            shards: (0..shards).map(shard).collect(),
+            secrets,
+            tcp_ports: TcpPorts::new(config.seed),
+            udp: UdpPorts::new(config.seed),
+            begun: Instant::now(),
+            buffer_bytes: settings.buffer_bytes,
             threads,
             bell: OnceLock::new(),
         })
@@ -166,8 +170,8 @@ impl<T: ThreadParking> NetStack<T> {
         let _ = self.bell.set(Box::new(bell));
     }
 
-    /// Takes the packets of the lanes, sends the due ones, and wakes the threads that waited for either. Returns whether there were any. Returns at once when
-    /// another thread is polling.
+    /// Takes the packets of the lanes, sends the due ones, and wakes the threads that waited for either. Returns whether there were any. Leaves lanes alone
+    /// that another thread is polling.
     ///
     /// Kthreads call it when they have nothing to run, and at intervals.
     pub fn poll(&self) -> bool {
@@ -177,52 +181,67 @@ impl<T: ThreadParking> NetStack<T> {
     /// As [`poll`](Self::poll), sending by the lane of this kthread.
     pub(crate) fn poll_by(&self, kthread: impl FnOnce() -> usize) -> bool {
         let _section = self.threads.enter_section();
-        let Some(mut core) = self.try_lock() else {
-            return false;
-        };
-        let found = core.poll(kthread());
-        let has_sent = core.has_sent();
-        drop(core);
-        self.ring_after(has_sent);
+        let found = self.poll_lanes(kthread());
+        self.ring_after();
         found
     }
 
-    /// Whether a packet waits in a lane. `false` while another thread holds the stack, since that thread takes the packet.
+    fn poll_lanes(&self, kthread: usize) -> bool {
+        // Once for all packets: reading the clock costs as much as parsing one.
+        let now_ns = self.now_ns();
+        let found = self.lanes.receive(kthread, |frame| {
+            if self.on_frame(frame, kthread, now_ns).is_none() {
+                let ignored = &self.lanes.counters.ignored;
+                ignored.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        self.poll_timers(kthread, now_ns) || found
+    }
+
+    fn poll_timers(&self, kthread: usize, now_ns: u64) -> bool {
+        let mut did = false;
+        for at in 0..self.shards.len() {
+            if self.shards[at].due_ns.load(Ordering::Relaxed) <= now_ns {
+                did |= self.with_table(at, kthread, now_ns, |table, now_ns, egress| {
+                    table.poll(now_ns, egress)
+                });
+            }
+        }
+        while let Some(ip) = self.neighbours.next_to_ask(now_ns) {
+            self.egress(kthread, now_ns).ask(ip);
+        }
+        self.udp
+            .wake_senders(|| self.lanes.sender(kthread).has_room());
+        did
+    }
+
+    /// Whether a packet waits in a lane. `false` while another thread is taking packets from it.
     pub fn has_packet(&self) -> bool {
         let _section = self.threads.enter_section();
-        self.try_lock()
-            .is_some_and(|mut core| core.device.has_packet())
+        self.lanes.has_packet()
     }
 
-    /// As [`idle_for`](Self::idle_for), without waiting for another thread that has the stack, and `None` meanwhile.
+    /// The time until something is due, unless a packet comes first; `None` if nothing is.
     pub(crate) fn due_in(&self) -> Option<Duration> {
-        let _section = self.threads.enter_section();
-        self.try_lock()?.due_in()
-    }
-
-    fn try_lock(&self) -> Option<MutexGuard<'_, StackCore>> {
-        match self.core.try_lock() {
-            Ok(core) => Some(core),
-            Err(TryLockError::Poisoned(core)) => Some(core.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    #[inline]
-    fn ring_after(&self, has_sent: bool) {
-        if has_sent && let Some(bell) = self.bell.get() {
-            bell();
-        }
+        let now_ns = self.now_ns();
+        let shards = self.shards.iter();
+        let due_ns = shards
+            .map(|shard| shard.due_ns.load(Ordering::Relaxed))
+            .min();
+        let due_ns = due_ns.filter(|due_ns| *due_ns != NEVER_NS);
+        let tcp = due_ns.map(|due_ns| due_ns.saturating_sub(now_ns));
+        let udp = self.udp.has_waiting_senders().then_some(0);
+        let times = [tcp, udp, self.neighbours.due_in_ns()];
+        times.into_iter().flatten().min().map(Duration::from_nanos)
     }
 
     /// The time until something is due, unless a packet comes first; `None` if nothing is.
     #[must_use]
     pub fn idle_for(&self) -> Option<Duration> {
-        let mut core = self.locked();
-        if core.device.has_packet() {
+        if self.has_packet() {
             return Some(Duration::ZERO);
         }
-        core.due_in()
+        self.due_in()
     }
 
     /// Waits until the peers have acknowledged all data and ends of dropped connections, and the data plane has taken every packet. Waits at most for
@@ -232,7 +251,7 @@ impl<T: ThreadParking> NetStack<T> {
     #[must_use]
     pub fn flush(&self, patience: Duration) -> bool {
         let begun = Instant::now();
-        while self.locked().owes_anything() {
+        while self.owes_anything() {
             let Some(left) = patience.checked_sub(begun.elapsed()) else {
                 return false;
             };
@@ -241,179 +260,205 @@ impl<T: ThreadParking> NetStack<T> {
         true
     }
 
+    fn owes_anything(&self) -> bool {
+        let _section = self.threads.enter_section();
+        let owes = |shard: &FlowShard| {
+            let table = shard.table.lock().unwrap_or_else(PoisonError::into_inner);
+            table.owes_anything()
+        };
+        self.shards.iter().any(owes) || self.lanes.has_unsent() || self.neighbours.has_waiting()
+    }
+
     /// Counts of the application's packets by fate.
     #[must_use]
     pub fn counts(&self) -> LaneCounts {
-        self.locked().device.counts
+        self.lanes.counts()
     }
 
-    pub(crate) fn locked(&self) -> LockedCore<'_, T> {
-        let section = self.threads.enter_section();
-        LockedCore {
-            core: self.core.lock().unwrap_or_else(PoisonError::into_inner),
-            _section: section,
+    /// Connections that are open, and those in TIME-WAIT.
+    #[must_use]
+    pub fn connections(&self) -> (usize, usize) {
+        let _section = self.threads.enter_section();
+        self.shards.iter().fold((0, 0), |(open, waiting), shard| {
+            let table = shard.table.lock().unwrap_or_else(PoisonError::into_inner);
+            let counts = table.counts();
+            (open + counts.0, waiting + counts.1)
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        as_ns(self.begun.elapsed())
+    }
+
+    /// The longest datagram to an address.
+    pub(crate) fn most_payload(&self, to: IpAddr, header_bytes: usize) -> usize {
+        let headers = crate::ip::packet::header_bytes(to) + header_bytes;
+        self.own.mtu.saturating_sub(headers)
+    }
+
+    /// The own address from which packets go to a host.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for an address or a port that is nobody's, [`io::ErrorKind::AddrNotAvailable`] for a family that this stack has no
+    /// address of.
+    pub(crate) fn own_for(&self, to: SocketAddr) -> io::Result<IpAddr> {
+        if !is_host(to.ip()) || to.port() == 0 {
+            let what = format!("{to} is no address of a host and a port");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
+        self.own.of_family(to.ip()).ok_or_else(|| {
+            let what = format!("{to}: the stack has no IPv6 address; set `ip6`");
+            io::Error::new(io::ErrorKind::AddrNotAvailable, what)
+        })
     }
 
-    /// Changes sockets, and sends the packets that result.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut StackCore) -> R) -> R {
-        let mut core = self.locked();
-        let result = change(&mut core);
-        core.poll(self.threads.kthread());
-        let has_sent = !self.threads.is_polled_after() && core.has_sent();
-        drop(core);
-        self.ring_after(has_sent);
+    /// The own IPv4 address and a port.
+    pub(crate) fn own(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.own.ip.into(), port)
+    }
+
+    fn egress(&self, kthread: usize, now_ns: u64) -> Egress<'_> {
+        Egress::new(&self.own, &self.neighbours, &self.lanes, kthread, now_ns)
+    }
+
+    /// Calls `send` with the way out of the current kthread, and rings the bell.
+    pub(crate) fn with_egress<R>(&self, send: impl FnOnce(&mut Egress<'_>) -> R) -> R {
+        let _section = self.threads.enter_section();
+        let result = send(&mut self.egress(self.threads.kthread(), self.now_ns()));
+        self.ring_unless_polled();
         result
     }
 
-    /// Blocks until `attempt` has a result. It gets this thread's waker, and registers it when it has no result.
-    pub(crate) fn wait<R>(
+    pub(crate) fn shard_of(&self, key: &FlowKey) -> usize {
+        self.secrets.hash(0, key) as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Calls `act` with a table, the time and a way out, and notes when the table is due.
+    fn with_table<R>(
         &self,
-        mut attempt: impl FnMut(&mut StackCore, &Waker) -> Option<R>,
+        at: usize,
+        kthread: usize,
+        now_ns: u64,
+        act: impl FnOnce(&mut TcpTable, u64, &mut Egress<'_>) -> R,
     ) -> R {
+        let shard = &self.shards[at];
+        let mut table = shard.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ns = table.not_before(now_ns);
+        let result = act(&mut table, now_ns, &mut self.egress(kthread, now_ns));
+        let due_ns = table.next_ns().unwrap_or(NEVER_NS);
+        shard.due_ns.store(due_ns, Ordering::Relaxed);
+        result
+    }
+
+    /// Acts on a table for the current thread, and rings the bell.
+    pub(crate) fn change<R>(
+        &self,
+        shard: usize,
+        act: impl FnOnce(&mut TcpTable, u64, &mut Egress<'_>) -> R,
+    ) -> R {
+        let _section = self.threads.enter_section();
+        let result = self.with_table(shard, self.threads.kthread(), self.now_ns(), act);
+        self.ring_unless_polled();
+        result
+    }
+
+    #[inline]
+    fn ring_unless_polled(&self) {
+        if !self.threads.is_polled_after() {
+            self.ring_after();
+        }
+    }
+
+    #[inline]
+    fn ring_after(&self) {
+        if let Some(bell) = self.bell.get()
+            && self.lanes.has_sent()
+        {
+            bell();
+        }
+    }
+
+    /// Blocks until `attempt` has a result. It gets this thread's waker, and registers it when it has no result.
+    pub(crate) fn wait<R>(&self, attempt: impl FnMut(&Waker) -> Option<R>) -> R {
+        let result = self.wait_until(None, attempt);
+        result.expect("a wait without end has a result")
+    }
+
+    /// Blocks the current thread until `attempt` has a result, at most until a moment; then `None`. `attempt` gets this thread's waker: sockets call it when what
+    /// they lacked comes.
+    pub fn wait_until<R>(
+        &self,
+        until: Option<Instant>,
+        mut attempt: impl FnMut(&Waker) -> Option<R>,
+    ) -> Option<R> {
         let waker = self.threads.waker();
         loop {
-            let done = self.change(|core| {
-                core.poll(self.threads.kthread());
-                attempt(core, &waker)
-            });
-            match done {
-                Some(result) => return result,
-                None => self.threads.park(None),
+            if let Some(result) = attempt(&waker) {
+                return Some(result);
             }
+            // It may be in the lanes.
+            if self.poll()
+                && let Some(result) = attempt(&waker)
+            {
+                return Some(result);
+            }
+            let left = match until {
+                Some(until) => Some(until.checked_duration_since(Instant::now())?),
+                None => None,
+            };
+            self.threads.park(left);
         }
     }
-}
 
-impl StackCore {
-    fn now(&self) -> time::Instant {
-        let elapsed = self.begun.elapsed().as_micros();
-        time::Instant::from_micros(i64::try_from(elapsed).unwrap_or(i64::MAX))
-    }
-
-    /// Whether packets were written into the lanes since the last call.
-    fn has_sent(&mut self) -> bool {
-        let sent = self.device.counts.sent;
-        std::mem::replace(&mut self.told_sent, sent) != sent
-    }
-
-    /// The time until something is due, unless a packet comes first; `None` if nothing is.
-    fn due_in(&mut self) -> Option<Duration> {
-        let now = self.now();
-        let Self { iface, sockets, .. } = self;
-        let delay = iface.poll_delay(now, sockets)?;
-        Some(Duration::from_micros(delay.total_micros()))
-    }
-
-    fn poll(&mut self, kthread: usize) -> bool {
-        let now = self.now();
-        self.device.leave_by(kthread);
-        let before = self.device.counts;
-        let result = self.iface.poll(now, &mut self.device, &mut self.sockets);
-        self.bury();
-        result == PollResult::SocketStateChanged || self.device.counts != before
-    }
-
-    /// Removes connections without an owner that have ended.
-    fn bury(&mut self) {
-        let Self {
-            orphans, sockets, ..
-        } = self;
-        orphans.retain(|&handle| {
-            let is_over = sockets.get::<tcp::Socket<'_>>(handle).state() == tcp::State::Closed;
-            if is_over {
-                sockets.remove(handle);
-            }
-            !is_over
-        });
-    }
-
-    /// Whether a connection without an owner has unacknowledged data or an unacknowledged end, or a packet waits in a lane.
-    fn owes_anything(&self) -> bool {
-        let mut orphans = self.orphans.iter();
-        let owes = orphans.any(|&handle| {
-            let socket = self.sockets.get::<tcp::Socket<'_>>(handle);
-            match socket.state() {
-                // The peer has not acknowledged the end yet.
-                tcp::State::FinWait1 | tcp::State::Closing | tcp::State::LastAck => true,
-                _ => socket.send_queue() > 0,
-            }
-        });
-        owes || self.device.has_unsent()
-    }
-
-    /// Closes a connection whose owner dropped it; it finishes by itself.
-    pub(crate) fn orphan(&mut self, handle: SocketHandle) {
-        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
-        if socket.recv_queue() > 0 {
-            // Unread data is lost with the owner, and a reset tells the peer so (RFC 2525, 2.17).
-            socket.abort();
-        } else {
-            socket.close();
+    /// Takes a frame; `None` for one that is malformed or for nobody here.
+    fn on_frame(&self, frame: &[u8], kthread: usize, now_ns: u64) -> Option<()> {
+        let frame = EthernetFrame::parse(frame)?;
+        if frame.to[0] & 1 == 0 && frame.to != self.own.mac {
+            return None;
         }
-        socket.set_timeout(Some(ORPHAN_TIMEOUT));
-        self.orphans.push(handle);
-    }
-
-    /// A new socket of TCP.
-    pub(crate) fn add_tcp(&mut self) -> SocketHandle {
-        let buffer = |bytes| tcp::SocketBuffer::new(vec![0; bytes]);
-        let received = buffer(self.buffer_bytes.min(MOST_WINDOW_BYTES));
-        let mut socket = tcp::Socket::new(received, buffer(self.buffer_bytes));
-        socket.set_congestion_control(tcp::CongestionControl::Cubic);
-        // Requests and responses are written whole, so Nagle's algorithm would only delay them.
-        socket.set_nagle_enabled(false);
-        self.sockets.add(socket)
-    }
-
-    pub(crate) fn connect(
-        &mut self,
-        handle: SocketHandle,
-        to: SocketAddrV4,
-        port: u16,
-    ) -> Result<(), tcp::ConnectError> {
-        let to = IpEndpoint::from((*to.ip(), to.port()));
-        let Self { iface, sockets, .. } = self;
-        let socket = sockets.get_mut::<tcp::Socket<'_>>(handle);
-        socket.connect(iface.context(), to, port)
-    }
-
-    /// Takes a port; 0 lets the stack choose.
-    pub(crate) fn take_port(&mut self, transport: Transport, port: u16) -> io::Result<u16> {
-        let Ports { udp, tcp, next } = &mut self.ports;
-        let used = match transport {
-            Transport::Tcp => tcp,
-            Transport::Udp => udp,
+        let egress = || self.egress(kthread, now_ns);
+        let packet = match frame.kind {
+            TYPE_ARP => {
+                return on_arp(frame.content, &self.own, &self.neighbours, now_ns, egress);
+            }
+            TYPE_IPV4 => IpPacket::parse_v4(frame.content)?,
+            TYPE_IPV6 => IpPacket::parse_v6(frame.content)?,
+            _ => return None,
         };
-        if port != 0 {
-            if !used.insert(port) {
-                let what = format!(
-                    "another socket of this application has port {port}: close it, or choose another port"
-                );
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
-            }
-            return Ok(port);
+        if packet.protocol == PROTOCOL_ICMPV6 && packet.source.is_ipv6() {
+            return on_icmp_v6(&packet, &self.own, &self.neighbours, now_ns, egress);
         }
-        for _ in FIRST_CHOSEN..=u16::MAX {
-            let candidate = *next;
-            *next = candidate.checked_add(1).unwrap_or(FIRST_CHOSEN);
-            if used.insert(candidate) {
-                return Ok(candidate);
-            }
+        if !self.own.is_own(packet.destination) || !is_host(packet.source) {
+            return None;
         }
-        Err(NoPort.into())
+        match packet.protocol {
+            PROTOCOL_TCP => self.on_tcp(&packet, kthread, now_ns),
+            PROTOCOL_UDP => self.udp.on_packet(&packet, egress),
+            PROTOCOL_ICMP => on_icmp(&packet, egress),
+            _ => None,
+        }
     }
 
-    pub(crate) fn give_port(&mut self, transport: Transport, port: u16) {
-        match transport {
-            Transport::Tcp => self.ports.tcp.remove(&port),
-            Transport::Udp => self.ports.udp.remove(&port),
+    fn on_tcp(&self, packet: &IpPacket<'_>, kthread: usize, now_ns: u64) -> Option<()> {
+        if !packet.has_right_checksum() {
+            return None;
+        }
+        let (header, payload) = SegmentHeader::parse(packet.payload)?;
+        let key = FlowKey {
+            local_ip: packet.destination,
+            remote_ip: packet.source,
+            local_port: header.to_port,
+            remote_port: header.from_port,
         };
-    }
-
-    /// An address of this application.
-    pub(crate) fn own(&self, port: u16) -> SocketAddrV4 {
-        SocketAddrV4::new(self.ip, port)
+        let shard = self.shard_of(&key);
+        self.with_table(shard, kthread, now_ns, |table, now_ns, egress| {
+            table.on_segment(&key, &header, payload, now_ns, egress);
+        });
+        Some(())
     }
 }
 

@@ -2,110 +2,114 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use smoltcp::iface::SocketHandle;
-use smoltcp::socket::udp;
-use smoltcp::wire::IpEndpoint;
-
-use crate::net_stack::{NetStack, Transport};
-use crate::tcp::socket_addr;
+use crate::datagrams::{DatagramPort, HEADER_BYTES};
+use crate::ip::egress::HOP_LIMIT;
+use crate::ip::packet::{PROTOCOL_UDP, checksum};
+use crate::net_stack::NetStack;
+use crate::tcp::listening::add_waker;
 use crate::threads::ThreadParking;
-
-type SmoltcpUdp = udp::Socket<'static>;
-
-/// The most datagrams that wait in each direction.
-const DATAGRAMS: usize = 256;
 
 /// A UDP port of the application.
 pub struct UdpSocket<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
-    handle: SocketHandle,
+    queue: Arc<DatagramPort>,
     port: u16,
 }
 
 impl<T: ThreadParking> UdpSocket<T> {
-    /// Takes a port; 0 lets the stack choose.
+    /// Takes a port, of IPv4 and IPv6; 0 lets the stack choose.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] when another socket of this application has it.
     pub fn bind(stack: &Arc<NetStack<T>>, port: u16) -> io::Result<Self> {
-        let mut core = stack.locked();
-        let port = core.take_port(Transport::Udp, port)?;
-        let bytes = core.buffer_bytes;
-        let buffer = || {
-            let metadata = vec![udp::PacketMetadata::EMPTY; DATAGRAMS];
-            udp::PacketBuffer::new(metadata, vec![0; bytes])
-        };
-        let mut socket = udp::Socket::new(buffer(), buffer());
-        let bound = socket.bind(port);
-        debug_assert!(bound.is_ok(), "a new socket, and a port that is not 0");
-        let handle = core.sockets.add(socket);
-        drop(core);
+        let _section = stack.threads.enter_section();
+        let (port, queue) = stack.udp.bind(port, stack.buffer_bytes)?;
         Ok(Self {
             stack: Arc::clone(stack),
-            handle,
+            queue,
             port,
         })
     }
 
-    /// The address.
+    /// The IPv4 address.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddrV4 {
-        self.stack.locked().own(self.port)
+    pub fn local_addr(&self) -> SocketAddr {
+        self.stack.own(self.port)
     }
 
     /// Waits for a datagram; returns its length and its sender. Bytes that do not fit `to` are lost.
     ///
     /// # Errors
     /// None today; the signature matches the standard library's.
-    pub fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddrV4)> {
-        self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<SmoltcpUdp>(self.handle);
-            match socket.recv() {
-                Ok((datagram, metadata)) => {
-                    let bytes = datagram.len().min(to.len());
-                    to[..bytes].copy_from_slice(&datagram[..bytes]);
-                    Some(Ok((bytes, socket_addr(metadata.endpoint))))
-                }
-                Err(_) => {
-                    socket.register_recv_waker(waker);
-                    None
-                }
+    pub fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.stack.wait(|waker| {
+            let _section = self.stack.threads.enter_section();
+            let mut queue = self.queue.queue();
+            let Some((length, from)) = queue.waiting.pop_front() else {
+                add_waker(&mut queue.readers, waker);
+                return None;
+            };
+            let bytes = length.min(to.len());
+            for (to, byte) in to.iter_mut().zip(queue.bytes.drain(..length)) {
+                *to = byte;
             }
+            Some(Ok((bytes, from)))
         })
     }
 
-    /// Sends a datagram; waits for room.
+    /// Sends a datagram; waits for room in the lane. It may get lost on its way, as any datagram.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a datagram that never fits the buffer, or for address 0 or port 0.
-    pub fn send_to(&self, from: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        let endpoint = IpEndpoint::from((*to.ip(), to.port()));
-        self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<SmoltcpUdp>(self.handle);
-            if from.len() > socket.payload_send_capacity() {
-                return Some(Err(io::ErrorKind::InvalidInput.into()));
-            }
-            match socket.send_slice(from, endpoint) {
-                Ok(()) => Some(Ok(())),
-                Err(udp::SendError::Unaddressable) => Some(Err(io::ErrorKind::InvalidInput.into())),
-                Err(udp::SendError::BufferFull) => {
-                    socket.register_send_waker(waker);
-                    None
+    /// [`io::ErrorKind::InvalidInput`] for a datagram that does not fit a packet, or for an address or a port that is nobody's;
+    /// [`io::ErrorKind::AddrNotAvailable`] for IPv6 where the stack has no address of it.
+    pub fn send_to(&self, from: &[u8], to: impl Into<SocketAddr>) -> io::Result<()> {
+        let to = to.into();
+        let own = self.stack.own_for(to)?;
+        let most = self.stack.most_payload(to.ip(), HEADER_BYTES);
+        if from.len() > most {
+            let what = format!(
+                "a datagram of {} bytes: a packet to {} has room for {most}",
+                from.len(),
+                to.ip()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        self.stack.wait(|waker| {
+            self.stack.with_egress(|egress| {
+                if !egress.has_lane_room() {
+                    self.stack.udp.wait_for_room(waker);
+                    return None;
                 }
-            }
+                egress.send_packet(own, to.ip(), PROTOCOL_UDP, HOP_LIMIT, |bytes, pseudo| {
+                    write_datagram(bytes, (self.port, to.port()), from, pseudo)
+                });
+                Some(Ok(()))
+            })
         })
     }
 }
 
+fn write_datagram(to: &mut [u8], ports: (u16, u16), from: &[u8], pseudo: u64) -> usize {
+    let length = HEADER_BYTES + from.len();
+    to[0..2].copy_from_slice(&ports.0.to_be_bytes());
+    to[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    to[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+    to[6..8].fill(0);
+    to[HEADER_BYTES..length].copy_from_slice(from);
+    let sum = checksum(pseudo + length as u64, &to[..length]);
+    // 0 would mean that there is none.
+    let sum = if sum == 0 { 0xFFFF } else { sum };
+    to[6..8].copy_from_slice(&sum.to_be_bytes());
+    length
+}
+
 impl<T: ThreadParking> Drop for UdpSocket<T> {
     fn drop(&mut self) {
-        self.stack.change(|core| {
-            core.sockets.remove(self.handle);
-            core.give_port(Transport::Udp, self.port);
-        });
+        let _section = self.stack.threads.enter_section();
+        self.stack.udp.unbind(self.port);
     }
 }
 

@@ -11,7 +11,7 @@ use headway_stack::{
 };
 use headway_threads::{Migration, Runtime, spawn};
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,15 +19,8 @@ use std::time::Duration;
 type Stack = NetStack<OsThreads>;
 
 fn config(host: u8) -> StackConfig {
-    StackConfig {
-        mac: [2, 0, 0, 0, 9, host],
-        ip: Ipv4Addr::new(10, 0, 0, host),
-        prefix: 24,
-        gateway: None,
-        mtu: 1500,
-        buffer_bytes: 64 << 10,
-        seed: u64::from(host),
-    }
+    let ip = Ipv4Addr::new(10, 0, 0, host);
+    StackConfig::new([2, 0, 0, 0, 9, host], ip, 24, u64::from(host))
 }
 
 /// Polls a stack until it is stopped.
@@ -39,7 +32,11 @@ struct Polled {
 
 impl Polled {
     fn new(host: u8, lane: LaneEnds) -> Self {
-        let stack = NetStack::new(&config(host), vec![lane], OsThreads);
+        Self::with(&config(host), lane)
+    }
+
+    fn with(config: &StackConfig, lane: LaneEnds) -> Self {
+        let stack = NetStack::new(config, vec![lane], OsThreads);
         let (polled, stop) = (Arc::clone(&stack), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -183,7 +180,7 @@ fn datagrams_come_whole_with_their_sender_and_a_port_has_one_owner() {
     }
     thread.join().expect("the server");
     let invalid = socket
-        .send_to(b"x", SocketAddrV4::new(*at.ip(), 0))
+        .send_to(b"x", SocketAddr::new(at.ip(), 0))
         .expect_err("port 0");
     assert_eq!(invalid.kind(), io::ErrorKind::InvalidInput);
 }
@@ -282,4 +279,128 @@ fn threads_in_user_space_block_in_sockets_and_the_others_go_on() {
             thread.join().expect("it polls");
         }
     });
+}
+
+/// What is due in an idle stack wakes a kthread for nothing.
+#[test]
+fn nothing_is_due_after_a_connection() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 4).expect("the port");
+    let at = listener.local_addr();
+    let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
+    let accepted = listener.accept().expect("a connection");
+    (&stream).write_all(b"question").expect("written");
+    (&accepted).read_exact(&mut [0; 8]).expect("it comes");
+    let is_idle = || [&server, &client].map(|host| host.stack.idle_for());
+    let begun = std::time::Instant::now();
+    while is_idle() != [None, None] {
+        let now = is_idle();
+        assert!(begun.elapsed() < Duration::from_secs(60), "open: {now:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(stream);
+    drop(accepted);
+    while is_idle() != [None, None] {
+        let now = is_idle();
+        assert!(begun.elapsed() < Duration::from_secs(60), "closed: {now:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn two_threads_that_wait_for_one_connection_are_both_woken() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 4).expect("the port");
+    let at = listener.local_addr();
+    let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
+    let accepted = listener.accept().expect("a connection");
+    let datagrams = UdpSocket::bind(&server.stack, 53).expect("the port");
+    std::thread::scope(|scope| {
+        let read = || accepted.receive(&mut [0; 8]).expect("it comes");
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        let receive = || datagrams.recv_from(&mut [0; 8]).expect("it comes").0;
+        let receivers = [scope.spawn(receive), scope.spawn(receive)];
+        let accept = || listener.accept().map(drop).expect("it comes");
+        let accepting = [scope.spawn(accept), scope.spawn(accept)];
+        std::thread::sleep(Duration::from_millis(50));
+        // One byte ends one call; the end of the stream the other.
+        (&stream).write_all(&[7]).expect("written");
+        std::thread::sleep(Duration::from_millis(50));
+        stream.shutdown(Shutdown::Write);
+        let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+        for _ in 0..2 {
+            socket.send_to(&[7], datagrams.local_addr()).expect("sent");
+            let more = TcpStream::connect(&client.stack, at, Duration::from_secs(5));
+            drop(more.expect("connected"));
+        }
+        let mut read = readers.map(|reader| reader.join().expect("it reads"));
+        read.sort_unstable();
+        assert_eq!(read, [0, 1]);
+        assert_eq!(
+            receivers.map(|one| one.join().expect("it receives")),
+            [1, 1]
+        );
+        for one in accepting {
+            one.join().expect("it accepts");
+        }
+    });
+}
+
+#[test]
+fn a_datagram_beyond_the_mtu_is_an_error_and_the_longest_arrives() {
+    let (server, client) = pair();
+    let serving = UdpSocket::bind(&server.stack, 53).expect("the port");
+    let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+    let too_long = socket.send_to(&[0; 1473], serving.local_addr());
+    let error = too_long.expect_err("28 bytes are headers");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("1472"), "{error}");
+    socket
+        .send_to(&pattern(1472), serving.local_addr())
+        .expect("sent");
+    let mut buffer = [0; 2000];
+    let (bytes, _) = serving.recv_from(&mut buffer).expect("a datagram");
+    assert!(buffer[..bytes] == pattern(1472));
+}
+
+#[test]
+fn tcp_and_udp_over_ipv6() {
+    let memory = Arc::new(SharedMapping::anonymous(LANE_BYTES).expect("memory"));
+    let one = LaneEnds::of_plane(&memory, 0).expect("it fits");
+    let other = LaneEnds::of_application(&memory, 0).expect("it fits");
+    let ip6 = |host: u8| Ipv6Addr::new(0xFD00, 0, 0, 0, 0, 0, 0, u16::from(host));
+    let polled = |host, lane| {
+        let config = StackConfig {
+            ip6: Some(ip6(host)),
+            ..config(host)
+        };
+        Polled::with(&config, lane)
+    };
+    let (server, client) = (polled(1, one), polled(2, other));
+    let listener = TcpListener::bind(&server.stack, 80, 4).expect("the port");
+    let bytes = pattern(300_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let stream = listener.accept().expect("a connection");
+            assert_eq!(stream.peer_addr().ip(), ip6(2));
+            let mut received = Vec::new();
+            (&stream).read_to_end(&mut received).expect("to the end");
+            (&stream).write_all(&received).expect("written");
+        });
+        let to = SocketAddr::new(ip6(1).into(), 80);
+        let stream = TcpStream::connect(&client.stack, to, Duration::from_secs(20));
+        let stream = stream.expect("connected");
+        (&stream).write_all(&bytes).expect("written");
+        stream.shutdown(Shutdown::Write);
+        let mut echoed = Vec::new();
+        (&stream).read_to_end(&mut echoed).expect("to the end");
+        assert!(echoed == bytes, "the same bytes");
+    });
+    let serving = UdpSocket::bind(&server.stack, 53).expect("the port");
+    let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+    let to = SocketAddr::new(ip6(1).into(), 53);
+    socket.send_to(b"six", to).expect("sent");
+    let mut buffer = [0; 8];
+    let (length, from) = serving.recv_from(&mut buffer).expect("a datagram");
+    assert_eq!((&buffer[..length], from.ip()), (&b"six"[..], ip6(2).into()));
 }

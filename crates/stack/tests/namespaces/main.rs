@@ -24,6 +24,7 @@ use headway_stack::{
 };
 use headway_xsk::{HostAddress, MacAddress};
 use net::{Host, enter_namespace, missing, shell};
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
 use std::os::unix::fs::MetadataExt as _;
@@ -169,13 +170,9 @@ fn with_plane<A>(quality: Quality, application: impl FnOnce(&Arc<Stack>) -> A) -
     let lanes = (0..KTHREADS).map(|kthread| LaneEnds::of_application(&own, kthread * LANE_BYTES));
     let lanes = lanes.collect::<Option<Vec<_>>>().expect("the lanes fit");
     let config = StackConfig {
-        mac: address.mac.0,
-        ip: OWN_IP,
-        prefix: 24,
         gateway: Some(Ipv4Addr::new(10, 77, 3, 1)),
-        mtu: 1500,
         buffer_bytes: 256 << 10,
-        seed: 7,
+        ..StackConfig::new(address.mac.0, OWN_IP, 24, 7)
     };
     let core = Arc::new(AtomicUsize::new(0));
     let stack = NetStack::new(&config, lanes, OneCore(Arc::clone(&core)));
@@ -338,6 +335,63 @@ fn an_application_connects_to_linux() {
             }
         };
         between(Quality::Bad, application, linux);
+    });
+}
+
+/// Sends an echo request with so many bytes, until the answer comes back the same.
+fn ping(size: usize) {
+    let (family, kind) = (AddressFamily::Inet, SockType::Raw);
+    let socket = socket(family, kind, SockFlag::SOCK_CLOEXEC, SockProtocol::Icmp).expect("root");
+    // A raw socket sends and receives by the same calls.
+    let socket = std::net::UdpSocket::from(socket);
+    let second = Some(Duration::from_secs(1));
+    socket.set_read_timeout(second).expect("a timeout");
+    socket.connect((OWN_IP, 1)).expect("an address");
+    let message = |kind: u8| {
+        let mut message = vec![kind, 0, 0, 0, 0x12, 0x34, 0, 1];
+        message.extend(pattern(size, 5));
+        let words = message
+            .chunks(2)
+            .map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low)));
+        let sum: u32 = words.sum();
+        let sum = (sum & 0xFFFF) + (sum >> 16);
+        let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        message
+    };
+    for _ in 0..60 {
+        socket.send(&message(8)).expect("sent");
+        let mut buffer = [0; 2000];
+        // The IP header comes with it.
+        if let Ok(bytes) = uninterrupted(|| socket.recv(&mut buffer)) {
+            assert_eq!(buffer[20..bytes], message(0));
+            return;
+        }
+    }
+    panic!("no answer to a ping of {size} bytes");
+}
+
+#[test]
+fn linux_pings_an_application_and_hears_of_ports_that_nobody_has() {
+    in_namespaces("ping of an application", || {
+        let application = |stack: &Arc<Stack>| {
+            let listener = TcpListener::bind(stack, 80, 1).expect("the port");
+            drop(listener.accept().expect("a connection"));
+        };
+        let linux = || {
+            for size in [0, 56, 1400] {
+                ping(size);
+            }
+            let socket = std::net::UdpSocket::bind((PEER_IP, 0)).expect("a port");
+            let timeout = Some(Duration::from_secs(60));
+            socket.set_read_timeout(timeout).expect("a timeout");
+            socket.connect((OWN_IP, 9)).expect("an address");
+            socket.send(b"anybody?").expect("sent");
+            let refused = uninterrupted(|| socket.recv(&mut [0; 8])).expect_err("nobody");
+            assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+            drop(connected());
+        };
+        between(Quality::Good, application, linux);
     });
 }
 

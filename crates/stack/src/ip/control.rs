@@ -1,0 +1,173 @@
+//! Answers to neighbours, to pings, and to datagrams for a port that nobody has.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::OwnAddresses;
+use super::discovery::{
+    ADVERTISEMENT, ARP_BYTES, ARP_REPLY, ARP_REQUEST, NEIGHBOUR_HOPS, SOLICITATION,
+    neighbour_message, write_arp, write_neighbour_frame,
+};
+use super::egress::{Egress, HOP_LIMIT};
+use super::neighbours::Neighbours;
+use super::packet::{
+    ETHERNET_BYTES, IPV6_BYTES, IpPacket, Mac, PROTOCOL_ICMP, PROTOCOL_ICMPV6, checksum,
+    write_header,
+};
+
+const ECHO_REPLY: u8 = 0;
+const UNREACHABLE: u8 = 3;
+const PORT_UNREACHABLE: u8 = 3;
+const ECHO_REQUEST: u8 = 8;
+const UNREACHABLE_V6: u8 = 1;
+const PORT_UNREACHABLE_V6: u8 = 4;
+const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+
+/// Takes an ARP packet: learns, and answers a request. Returns `None` for one that is none.
+pub(crate) fn on_arp<'a>(
+    content: &[u8],
+    own: &OwnAddresses,
+    neighbours: &Neighbours,
+    now_ns: u64,
+    egress: impl FnOnce() -> Egress<'a>,
+) -> Option<()> {
+    let arp: &[u8; ARP_BYTES] = content.first_chunk()?;
+    if arp[..7] != [0, 1, 8, 0, 6, 4, 0] {
+        return None;
+    }
+    let sender: Mac = *arp[8..].first_chunk()?;
+    let sender_ip = Ipv4Addr::from(*arp[14..].first_chunk::<4>()?);
+    let target_ip = Ipv4Addr::from(*arp[24..].first_chunk::<4>()?);
+    let is_for_us = target_ip == own.ip && sender_ip != own.ip;
+    let frames = neighbours.learn(sender_ip.into(), sender, is_for_us, now_ns);
+    let is_request = arp[7] == ARP_REQUEST && is_for_us;
+    if frames.is_empty() && !is_request {
+        return Some(());
+    }
+    let mut egress = egress();
+    if is_request {
+        let mut reply = [0; ETHERNET_BYTES + ARP_BYTES];
+        write_arp(&mut reply, own, ARP_REPLY, sender, sender_ip);
+        egress.send_frame(&reply);
+    }
+    for frame in frames {
+        egress.send_frame(&frame);
+    }
+    Some(())
+}
+
+/// Takes an ICMP packet: answers pings.
+pub(crate) fn on_icmp<'a>(
+    packet: &IpPacket<'_>,
+    egress: impl FnOnce() -> Egress<'a>,
+) -> Option<()> {
+    let (kind, rest) = packet.payload.split_first()?;
+    if *kind == ECHO_REQUEST && checksum(0, packet.payload) == 0 {
+        let (from, to) = (packet.destination, packet.source);
+        egress().send_packet(from, to, PROTOCOL_ICMP, HOP_LIMIT, |bytes, _| {
+            write_icmp(bytes, ECHO_REPLY, rest, 0)
+        });
+    }
+    Some(())
+}
+
+/// Writes an ICMP message: its kind, and the rest with a checksum of its own; returns its length.
+fn write_icmp(to: &mut [u8], kind: u8, rest: &[u8], pseudo: u64) -> usize {
+    let length = 1 + rest.len();
+    to[0] = kind;
+    to[1..length].copy_from_slice(rest);
+    to[2..4].fill(0);
+    let pseudo = if pseudo == 0 {
+        0
+    } else {
+        pseudo + length as u64
+    };
+    let sum = checksum(pseudo, &to[..length]);
+    to[2..4].copy_from_slice(&sum.to_be_bytes());
+    length
+}
+
+/// Takes a packet of ICMPv6: answers pings and solicitations, learns from both messages of neighbours.
+pub(crate) fn on_icmp_v6<'a>(
+    packet: &IpPacket<'_>,
+    own: &OwnAddresses,
+    neighbours: &Neighbours,
+    now_ns: u64,
+    egress: impl FnOnce() -> Egress<'a>,
+) -> Option<()> {
+    if !packet.has_right_checksum() {
+        return None;
+    }
+    let (kind, rest) = packet.payload.split_first()?;
+    let own_ip = own.ip6?;
+    if *kind == ECHO_REQUEST_V6 && packet.destination == own_ip {
+        let (from, to) = (packet.destination, packet.source);
+        egress().send_packet(from, to, PROTOCOL_ICMPV6, HOP_LIMIT, |bytes, pseudo| {
+            write_icmp(bytes, ECHO_REPLY_V6, rest, pseudo)
+        });
+        return Some(());
+    }
+    let is_of_neighbours = matches!(*kind, SOLICITATION | ADVERTISEMENT);
+    if !is_of_neighbours || packet.hop_limit != NEIGHBOUR_HOPS {
+        return Some(());
+    }
+    let target = Ipv6Addr::from(*packet.payload.get(8..)?.first_chunk::<16>()?);
+    let is_solicitation = *kind == SOLICITATION;
+    // The option of a solicitation is the sender's address (1), of an advertisement the target's (2).
+    let option = if is_solicitation { 1 } else { 2 };
+    let mac = match packet.payload.get(24..32)? {
+        [kind, 1, mac @ ..] if *kind == option => *mac.first_chunk::<6>()?,
+        _ => return Some(()),
+    };
+    let is_for_us = is_solicitation && target == own_ip;
+    let ip = if is_solicitation {
+        packet.source
+    } else {
+        target.into()
+    };
+    let frames = neighbours.learn(ip, mac, is_for_us, now_ns);
+    if frames.is_empty() && !is_for_us {
+        return Some(());
+    }
+    let mut egress = egress();
+    if let (true, IpAddr::V6(source)) = (is_for_us, packet.source) {
+        // Solicited, and to be preferred to what was known.
+        let message = neighbour_message(ADVERTISEMENT, 0x60, own_ip, 2, own.mac);
+        let mut frame = [0; ETHERNET_BYTES + IPV6_BYTES + 32];
+        write_neighbour_frame(&mut frame, (mac, own.mac), own_ip, source, &message);
+        egress.send_frame(&frame);
+    }
+    for frame in frames {
+        egress.send_frame(&frame);
+    }
+    Some(())
+}
+
+/// Tells the sender of a datagram that nobody has its port.
+pub(crate) fn refuse_datagram(packet: &IpPacket<'_>, egress: &mut Egress<'_>) {
+    let (from, to) = (packet.destination, packet.source);
+    let is_v6 = from.is_ipv6();
+    let (protocol, kind, code) = if is_v6 {
+        (PROTOCOL_ICMPV6, UNREACHABLE_V6, PORT_UNREACHABLE_V6)
+    } else {
+        (PROTOCOL_ICMP, UNREACHABLE, PORT_UNREACHABLE)
+    };
+    // The packet's header, and its ports.
+    let mut rest = [0; 7 + IPV6_BYTES + 8];
+    rest[0] = code;
+    let length = packet.payload.len();
+    let at = 7 + write_header(
+        &mut rest[7..],
+        to,
+        from,
+        packet.protocol,
+        packet.hop_limit,
+        length,
+    );
+    let ports = &packet.payload[..length.min(8)];
+    rest[at..at + ports.len()].copy_from_slice(ports);
+    let rest = &rest[..at + ports.len()];
+    egress.send_packet(from, to, protocol, HOP_LIMIT, |bytes, pseudo| {
+        write_icmp(bytes, kind, rest, if is_v6 { pseudo } else { 0 })
+    });
+}

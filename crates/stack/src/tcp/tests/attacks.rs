@@ -1,0 +1,265 @@
+//! Floods, many connections, peers that vanish.
+
+use super::wire::{Badness, CLIENT, PORT, SERVER, Wire, made_up, settings, syn};
+use crate::tcp::connection::{TcpFailure, TcpSettings};
+use crate::tcp::flow::FlowKey;
+use crate::tcp::segment::{SegmentHeader, TcpFlags, Timestamps};
+use crate::tcp::time::{MILLISECOND_NS, SECOND_NS};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A flow of someone who never answers.
+fn strangers_flow(number: u32) -> FlowKey {
+    FlowKey {
+        local_ip: IpAddr::V4(Ipv4Addr::from_bits(0x0B00_0000 + number)),
+        remote_ip: SERVER,
+        local_port: 1024,
+        remote_port: PORT,
+    }
+}
+
+#[test]
+fn a_flood_of_syns_refuses_nobody_and_keeps_nothing() {
+    let mut wire = Wire::new(1, [settings(); 2]);
+    for round in 0..20u16 {
+        for number in 0..5000 {
+            let flow = strangers_flow(u32::from(round) * 5000 + number);
+            wire.deliver(0, &made_up(flow, syn(number)));
+        }
+        let (server, client) = wire.connected(50_000 + round);
+        let sent = vec![7; 30_000];
+        assert_eq!(wire.write(1, client, &sent), Some(Ok(sent.len())));
+        wire.run(20 * MILLISECOND_NS);
+        let mut received = Vec::new();
+        while let Some(Ok(read)) = wire.read(0, server) {
+            received.extend(read);
+        }
+        assert!(received == sent, "round {round}: exact by a cookie, too");
+    }
+    assert_eq!(wire.hosts[0].counts().0, 20, "the clients only");
+    assert!(wire.hosts[0].handshakes() <= 512);
+    wire.run(10 * SECOND_NS);
+    assert_eq!(wire.hosts[0].handshakes(), 0, "they are forgotten");
+}
+
+/// A cookie's client has the options of its SYN, and others cannot make one up.
+#[test]
+fn acknowledgements_that_nobody_asked_for_open_no_connection() {
+    let mut wire = Wire::new(2, [settings(); 2]);
+    for number in 0..2000 {
+        wire.deliver(0, &made_up(strangers_flow(number), syn(number)));
+    }
+    for number in 0..50_000u32 {
+        let header = SegmentHeader {
+            sequence: 1,
+            acknowledgement: number.wrapping_mul(85_899),
+            flags: TcpFlags::ACK,
+            ..SegmentHeader::default()
+        };
+        wire.deliver(0, &made_up(strangers_flow(number % 4000), header));
+    }
+    assert!(wire.accept().is_none());
+    assert_eq!(wire.hosts[0].counts().0, 0);
+}
+
+#[test]
+fn a_lost_answer_to_a_syn_is_sent_again() {
+    let mut wire = Wire::new(3, [settings(); 2]);
+    wire.log = Some(Vec::new());
+    wire.badness.lost = 1000;
+    wire.deliver(0, &made_up(Wire::flow(50_000), syn(9)));
+    wire.run(SECOND_NS);
+    let log = wire.log.take().expect("it is kept");
+    let answers = log.iter().filter(|(from, ..)| *from == 0).count();
+    assert_eq!(answers, 4, "at once, after 100, 300, 700 ms: {log:?}");
+}
+
+#[test]
+fn a_full_backlog_makes_clients_wait_and_refuses_none() {
+    use crate::tcp::listening::AcceptQueue;
+    let mut wire = Wire::new(4, [settings(); 2]);
+    wire.queue = std::sync::Arc::new(AcceptQueue::new(3));
+    let queue = std::sync::Arc::clone(&wire.queue);
+    wire.hosts[0].listen(PORT, queue);
+    for port in 0..20 {
+        wire.connect(50_000 + port).expect("the flow is free");
+    }
+    let mut accepted = 0;
+    for _ in 0..200 {
+        wire.run(20 * MILLISECOND_NS);
+        accepted += usize::from(wire.accept().is_some());
+    }
+    assert_eq!(accepted, 20);
+}
+
+/// In TIME-WAIT at the server, which closed first.
+fn in_time_wait(wire: &mut Wire, port: u16) {
+    let (server, client) = wire.connected(port);
+    wire.abandon(0, server);
+    wire.run(MILLISECOND_NS);
+    wire.abandon(1, client);
+    wire.run(5 * MILLISECOND_NS);
+    assert_eq!(wire.hosts[0].counts(), (0, 1));
+}
+
+#[test]
+fn a_new_syn_in_time_wait_opens_a_connection_at_once() {
+    let mut wire = Wire::new(5, [settings(); 2]);
+    for _ in 0..5 {
+        in_time_wait(&mut wire, 50_000);
+        let begun_ns = wire.now_ns;
+        let client = wire.connect(50_000).expect("the flow is free");
+        while wire.accept().is_none() {
+            assert!(wire.step(begun_ns + MILLISECOND_NS), "it is not answered");
+        }
+        wire.run(MILLISECOND_NS);
+        wire.abandon(1, client);
+        let (open, waiting) = wire.hosts[0].counts();
+        assert_eq!((open, waiting), (1, 0));
+        wire = Wire::new(wire.draw(), [settings(); 2]);
+    }
+}
+
+#[test]
+fn an_old_syn_in_time_wait_is_acknowledged_and_opens_nothing() {
+    let mut wire = Wire::new(6, [settings(); 2]);
+    wire.log = Some(Vec::new());
+    in_time_wait(&mut wire, 50_000);
+    let log = wire.log.take().expect("it is kept");
+    let (_, first, _) = log[0];
+    assert!(first.flags.has(TcpFlags::SYN));
+    // The SYN of the old connection, late.
+    wire.deliver(0, &made_up(Wire::flow(50_000), first));
+    wire.run(MILLISECOND_NS);
+    assert!(wire.accept().is_none());
+    assert_eq!(wire.hosts[0].counts(), (0, 1));
+    // With timestamps, a lower number is no hindrance (RFC 6191).
+    let timestamps = first.timestamps.map(|old| Timestamps {
+        value: old.value.wrapping_add(1000),
+        echo: 0,
+    });
+    let later = SegmentHeader {
+        sequence: first.sequence.wrapping_sub(1_000_000),
+        timestamps,
+        ..first
+    };
+    wire.deliver(0, &made_up(Wire::flow(50_000), later));
+    assert_eq!(
+        (wire.hosts[0].counts(), wire.hosts[0].handshakes()),
+        ((0, 0), 1)
+    );
+}
+
+#[test]
+fn short_connections_leave_nothing_behind() {
+    let mut wire = Wire::new(7, [settings(); 2]);
+    for round in 0..4000u16 {
+        let (server, client) = wire.connected(49_152 + round);
+        assert_eq!(wire.write(1, client, b"question"), Some(Ok(8)));
+        wire.run(100_000);
+        assert_eq!(wire.read(0, server), Some(Ok(b"question".to_vec())));
+        wire.abandon(0, server);
+        wire.run(100_000);
+        wire.abandon(1, client);
+        wire.run(100_000);
+        assert!(wire.hosts[0].counts().0 + wire.hosts[1].counts().0 <= 2);
+    }
+    wire.run(11 * SECOND_NS);
+    assert_eq!(wire.hosts[0].counts(), (0, 0));
+    assert_eq!(wire.hosts[1].counts(), (0, 0));
+    assert!(wire.hosts[0].places() < 10, "places are used again");
+}
+
+#[test]
+fn a_peer_that_vanishes_fails_the_sender_after_the_user_timeout() {
+    let timeout_ns = 3 * SECOND_NS;
+    let patient = TcpSettings {
+        user_timeout_ns: timeout_ns,
+        ..settings()
+    };
+    let mut wire = Wire::new(8, [patient; 2]);
+    let (_, client) = wire.connected(50_000);
+    wire.cut();
+    let begun_ns = wire.now_ns;
+    while wire
+        .write(1, client, &[0; 10_000])
+        .is_some_and(|written| written.is_ok())
+    {}
+    wire.run(timeout_ns - SECOND_NS);
+    assert_eq!(wire.write(1, client, &[0]), None, "not yet");
+    wire.run(SECOND_NS + 10 * MILLISECOND_NS);
+    assert_eq!(wire.write(1, client, &[0]), Some(Err(TcpFailure::TimedOut)));
+    assert_eq!(wire.read(1, client), Some(Err(TcpFailure::TimedOut)));
+    assert!(wire.now_ns < begun_ns + timeout_ns + SECOND_NS);
+}
+
+#[test]
+fn a_reader_hears_of_a_vanished_peer_by_keep_alive_and_a_present_one_stays() {
+    let asking = TcpSettings {
+        keep_alive_ns: Some(2 * SECOND_NS),
+        ..settings()
+    };
+    let mut wire = Wire::new(9, [asking; 2]);
+    let (server, client) = wire.connected(50_000);
+    wire.run(60 * SECOND_NS);
+    assert_eq!((wire.read(0, server), wire.read(1, client)), (None, None));
+    wire.cut();
+    wire.run(10 * SECOND_NS);
+    assert_eq!(wire.read(0, server), Some(Err(TcpFailure::TimedOut)));
+}
+
+/// A peer whose window is shut is alive for as long as it answers; a lost update of its window is asked for.
+#[test]
+fn a_shut_window_is_waited_for_and_probed() {
+    let mut wire = Wire::new(10, [settings(); 2]);
+    let (server, client) = wire.connected(50_000);
+    let mut written = 0;
+    while let Some(Ok(bytes)) = wire.write(1, client, &[7; 10_000]) {
+        written += bytes;
+        wire.run(SECOND_NS);
+    }
+    wire.run(300 * SECOND_NS);
+    assert_eq!(
+        wire.write(1, client, &[7]),
+        None,
+        "still open after five minutes"
+    );
+    // The update gets lost.
+    wire.badness.lost = 1000;
+    let mut read = 0;
+    while let Some(Ok(bytes)) = wire.read(0, server) {
+        read += bytes.len();
+    }
+    wire.run(MILLISECOND_NS);
+    wire.badness = Badness::default();
+    wire.run(130 * SECOND_NS);
+    while let Some(Ok(bytes)) = wire.read(0, server) {
+        read += bytes.len();
+        wire.run(100 * MILLISECOND_NS);
+    }
+    assert_eq!(read, written);
+}
+
+/// Resets and SYNs of someone who does not know the numbers change nothing (RFC 5961).
+#[test]
+fn a_connection_survives_strangers() {
+    let mut wire = Wire::new(11, [settings(); 2]);
+    let (server, client) = wire.connected(50_000);
+    for number in 0..2000u32 {
+        let flags = [
+            TcpFlags::RST,
+            TcpFlags::SYN,
+            TcpFlags::RST.with(TcpFlags::ACK),
+        ];
+        let header = SegmentHeader {
+            sequence: number.wrapping_mul(2_147_483),
+            acknowledgement: number.wrapping_mul(1_147_483),
+            flags: flags[number as usize % 3],
+            ..SegmentHeader::default()
+        };
+        wire.deliver(0, &made_up(Wire::flow(50_000), header));
+    }
+    assert_eq!(wire.write(1, client, b"still here"), Some(Ok(10)));
+    wire.run(10 * MILLISECOND_NS);
+    assert_eq!(wire.read(0, server), Some(Ok(b"still here".to_vec())));
+    assert_eq!(Wire::flow(1).local_ip, CLIENT);
+}

@@ -1,0 +1,6 @@
+//! Tables against each other in virtual time, over a wire that is as bad as a seed says.
+
+mod attacks;
+mod exact;
+mod scripts;
+mod wire;
