@@ -86,7 +86,7 @@ impl ExperimentFile {
         }
     }
 
-    /// The tasks of all measurements, in order. Any process may run any of them, and [`Reproduction::of`] judges what they give.
+    /// The tasks of all measurements, in order. Any process may run any of them, and [`Reproduction::of`](crate::Reproduction::of) judges what they give.
     /// Once `cutoff` is true they end early: what they give then is of no use.
     ///
     /// # Errors
