@@ -1,7 +1,7 @@
 //! Who was told to leave a core, and does not.
 
 use super::moves::Move;
-use super::{AppKind, CoreId, Cores};
+use super::{AppKind, AppShape, CoreId, Cores};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -15,11 +15,13 @@ const FINISHES_NS: u64 = 10_000_000;
 
 /// Since when each core's tenant is told to leave it. One that has not left after a bound is moved away, once.
 ///
-/// The bound grows for an application that exceeds it: its kthreads finish a request before they leave, and a request on the shared core takes longer for
-/// everybody. The paper, whose kthreads leave anywhere, names no bound (§ 4.1.3).
+/// The bound grows for a latency-critical application that exceeds it: its kthreads finish a request before they leave, and a request on the shared core takes
+/// longer for everybody. It does not grow for batch work, nor for who exceeds the longest one, too, until that has left in order: neither will leave soon. The
+/// paper, whose kthreads leave anywhere, names no bound (§ 4.1.3).
 pub(super) struct Evictions {
     after_ns: u64,
     since_ns: Vec<Option<u64>>,
+    kinds: Vec<AppKind>,
     history: Vec<DepartureHistory>,
 }
 
@@ -29,15 +31,29 @@ struct DepartureHistory {
     doublings: u32,
     /// Departures in order since the last eviction or halving.
     in_order: u32,
+    /// Whether it exceeded the longest bound, and has not left in order since.
+    refuses: bool,
+}
+
+impl DepartureHistory {
+    fn evicted(&mut self, kind: AppKind) {
+        self.in_order = 0;
+        if kind == AppKind::Batch || self.refuses {
+            return;
+        }
+        self.refuses = self.doublings == DOUBLINGS_MAX;
+        self.doublings = if self.refuses { 0 } else { self.doublings + 1 };
+    }
 }
 
 impl Evictions {
     /// Nobody is told to leave any of so many cores.
-    pub(super) fn new(cores: usize, apps: usize, after_ns: u64) -> Self {
+    pub(super) fn new(cores: usize, apps: &[AppShape], after_ns: u64) -> Self {
         Self {
             after_ns,
             since_ns: alloc::vec![None; cores],
-            history: alloc::vec![DepartureHistory::default(); apps],
+            kinds: apps.iter().map(|app| app.kind).collect(),
+            history: alloc::vec![DepartureHistory::default(); apps.len()],
         }
     }
 
@@ -57,11 +73,12 @@ impl Evictions {
             return;
         }
         let history = &mut self.history[app.index()];
+        history.refuses = false;
         history.in_order += 1;
         if history.in_order >= DEPARTURES {
             *history = DepartureHistory {
                 doublings: history.doublings.saturating_sub(1),
-                in_order: 0,
+                ..DepartureHistory::default()
             };
         }
     }
@@ -85,11 +102,8 @@ impl Evictions {
             }
             self.since_ns[index] = None;
             if let Some(from) = cores.tenant(core) {
-                let history = &mut self.history[from.app.index()];
-                *history = DepartureHistory {
-                    doublings: (history.doublings + 1).min(DOUBLINGS_MAX),
-                    in_order: 0,
-                };
+                let app = from.app.index();
+                self.history[app].evicted(self.kinds[app]);
                 moves.push_back(Move::Evict { core, from });
             }
         }
@@ -118,21 +132,16 @@ impl AppKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AppId, AppShape, HostShape, HostTopology};
+    use super::super::{AppId, HostShape, HostTopology};
     use super::*;
 
     const AFTER_NS: u64 = 100;
 
     /// One core, whose tenant is told to leave so many times, and takes so long. Returns how often it is evicted.
     fn evicted(evictions: &mut Evictions, times: usize, takes_ns: u64) -> usize {
-        let shape = AppShape {
-            guaranteed: 0,
-            most: 1,
-            kind: AppKind::Latency,
-        };
         let mut cores = Cores::new(&HostShape {
             topology: HostTopology::flat(1),
-            apps: alloc::vec![shape],
+            apps: app(AppKind::Latency).to_vec(),
             seed: 1,
         });
         cores.grant(CoreId(0), AppId(0)).unwrap();
@@ -145,21 +154,42 @@ mod tests {
         moves.len()
     }
 
+    fn app(kind: AppKind) -> [AppShape; 1] {
+        [AppShape {
+            guaranteed: 0,
+            most: 1,
+            kind,
+        }]
+    }
+
+    fn of(kind: AppKind) -> Evictions {
+        Evictions::new(1, &app(kind), AFTER_NS)
+    }
+
     #[test]
     fn who_takes_longer_than_the_bound_is_evicted_once_in_twenty_times_at_most() {
         for takes_ns in [10, 150, 300, 700] {
-            let mut evictions = Evictions::new(1, 1, AFTER_NS);
+            let mut evictions = of(AppKind::Latency);
             let count = evicted(&mut evictions, 2_000, takes_ns);
             assert!(count <= 100, "{count} of 2000 that take {takes_ns} ns");
         }
-        let mut evictions = Evictions::new(1, 1, AFTER_NS);
+        let mut evictions = of(AppKind::Latency);
         let hanging = evicted(&mut evictions, 50, 8 * AFTER_NS);
         assert_eq!(hanging, 50, "the bound has an end");
     }
 
     #[test]
+    fn who_never_leaves_in_order_is_soon_evicted_at_the_first_bound() {
+        let mut refuses = of(AppKind::Latency);
+        let begins = evicted(&mut refuses, 4, u64::MAX / 2);
+        assert_eq!((begins, evicted(&mut refuses, 50, AFTER_NS)), (4, 50));
+        let mut batch = of(AppKind::Batch);
+        assert_eq!(evicted(&mut batch, 50, AFTER_NS), 50);
+    }
+
+    #[test]
     fn the_bound_comes_back() {
-        let mut evictions = Evictions::new(1, 1, AFTER_NS);
+        let mut evictions = of(AppKind::Latency);
         evicted(&mut evictions, 10, 8 * AFTER_NS);
         evicted(&mut evictions, 4 * DEPARTURES as usize, 10);
         assert_eq!(evicted(&mut evictions, 1, AFTER_NS), 1);

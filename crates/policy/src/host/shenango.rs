@@ -72,7 +72,7 @@ impl Shenango {
             starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
-            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), rules.evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), &shape.apps, rules.evict_ns),
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
             rng: Rng::new(shape.seed),
         }

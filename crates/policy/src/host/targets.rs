@@ -24,7 +24,7 @@ impl Targets {
             cores: Cores::new(shape),
             wanted: alloc::vec![0; shape.apps.len()],
             moves: VecDeque::with_capacity(2 * shape.topology.cores()),
-            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), &shape.apps, evict_ns),
             rng: Rng::new(shape.seed),
         }
     }
