@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 const SYSTEM: &str = "/var/cache/headway";
 
 /// The objects of [`Compiler::compile`]: those that an earlier call left in this user's cache for the same sources and kernel, or compiled now
-/// and left there. `HEADWAY_CLANG` has them compiled in any case. The folder is `/var/cache/headway` for root, else `headway` in
-/// `XDG_CACHE_HOME` or `~/.cache`; objects are loaded as they are, so a folder into which others may write is not used.
+/// and left there. `HEADWAY_CLANG` has them compiled in any case. The folder is what `CACHE_DIRECTORY` names, as systemd's
+/// `CacheDirectory=` sets it; else `/var/cache/headway` for root, or `headway` in `XDG_CACHE_HOME` or `~/.cache`; objects are loaded as they are, so a folder into which others may write is not used.
 ///
 /// # Errors
 /// As [`Compiler::find`] and [`Compiler::compile`].
@@ -74,7 +74,9 @@ fn key(sources: &[(&str, &str)]) -> u64 {
 
 /// This user's folder, made if it is missing.
 fn folder() -> Option<PathBuf> {
-    let folder = if own_uid()? == 0 {
+    let folder = if let Some(given) = std::env::var_os("CACHE_DIRECTORY") {
+        given.into()
+    } else if own_uid()? == 0 {
         PathBuf::from(SYSTEM)
     } else {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

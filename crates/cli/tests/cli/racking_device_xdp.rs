@@ -5,8 +5,8 @@ use super::agents::{KEY, key_file};
 use super::errors::refused;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
 use super::racking_xdp::{
-    CLIENT, LISTEN, SERVERS, await_load, await_second, await_servers, await_status, has_program,
-    in_namespaces, rack_args, refused_by, server_with, status, wire_to,
+    CLIENT, LISTEN, SERVERS, await_load, await_second, await_servers, await_status, empty_cache,
+    has_program, in_namespaces, rack_args, refused_by, server_with, status, wire_to,
 };
 use super::serving::{Serving, count, figure};
 use headway_machine::thread::uninterrupted;
@@ -273,7 +273,8 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
         let mut nowhere = args.clone();
         nowhere[2] = "xdp://e9:7100";
         says(&[], &nowhere, &["--listen", "there is no device e9"]);
-        let no_path = ["env", "PATH=/nowhere"];
+        let (_new, cache) = empty_cache();
+        let no_path = ["env", "PATH=/nowhere", &cache];
         says(&no_path, &args, &["apt-get install clang"]);
         let no_caps = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
         says(&no_caps, &args, &["--listen", "AF_XDP needs root"]);

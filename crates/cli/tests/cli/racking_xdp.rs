@@ -367,6 +367,13 @@ pub(super) fn refused_by(before: &[&str], args: &[&str]) -> String {
     said
 }
 
+/// A folder without compiled objects, and the setting that names it.
+pub(super) fn empty_cache() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let setting = format!("CACHE_DIRECTORY={}", folder.path().display());
+    (folder, setting)
+}
+
 #[test]
 fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
     in_namespaces("what --xdp refuses", || {
@@ -384,7 +391,8 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
             &[&rack_args("p10,p11", &[])[..], &["--server", "10.9.9.9:1"]].concat(),
         );
         assert!(said.contains("no route to 10.9.9.9"), "{said}");
-        let no_path = ["env", "PATH=/nowhere"];
+        let (_new, cache) = empty_cache();
+        let no_path = ["env", "PATH=/nowhere", &cache];
         let said = refused_by(&no_path, &rack_args("p10,p11", &[]));
         assert!(said.contains("apt-get install clang libbpf-dev"), "{said}");
         let no_caps = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];

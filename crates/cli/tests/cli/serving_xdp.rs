@@ -1,5 +1,6 @@
 //! `headway serve --listen xdp://DEVICE:PORT` with `headway load` on the other side of a veth pair, each the real command.
 
+use super::racking_xdp::empty_cache;
 use super::racking_xdp::net::{Host, enter_namespace, missing, shell};
 use super::serving::{Serving, count, figure};
 use serde_json::Value;
@@ -154,8 +155,9 @@ fn what_a_device_refuses_is_one_sentence_with_its_remedy() {
             &nowhere,
             &["--listen", "there is no device e9", "`ip link`"],
         );
+        let (_new, cache) = empty_cache();
         says(
-            &["env", "PATH=/nowhere"],
+            &["env", "PATH=/nowhere", &cache],
             &serve_args(&[]),
             &["apt-get install clang"],
         );
