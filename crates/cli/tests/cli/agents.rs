@@ -126,7 +126,7 @@ fn are_answered(status: &Value) -> bool {
 fn a_new_duty_under_load_loses_nothing_and_hands_waiting_requests_back() {
     let racks = [
         "--policy",
-        "pallas,delta=0.3,clone=off,bounce=all",
+        "pallas,delta=0.3,samples=0,clone=off,bounce=all,overflow=off",
         "--workload",
         "high-bimodal",
     ];

@@ -132,9 +132,16 @@ fn the_layout_is_chosen_by_measured_costs() {
         report["runs"][0]["machine"]["layout"].clone()
     };
     let cores = std::thread::available_parallelism().unwrap().get();
-    let built_in = if cores > 1 { "dedicated" } else { "inline" };
+    let built_in = if cores > 1 {
+        "dedicated dispatcher"
+    } else {
+        "inline dispatcher"
+    };
     assert_eq!(layout(&[]), built_in);
-    assert_eq!(layout(&["--costs", slow.to_str().unwrap()]), "inline");
+    assert_eq!(
+        layout(&["--costs", slow.to_str().unwrap()]),
+        "inline dispatcher"
+    );
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn the_socket_is_the_users_alone_and_goes_with_the_server() {
 #[test]
 fn a_stale_socket_is_replaced_and_a_served_one_is_not() {
     let (server, folder, path) = controlled("c-fcfs");
-    not_started(&path, &["--ctl", "a running server listens", "--no-ctl"]);
+    not_started(&path, &["--ctl", "a running process listens", "--no-ctl"]);
     assert_eq!(status(&path)["policy"], "c-fcfs", "it goes on");
     drop(server);
     assert!(Path::new(&path).exists(), "it was killed");

@@ -172,7 +172,7 @@ fn a_server_of_a_c_program_says_what_it_does_and_is_tuned() {
     assert_eq!(second.status.code(), Some(1), "{why}");
     for part in [
         "headway_options.control: ",
-        "a running server listens",
+        "a running process listens",
         &path,
     ] {
         assert!(why.contains(part), "{why}");

@@ -85,7 +85,9 @@ fn suspended_requests_with_a_threads_state_show_where_they_stand() {
             let times = |name: &str| request.matches(name).count();
             assert_eq!(times("standing::innermost_of_a_request"), 1, "{told}");
             assert_eq!(times("standing::middle_of_a_request"), 3, "{told}");
-            assert!(request.contains("standing.rs:"), "{told}");
+            // Lines are known where the build has debug information.
+            let knows_lines = request.contains(".rs:");
+            assert!(!knows_lines || request.contains("standing.rs:"), "{told}");
             assert!(request.contains("begun by worker"), "{told}");
         }
     }
