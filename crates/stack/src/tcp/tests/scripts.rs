@@ -346,3 +346,21 @@ fn an_acknowledgement_of_what_was_not_sent_is_answered_and_ignored() {
         > . 1:1 ack 1
     ");
 }
+
+#[test]
+fn a_fin_beyond_a_shut_window_waits_for_a_peer_that_answers_and_a_reset_goes_to_the_edge() {
+    run("
+        write 100
+        > . 1:101 ack 1
+        < . 1:1 ack 101 win 0
+        close
+        > F. 101:101 ack 1
+        +60000
+        > F. 101:101 ack 1
+        < . 1:1 ack 101 win 0
+        +60000
+        > F. 101:101 ack 1
+        +100001
+        > R. 101:101 ack 1
+    ");
+}
