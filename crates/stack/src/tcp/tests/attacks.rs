@@ -271,6 +271,11 @@ fn a_timestamp_without_a_right_acknowledgement_changes_nothing() {
     let mut wire = Wire::new(12, [settings(); 2]);
     wire.log = Some(Vec::new());
     let (server, client) = wire.connected(50_000);
+    for (from, id) in [(1, client), (0, server)] {
+        assert_eq!(wire.write(from, id, b"hello"), Some(Ok(5)));
+        wire.run(10 * MILLISECOND_NS);
+    }
+    assert_eq!(wire.read(0, server), Some(Ok(b"hello".to_vec())));
     let log = wire.log.take().expect("it is kept");
     let (_, last, _) = log
         .iter()
@@ -295,9 +300,13 @@ fn a_timestamp_without_a_right_acknowledgement_changes_nothing() {
 
 #[test]
 fn a_fin_needs_no_room_in_a_window() {
-    let mut wire = Wire::new(13, [settings(); 2]);
+    let unscaled = TcpSettings {
+        buffer_bytes: 32 << 10,
+        ..settings()
+    };
+    let mut wire = Wire::new(13, [unscaled; 2]);
     let (server, client) = wire.connected(50_000);
-    let sent = vec![7; 65_535];
+    let sent = vec![7; unscaled.buffer_bytes];
     assert_eq!(wire.write(1, client, &sent), Some(Ok(sent.len())));
     wire.run(SECOND_NS);
     wire.abandon(1, client);
