@@ -26,7 +26,7 @@ struct ScriptStage {
 
 impl ScriptStage {
     fn new() -> Self {
-        let mut table = TcpTable::new(settings(), FlowSecrets::new(1));
+        let mut table = TcpTable::new(settings(), FlowSecrets::new([1, 2]));
         let queue = Arc::new(AcceptQueue::new(8));
         table.listen(PORT, Arc::clone(&queue));
         Self {
