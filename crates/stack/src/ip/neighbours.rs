@@ -136,7 +136,8 @@ impl Neighbours {
             return Vec::new();
         }
         let mut all = self.all();
-        if !all.contains_key(&ip) && !(is_for_us && self.make_place(&mut all, now_ns)) {
+        let has_place = all.contains_key(&ip) || is_for_us && self.make_place(&mut all, now_ns);
+        if !has_place {
             return Vec::new();
         }
         let neighbour = all.entry(ip).or_default();
