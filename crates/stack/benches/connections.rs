@@ -56,7 +56,7 @@ fn pair() -> (Stack, Stack) {
     let mut hosts = lanes.into_iter().enumerate().map(|(at, lane)| {
         let host = at as u8 + 1;
         let ip = Ipv4Addr::new(10, 0, 0, host);
-        let config = StackConfig::new([2, 0, 0, 0, 9, host], ip, 24, u64::from(host));
+        let config = StackConfig::new([2, 0, 0, 0, 9, host], ip, 24, [7, u64::from(host)]);
         NetStack::new(&config, vec![lane], threads[at].clone())
     });
     let (server, client) = (hosts.next().expect("two"), hosts.next().expect("two"));

@@ -11,6 +11,7 @@ use crate::ip::control::refuse_datagram;
 use crate::ip::egress::Egress;
 use crate::ip::packet::IpPacket;
 use crate::ports::{CHOSEN, ChosenPorts, NoPort, taken};
+use crate::tcp::flow::FlowSecrets;
 use crate::tcp::listening::add_waker;
 
 /// Bytes of a datagram's header.
@@ -48,10 +49,10 @@ pub(crate) struct UdpPorts {
 }
 
 impl UdpPorts {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(secrets: &FlowSecrets) -> Self {
         Self {
             ports: RwLock::default(),
-            chosen: ChosenPorts::new(seed.rotate_left(17)),
+            chosen: ChosenPorts::new(secrets, 5),
             senders: Mutex::default(),
             has_senders: AtomicBool::new(false),
         }

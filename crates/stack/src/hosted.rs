@@ -35,7 +35,8 @@ impl<T: ThreadParking> NetStack<T> {
         threads: T,
     ) -> Result<Arc<Self>, HostStackError> {
         let network = client.network().ok_or(HostStackError::NoNetwork)?;
-        let seed = getrandom::u64().map_err(HostStackError::NoRandom)?;
+        let random = || getrandom::u64().map_err(HostStackError::NoRandom);
+        let seed = [random()?, random()?];
         let lanes = network.take_lanes().ok_or(HostStackError::LanesTaken)?;
         let place = network.place();
         let config = StackConfig {

@@ -53,14 +53,14 @@ pub struct StackConfig {
     /// The silence after which an idle peer is asked whether it is there; without an answer within 5 s the connection has failed. `None` never asks, so that a
     /// reader waits for a peer that vanished for ever.
     pub keep_alive: Option<Duration>,
-    /// The seed of chosen ports and sequence numbers. Draw it at random: whoever knows it can forge segments.
-    pub seed: u64,
+    /// The secret from which chosen ports, sequence numbers and cookies derive. Draw all 128 bits at random: whoever knows it can forge segments.
+    pub seed: [u64; 2],
 }
 
 impl StackConfig {
     /// A configuration without gateway and IPv6: packets of up to 1,500 bytes, buffers of 64 KiB, a user timeout of 100 s (RFC 9293's least), no keep-alive.
     #[must_use]
-    pub fn new(mac: [u8; 6], ip: Ipv4Addr, prefix: u8, seed: u64) -> Self {
+    pub fn new(mac: [u8; 6], ip: Ipv4Addr, prefix: u8, seed: [u64; 2]) -> Self {
         Self {
             mac,
             ip,
@@ -111,6 +111,8 @@ pub(crate) struct ConnectionPlace {
 const SHARDS_PER_LANE: usize = 4;
 /// The interval at which a flushing thread checks for the end of connections.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
+/// The least time that a thread sleeps which polls for itself: what waits for room in a lane is due at once.
+const LEAST_PARK: Duration = Duration::from_micros(100);
 /// No time.
 const NEVER_NS: u64 = u64::MAX;
 
@@ -156,8 +158,8 @@ impl<T: ThreadParking> NetStack<T> {
             neighbours: Neighbours::default(),
             shards: (0..shards).map(shard).collect(),
             secrets,
-            tcp_ports: TcpPorts::new(config.seed),
-            udp: UdpPorts::new(config.seed),
+            tcp_ports: TcpPorts::new(&secrets),
+            udp: UdpPorts::new(&secrets),
             begun: Instant::now(),
             buffer_bytes: settings.buffer_bytes,
             threads,
@@ -410,8 +412,17 @@ impl<T: ThreadParking> NetStack<T> {
                 Some(until) => Some(until.checked_duration_since(Instant::now())?),
                 None => None,
             };
-            self.threads.park(left);
+            self.threads.park(self.park_time(left));
         }
+    }
+
+    /// The time to park. Kthreads that sleep do not know what this thread made due, so that one which is none of theirs polls for itself by then.
+    fn park_time(&self, left: Option<Duration>) -> Option<Duration> {
+        if self.threads.is_polled_after() {
+            return left;
+        }
+        let due_in = self.due_in().map(|due_in| due_in.max(LEAST_PARK));
+        left.into_iter().chain(due_in).min()
     }
 
     /// Takes a frame; `None` for one that is malformed or for nobody here.

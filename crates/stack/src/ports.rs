@@ -5,6 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::tcp::flow::FlowSecrets;
+
 /// The first of the ports that the stack chooses.
 pub(crate) const FIRST_CHOSEN: u16 = 49152;
 /// How many those are.
@@ -35,8 +37,9 @@ pub(crate) fn taken(port: u16) -> io::Error {
 pub(crate) struct ChosenPorts(AtomicU32);
 
 impl ChosenPorts {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(AtomicU32::new((seed >> 32) as u32 ^ seed as u32))
+    /// They begin with one that tells nothing of the secrets, since peers see it.
+    pub(crate) fn new(secrets: &FlowSecrets, purpose: u64) -> Self {
+        Self(AtomicU32::new(secrets.derive(purpose) as u32))
     }
 
     pub(crate) fn next(&self) -> u16 {
@@ -51,10 +54,10 @@ pub(crate) struct TcpPorts {
 }
 
 impl TcpPorts {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(secrets: &FlowSecrets) -> Self {
         Self {
             listening: Mutex::default(),
-            chosen: ChosenPorts::new(seed),
+            chosen: ChosenPorts::new(secrets, 4),
         }
     }
 
@@ -97,5 +100,23 @@ impl TcpPorts {
             if is_listening { None } else { begin(port) }
         });
         begun.ok_or_else(|| NoPort.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peers see chosen ports.
+    #[test]
+    fn the_first_port_says_nothing_of_the_seed() {
+        let offsets = (0..64).map(|low| {
+            let secrets = FlowSecrets::new([7, low]);
+            let ports = [4, 5].map(|purpose| ChosenPorts::new(&secrets, purpose).next());
+            assert_ne!(ports[0], ports[1], "TCP's and UDP's");
+            (u32::from(ports[0]) + CHOSEN - low as u32) % CHOSEN
+        });
+        let different: HashSet<u32> = offsets.collect();
+        assert!(different.len() > 60, "{different:?}");
     }
 }

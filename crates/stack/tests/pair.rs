@@ -4,7 +4,7 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
-use headway_rings::lane::{LANE_BYTES, LaneEnds};
+use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;
 use headway_stack::{
     NetStack, OsThreads, StackConfig, TcpListener, TcpStream, UdpSocket, Uthreads,
@@ -20,7 +20,7 @@ type Stack = NetStack<OsThreads>;
 
 fn config(host: u8) -> StackConfig {
     let ip = Ipv4Addr::new(10, 0, 0, host);
-    StackConfig::new([2, 0, 0, 0, 9, host], ip, 24, u64::from(host))
+    StackConfig::new([2, 0, 0, 0, 9, host], ip, 24, [7, u64::from(host)])
 }
 
 /// Polls a stack until it is stopped.
@@ -403,4 +403,26 @@ fn tcp_and_udp_over_ipv6() {
     let mut buffer = [0; 8];
     let (length, from) = serving.recv_from(&mut buffer).expect("a datagram");
     assert_eq!((&buffer[..length], from.ip()), (&b"six"[..], ip6(2).into()));
+}
+
+/// Who waits polls when something is due, where no other thread does: a request that got lost is sent again.
+#[test]
+fn a_thread_that_waits_alone_sends_again_what_got_lost() {
+    let memory = Arc::new(SharedMapping::anonymous(LANE_BYTES).expect("memory"));
+    let mut plane = LaneEnds::of_plane(&memory, 0).expect("it fits");
+    let lane = LaneEnds::of_application(&memory, 0).expect("it fits");
+    let stack = NetStack::new(&config(2), vec![lane], OsThreads);
+    std::thread::spawn(move || {
+        let at = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 80));
+        TcpStream::connect(&stack, at, Duration::from_secs(120)).map(drop)
+    });
+    let (mut requests, mut packet) = (0, [0; MOST_PACKET_BYTES]);
+    let begun = std::time::Instant::now();
+    while requests < 2 && begun.elapsed() < Duration::from_secs(60) {
+        while let Ok(Taken::Packet(_)) = plane.receiver.receive(&mut packet) {
+            requests += 1;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(requests >= 2, "{requests} requests");
 }

@@ -39,7 +39,8 @@ pub(crate) fn on_arp<'a>(
     let sender_ip = Ipv4Addr::from(*arp[14..].first_chunk::<4>()?);
     let target_ip = Ipv4Addr::from(*arp[24..].first_chunk::<4>()?);
     let is_for_us = target_ip == own.ip && sender_ip != own.ip;
-    let frames = neighbours.learn(sender_ip.into(), sender, is_for_us, now_ns);
+    let is_new = is_for_us && own.is_neighbour(sender_ip.into());
+    let frames = neighbours.learn(sender_ip.into(), sender, is_new, now_ns);
     let is_request = arp[7] == ARP_REQUEST && is_for_us;
     if frames.is_empty() && !is_request {
         return Some(());
@@ -125,7 +126,8 @@ pub(crate) fn on_icmp_v6<'a>(
     } else {
         target.into()
     };
-    let frames = neighbours.learn(ip, mac, is_for_us, now_ns);
+    let is_new = is_for_us && own.is_neighbour(ip);
+    let frames = neighbours.learn(ip, mac, is_new, now_ns);
     if frames.is_empty() && !is_for_us {
         return Some(());
     }
@@ -170,4 +172,39 @@ pub(crate) fn refuse_datagram(packet: &IpPacket<'_>, egress: &mut Egress<'_>) {
     egress.send_packet(from, to, protocol, HOP_LIMIT, |bytes, pseudo| {
         write_icmp(bytes, kind, rest, if is_v6 { pseudo } else { 0 })
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hosts_of_the_own_network_are_learnt() {
+        let own = OwnAddresses {
+            mac: [2; 6],
+            ip: Ipv4Addr::new(10, 0, 0, 1),
+            prefix: 24,
+            gateway: None,
+            ip6: None,
+            prefix6: 64,
+            gateway6: None,
+            mtu: 1500,
+        };
+        let neighbours = Neighbours::default();
+        let learns = |ip: [u8; 4]| {
+            let mut arp = [0, 1, 8, 0, 6, 4, 0, ARP_REPLY].to_vec();
+            arp.extend([2, 0, 0, 0, 0, 9]);
+            arp.extend(ip);
+            arp.extend(own.mac);
+            arp.extend(own.ip.octets());
+            let none = || -> Egress<'static> { panic!("nothing is to be sent") };
+            on_arp(&arp, &own, &neighbours, 1, none).expect("it is ARP");
+            neighbours
+                .look_up(Ipv4Addr::from(ip).into(), 1)
+                .mac
+                .is_some()
+        };
+        assert!(learns([10, 0, 0, 2]));
+        assert!(!learns([10, 0, 1, 2]));
+    }
 }

@@ -36,6 +36,11 @@ impl OwnAddresses {
         self.of_family(ip) == Some(ip)
     }
 
+    /// Whether packets to an address go to it directly.
+    pub(crate) fn is_neighbour(&self, ip: IpAddr) -> bool {
+        self.next_hop(ip) == Some(ip)
+    }
+
     /// The neighbour by which packets go to an address: itself or a gateway.
     pub(crate) fn next_hop(&self, to: IpAddr) -> Option<IpAddr> {
         match to {

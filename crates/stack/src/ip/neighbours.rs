@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::packet::{ETHERNET_BYTES, Mac};
@@ -43,6 +43,8 @@ pub(crate) struct Neighbours {
     all: Mutex<HashMap<IpAddr, NeighbourEntry>>,
     /// Neighbours whose address is missing.
     missing: AtomicUsize,
+    /// The time before which no neighbour of a full table gets old enough to go.
+    full_until_ns: AtomicU64,
 }
 
 impl Neighbours {
@@ -53,7 +55,7 @@ impl Neighbours {
     /// A neighbour's address, if it is known.
     pub(crate) fn look_up(&self, ip: IpAddr, now_ns: u64) -> NeighbourAddress {
         let mut all = self.all();
-        if !all.contains_key(&ip) && self.is_full(all.len()) {
+        if !all.contains_key(&ip) && self.is_full(&mut all, now_ns) {
             return NeighbourAddress {
                 mac: None,
                 is_to_be_asked: false,
@@ -82,8 +84,32 @@ impl Neighbours {
     }
 
     /// Whether no neighbour can be added. Whoever sends SYNs in the names of all addresses of the network gets this far.
-    fn is_full(&self, all: usize) -> bool {
-        all >= MOST || self.missing.load(Ordering::Relaxed) >= MOST_MISSING
+    fn is_full(&self, all: &mut HashMap<IpAddr, NeighbourEntry>, now_ns: u64) -> bool {
+        self.missing.load(Ordering::Relaxed) >= MOST_MISSING || !self.make_place(all, now_ns)
+    }
+
+    /// Makes a place for a neighbour if there is none: the one goes that was silent for longest, if its address is old and no frame waits for it. Returns
+    /// whether there is a place.
+    fn make_place(&self, all: &mut HashMap<IpAddr, NeighbourEntry>, now_ns: u64) -> bool {
+        if all.len() < MOST {
+            return true;
+        }
+        // All entries are looked at once in a while only, whatever a stranger sends.
+        if now_ns < self.full_until_ns.load(Ordering::Relaxed) {
+            return false;
+        }
+        let idle = all.iter().filter(|(_, entry)| entry.waiting.is_empty());
+        let oldest = idle.min_by_key(|(_, entry)| entry.confirmed_ns);
+        let Some((ip, old_ns)) = oldest.map(|(ip, entry)| (*ip, entry.confirmed_ns + FRESH_NS))
+        else {
+            return false;
+        };
+        if now_ns < old_ns {
+            self.full_until_ns.store(old_ns, Ordering::Relaxed);
+            return false;
+        }
+        all.remove(&ip);
+        true
     }
 
     /// Keeps a frame, without its destination, until its neighbour answers.
@@ -103,14 +129,15 @@ impl Neighbours {
         neighbour.waiting.push(frame.to_vec());
     }
 
-    /// A neighbour told its address; one that nobody asked for counts only if `is_for_us`. Returns the frames that waited for it.
+    /// A neighbour told its address; one that nobody asked for counts only if `is_for_us`, on an own network. Returns the frames that waited for it.
     pub(crate) fn learn(&self, ip: IpAddr, mac: Mac, is_for_us: bool, now_ns: u64) -> Vec<Vec<u8>> {
         // A multicast address is nobody's.
         if mac[0] & 1 != 0 || ip.is_unspecified() || ip.is_multicast() {
             return Vec::new();
         }
         let mut all = self.all();
-        if !all.contains_key(&ip) && (!is_for_us || all.len() >= MOST) {
+        let has_place = all.contains_key(&ip) || is_for_us && self.make_place(&mut all, now_ns);
+        if !has_place {
             return Vec::new();
         }
         let neighbour = all.entry(ip).or_default();
@@ -220,5 +247,26 @@ mod tests {
             neighbours.look_up(IP, FRESH_NS + turn * ASK_NS);
         });
         assert_eq!(neighbours.look_up(IP, 2 * FRESH_NS).mac, None);
+    }
+
+    #[test]
+    fn a_full_table_forgets_the_oldest_neighbour_that_nobody_waits_for() {
+        let neighbours = Neighbours::default();
+        let host = |number: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0B00_0000 + number));
+        for number in 0..MOST as u32 {
+            neighbours.learn(host(number), MAC, true, u64::from(number));
+        }
+        neighbours.learn(IP, MAC, true, FRESH_NS - 1);
+        assert_eq!(
+            neighbours.look_up(IP, FRESH_NS - 1).mac,
+            None,
+            "all are fresh"
+        );
+        neighbours.keep(host(0), &[0; 20]);
+        neighbours.learn(IP, MAC, true, FRESH_NS + 1);
+        assert_eq!(neighbours.look_up(IP, FRESH_NS + 1).mac, Some(MAC));
+        assert_eq!(neighbours.all().len(), MOST);
+        assert!(neighbours.all().contains_key(&host(0)), "a frame waits");
+        assert!(!neighbours.all().contains_key(&host(1)), "the oldest");
     }
 }

@@ -47,15 +47,15 @@ impl Hash for FlowKey {
 pub(crate) struct FlowSecrets([u64; 2]);
 
 impl FlowSecrets {
-    pub(crate) fn new(seed: u64) -> Self {
-        // SplitMix64.
-        let mix = |step: u64| {
-            let mut word = seed.wrapping_add(step.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            word ^ (word >> 31)
-        };
-        Self([mix(1), mix(2)])
+    pub(crate) fn new(seed: [u64; 2]) -> Self {
+        Self(seed)
+    }
+
+    /// A number for a purpose, which tells nothing of the keys.
+    pub(crate) fn derive(&self, purpose: u64) -> u64 {
+        let mut hasher = self.build_hasher();
+        hasher.write_u64(purpose);
+        hasher.finish()
     }
 
     /// The hash of a flow, and of `purpose`.

@@ -68,7 +68,7 @@ impl SynCache {
         self.pending.remove(key);
     }
 
-    /// Begins a handshake: what to answer a SYN with. `first` is our sequence number if there is a place.
+    /// Begins a handshake of a flow that has none: what to answer a SYN with. `first` is our sequence number if there is a place.
     pub(crate) fn begin(
         &mut self,
         key: FlowKey,
@@ -86,7 +86,7 @@ impl SynCache {
         // Places of handshakes that ended are taken again when their time for an answer comes.
         let waiting: usize = self.retries.iter().map(VecDeque::len).sum();
         let has_place = self.pending.len() < MOST_HANDSHAKES && waiting < 64 * MOST_HANDSHAKES;
-        if has_place || self.pending.contains_key(&key) {
+        if has_place {
             self.pending.insert(key, handshake);
             self.retries[0].push_back((now_ns + RETRY_NS, now_ns, key));
         } else {

@@ -301,8 +301,9 @@ impl TcpTable {
         }
         let known = self.handshakes.get(key).copied();
         let handshake = match known {
-            Some(known) if known.remote_first == header.sequence => known,
-            _ => {
+            // Whoever began anew answers with a reset, and asks again. One who asks in another's name gets no place beyond the bounds.
+            Some(known) => known,
+            None => {
                 let shift = window_shift(self.settings.buffer_bytes);
                 let agreed = Agreed::of_syn(header, Some(shift));
                 let first = self.secrets.first_sequence(key, now_ns);

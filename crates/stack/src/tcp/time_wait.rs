@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::flow::{FlowKey, FlowSecrets, timestamp_clock};
+use super::flow::{FlowKey, FlowSecrets};
 use super::segment::{SegmentHeader, SequenceNumber, TcpFlags};
-use super::time::SECOND_NS;
+use super::time::{MILLISECOND_NS, SECOND_NS};
 
 /// Twice the time that a segment lives in the network: RFC 9293's two minutes are those of 1981. Whoever wants the flow again does not wait for it.
 const TIME_WAIT_NS: u64 = 10 * SECOND_NS;
@@ -49,7 +49,9 @@ impl TimeWaitEntry {
 
     /// Whether an own new connection may take the flow: the peer tells it from the old one by its timestamps.
     pub(crate) fn may_be_taken(&self, now_ns: u64) -> bool {
-        self.timestamp.is_some() && timestamp_clock(now_ns) > timestamp_clock(self.since_ns) + 1
+        // Not the clock of timestamps, which wraps.
+        let milliseconds = |at_ns: u64| at_ns / MILLISECOND_NS;
+        self.timestamp.is_some() && milliseconds(now_ns) > milliseconds(self.since_ns) + 1
     }
 
     /// A first sequence number above all of the old connection.
@@ -128,5 +130,19 @@ impl TimeWaitTable {
         {
             self.entries.remove(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2^32 milliseconds are 49.7 days.
+    #[test]
+    fn a_flow_may_be_taken_after_the_clock_of_timestamps_wrapped() {
+        let since_ns = u64::from(u32::MAX) * MILLISECOND_NS;
+        let entry = TimeWaitEntry::new((1, 1, Some(1)), since_ns);
+        assert!(!entry.may_be_taken(since_ns + MILLISECOND_NS));
+        assert!(entry.may_be_taken(since_ns + 2 * MILLISECOND_NS));
     }
 }

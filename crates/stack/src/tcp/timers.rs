@@ -4,8 +4,8 @@
 const TICK_SHIFT: u32 = 18;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// The last level ends after 208 days.
-const LEVELS: usize = 6;
+/// All levels cover 48 bits of ticks; the ticks of a `u64` of nanoseconds have 46.
+const LEVELS: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct TimerEntry {
@@ -86,7 +86,7 @@ impl TimerWheel {
     fn insert(&mut self, entry: TimerEntry) {
         // The highest group of bits in which the tick differs from now.
         let differing = (entry.tick ^ self.tick) | 1;
-        let level = (differing.ilog2() / SLOT_BITS).min(LEVELS as u32 - 1);
+        let level = differing.ilog2() / SLOT_BITS;
         let slot = (entry.tick >> (level * SLOT_BITS)) as usize % SLOTS;
         let level = level as usize;
         self.levels[level].occupied |= 1 << slot;
@@ -145,6 +145,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    /// 2^36 ticks are 208.5 days.
+    #[test]
+    fn a_timer_fires_beyond_2_to_the_36_ticks() {
+        let (mut wheel, mut fired) = (TimerWheel::new(), Vec::new());
+        let begun_ns = (1 << 54) - 1;
+        wheel.advance(begun_ns, &mut fired);
+        wheel.set(7, begun_ns + 1_000_000_000);
+        wheel.advance(begun_ns + 900_000_000, &mut fired);
+        assert_eq!(fired, [0; 0]);
+        wheel.advance(begun_ns + 1_001_000_000, &mut fired);
+        assert_eq!(fired, [7]);
+        assert_eq!(wheel.next_ns(), None);
+    }
 
     proptest! {
         #[test]

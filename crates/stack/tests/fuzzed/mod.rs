@@ -16,7 +16,7 @@ pub(crate) fn segments(data: &[u8]) {
     let memory = Arc::new(SharedMapping::anonymous(LANE_BYTES).expect("memory"));
     let mut network = LaneEnds::of_plane(&memory, 0).expect("it fits");
     let lane = LaneEnds::of_application(&memory, 0).expect("it fits");
-    let config = StackConfig::new(MAC, Ipv4Addr::from(OWN), 24, 7);
+    let config = StackConfig::new(MAC, Ipv4Addr::from(OWN), 24, [7, 8]);
     let stack = NetStack::new(&config, vec![lane], OsThreads);
     let listener = TcpListener::bind(&stack, 80, 4).expect("the port");
     let mut rest = data;

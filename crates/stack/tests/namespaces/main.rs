@@ -172,7 +172,7 @@ fn with_plane<A>(quality: Quality, application: impl FnOnce(&Arc<Stack>) -> A) -
     let config = StackConfig {
         gateway: Some(Ipv4Addr::new(10, 77, 3, 1)),
         buffer_bytes: 256 << 10,
-        ..StackConfig::new(address.mac.0, OWN_IP, 24, 7)
+        ..StackConfig::new(address.mac.0, OWN_IP, 24, [7, 8])
     };
     let core = Arc::new(AtomicUsize::new(0));
     let stack = NetStack::new(&config, lanes, OneCore(Arc::clone(&core)));

@@ -3,7 +3,10 @@
 use super::receiver::DataFate;
 use super::{ACK_DELAY_NS, AckDue, Agreed, TcpConnection, TcpFailure, TcpState};
 use crate::tcp::segment::{SegmentHeader, TcpFlags};
-use crate::tcp::time::MILLISECOND_NS;
+use crate::tcp::time::{MILLISECOND_NS, SECOND_NS};
+
+/// The silence after which a peer's latest timestamp says nothing any more (RFC 7323, 5.5).
+const TIMESTAMP_LIFE_NS: u64 = 24 * 24 * 60 * 60 * SECOND_NS;
 
 impl TcpConnection {
     /// A segment came.
@@ -66,7 +69,7 @@ impl TcpConnection {
         let position = self.receiver.position_of(header.sequence);
         let flags = header.flags;
         let length = payload.len() as i64 + i64::from(flags.has(TcpFlags::FIN));
-        if self.is_too_old(header) {
+        if self.is_too_old(header, now_ns) {
             // PAWS (RFC 7323, 5.3).
             self.answer_outside(length, now_ns);
             return;
@@ -75,12 +78,7 @@ impl TcpConnection {
             return self.on_reset(position, now_ns);
         }
         if flags.has(TcpFlags::SYN) {
-            // Whoever really lost the connection answers this with a reset (RFC 5961, 4).
-            if self.state == TcpState::SynReceived && !flags.has(TcpFlags::ACK) {
-                self.is_syn_due = true;
-            }
-            self.answer_outside(0, now_ns);
-            return;
+            return self.on_syn_again(position, header, now_ns);
         }
         if !flags.has(TcpFlags::ACK) {
             return;
@@ -89,16 +87,10 @@ impl TcpConnection {
         let is_inside = if length == 0 {
             position == next || (next < position && position < edge)
         } else {
-            position < edge && position + length > next
+            // A FIN alone needs no room.
+            let is_next_fin = payload.is_empty() && position == next;
+            (position < edge || is_next_fin) && position + length > next
         };
-        if is_inside && let Some(own) = &mut self.timestamps {
-            // Of the segment that the last acknowledgement ended with, so that delays count (RFC 7323, 4.3).
-            if let Some(theirs) = header.timestamps
-                && position <= self.receiver.acknowledged as i64
-            {
-                own.recent = theirs.value;
-            }
-        }
         if !is_inside {
             self.answer_outside(length, now_ns);
             // Its acknowledgement counts even when the window is shut (RFC 9293, 3.10.7.4), unless it is from another age.
@@ -106,21 +98,59 @@ impl TcpConnection {
                 return;
             }
         }
-        self.heard_ns = now_ns;
-        self.probes = 0;
         if !self.take_acknowledgement(position, header, length, now_ns) {
             return;
+        }
+        // Only now: a stranger who does not know our numbers must not change the timestamp, after which the peer's segments would count as old.
+        self.heard(now_ns);
+        if is_inside {
+            self.take_timestamp(position, header);
         }
         if is_inside && length > 0 {
             self.take_data(position, header, payload, now_ns);
         }
     }
 
-    fn is_too_old(&self, header: &SegmentHeader) -> bool {
+    /// A SYN for a connection that exists.
+    fn on_syn_again(&mut self, position: i64, header: &SegmentHeader, now_ns: u64) {
+        if self.state == TcpState::SynReceived {
+            if !header.flags.has(TcpFlags::ACK) {
+                self.is_syn_due = true;
+            } else if position == 0 && self.take_acknowledgement(0, header, 0, now_ns) {
+                // Of a simultaneous open: both sides' SYNs with an acknowledgement cross, too.
+                self.heard(now_ns);
+                self.take_timestamp(0, header);
+                self.ack = AckDue::Now;
+                return;
+            }
+        }
+        // Whoever really lost the connection answers this with a reset (RFC 5961, 4).
+        self.answer_outside(0, now_ns);
+    }
+
+    fn heard(&mut self, now_ns: u64) {
+        self.heard_ns = now_ns;
+        self.probes = 0;
+    }
+
+    /// Takes the timestamp of the segment that the last acknowledgement ended with, so that delays count (RFC 7323, 4.3).
+    fn take_timestamp(&mut self, position: i64, header: &SegmentHeader) {
+        if let (Some(own), Some(theirs)) = (&mut self.timestamps, header.timestamps)
+            && position <= self.receiver.acknowledged as i64
+        {
+            own.recent = theirs.value;
+        }
+    }
+
+    fn is_too_old(&self, header: &SegmentHeader, now_ns: u64) -> bool {
         match (self.timestamps, header.timestamps) {
             (Some(own), Some(theirs)) => {
                 let age = own.recent.wrapping_sub(theirs.value) as i32;
-                age > 0 && !header.flags.has(TcpFlags::RST) && self.state != TcpState::SynReceived
+                // Half of the timestamps' numbers are 24.8 days: after them a later one looks older.
+                let is_known = now_ns.saturating_sub(self.heard_ns) < TIMESTAMP_LIFE_NS;
+                let is_checked =
+                    !header.flags.has(TcpFlags::RST) && self.state != TcpState::SynReceived;
+                age > 0 && is_known && is_checked
             }
             _ => false,
         }
@@ -166,7 +196,10 @@ impl TcpConnection {
             }
             self.opened(now_ns);
         }
-        let window = u64::from(header.window) << self.sender.scale;
+        // The window of a SYN is never scaled (RFC 7323, 2.2).
+        let is_scaled = !header.flags.has(TcpFlags::SYN);
+        let scale = if is_scaled { self.sender.scale } else { 0 };
+        let window = u64::from(header.window) << scale;
         let has_same_window = window == self.sender.window();
         let has_sacked = self.sender.take_sack(header.sack.as_slice());
         if acknowledged < first as i64 {
@@ -220,7 +253,7 @@ impl TcpConnection {
     }
 
     fn restart_retransmission(&mut self, now_ns: u64) {
-        let at = now_ns + self.sender.timeout_ns();
+        let at = now_ns + self.retransmission_wait_ns();
         let until = self
             .progress_ns
             .saturating_add(self.settings.user_timeout_ns);

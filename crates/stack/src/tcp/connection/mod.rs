@@ -12,6 +12,7 @@ mod sender;
 pub(crate) use receiver::window_shift;
 
 use super::flow::{FlowKey, FlowSecrets, timestamp_clock};
+use super::rtt::LEAST_NS;
 use super::segment::{SequenceNumber, TIMESTAMP_BYTES};
 use super::time::{MILLISECOND_NS, SECOND_NS};
 use receiver::StreamReceiver;
@@ -386,8 +387,8 @@ impl TcpConnection {
             self.state,
             TcpState::Established | TcpState::CloseWait | TcpState::FinWait2
         );
-        let after = idle_ns + u64::from(self.probes) * PROBE_NS;
-        (may && !self.sender.owes()).then_some(self.heard_ns + after)
+        let after = idle_ns.saturating_add(u64::from(self.probes) * PROBE_NS);
+        (may && !self.sender.owes()).then_some(self.heard_ns.saturating_add(after))
     }
 
     /// Does what is due.
@@ -415,7 +416,7 @@ impl TcpConnection {
 
     fn on_retransmission_time(&mut self, now_ns: u64) {
         // While a peer says that its window is shut it is alive, however long that lasts.
-        let since = if self.sender.has_outstanding() {
+        let since = if self.sender.has_outstanding() && self.sender.window() > 0 {
             self.progress_ns
         } else {
             self.progress_ns.max(self.heard_ns)
@@ -437,6 +438,17 @@ impl TcpConnection {
             self.retransmit_at_ns = None;
             return;
         }
-        self.retransmit_at_ns = Some((now_ns + self.sender.timeout_ns()).min(until));
+        self.retransmit_at_ns = Some((now_ns + self.retransmission_wait_ns()).min(until));
+    }
+
+    /// The time until a segment, or a probe of a shut window, is sent again.
+    fn retransmission_wait_ns(&self) -> u64 {
+        let wait_ns = self.sender.timeout_ns();
+        let is_opening = matches!(self.state, TcpState::SynSent | TcpState::SynReceived);
+        if is_opening || self.sender.has_outstanding() && self.sender.window() > 0 {
+            return wait_ns;
+        }
+        // Several probes may get lost before the user timeout passes.
+        wait_ns.min((self.settings.user_timeout_ns / 8).max(LEAST_NS))
     }
 }

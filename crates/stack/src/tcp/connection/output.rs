@@ -15,7 +15,7 @@ impl TcpConnection {
     /// The next segment to send, which counts as sent.
     pub(crate) fn next_segment(&mut self, now_ns: u64) -> Option<OutgoingSegment<'_>> {
         if std::mem::take(&mut self.is_reset_due) {
-            let position = self.sender.next();
+            let position = self.sender.reset_position();
             return Some(self.bare(TcpFlags::RST.with(TcpFlags::ACK), position, now_ns));
         }
         match self.state {
@@ -144,7 +144,7 @@ impl TcpConnection {
                 self.progress_ns
                     .saturating_add(self.settings.user_timeout_ns),
             );
-            let at = now_ns + self.sender.timeout_ns();
+            let at = now_ns + self.retransmission_wait_ns();
             self.retransmit_at_ns = Some(at.min(until));
         }
     }

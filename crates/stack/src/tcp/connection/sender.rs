@@ -119,6 +119,12 @@ impl StreamSender {
         self.next
     }
 
+    /// The position of a reset: the next, unless that is a FIN's end beyond the window, where no peer would expect it.
+    pub(super) fn reset_position(&self) -> u64 {
+        let edge = self.unacknowledged + self.window;
+        self.next.min(edge.max(1))
+    }
+
     pub(super) fn most_window(&self) -> u64 {
         self.most_window
     }

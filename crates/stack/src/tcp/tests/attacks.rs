@@ -6,6 +6,7 @@ use crate::tcp::flow::FlowKey;
 use crate::tcp::segment::{SegmentHeader, TcpFlags, Timestamps};
 use crate::tcp::time::{MILLISECOND_NS, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr};
+use std::task::Waker;
 
 /// A flow of someone who never answers.
 fn strangers_flow(number: u32) -> FlowKey {
@@ -262,4 +263,139 @@ fn a_connection_survives_strangers() {
     wire.run(10 * MILLISECOND_NS);
     assert_eq!(wire.read(0, server), Some(Ok(b"still here".to_vec())));
     assert_eq!(Wire::flow(1).local_ip, CLIENT);
+}
+
+/// A stranger who knows the server's next number, but not the client's acknowledgements.
+#[test]
+fn a_timestamp_without_a_right_acknowledgement_changes_nothing() {
+    let mut wire = Wire::new(12, [settings(); 2]);
+    wire.log = Some(Vec::new());
+    let (server, client) = wire.connected(50_000);
+    for (from, id) in [(1, client), (0, server)] {
+        assert_eq!(wire.write(from, id, b"hello"), Some(Ok(5)));
+        wire.run(10 * MILLISECOND_NS);
+    }
+    assert_eq!(wire.read(0, server), Some(Ok(b"hello".to_vec())));
+    let log = wire.log.take().expect("it is kept");
+    let (_, last, _) = log
+        .iter()
+        .rfind(|(from, ..)| *from == 1)
+        .expect("an answer");
+    let theirs = last.timestamps.expect("both have them");
+    let header = SegmentHeader {
+        sequence: last.sequence,
+        acknowledgement: last.acknowledgement.wrapping_add(1 << 31),
+        flags: TcpFlags::ACK,
+        timestamps: Some(Timestamps {
+            value: theirs.value.wrapping_add(1 << 30),
+            ..theirs
+        }),
+        ..SegmentHeader::default()
+    };
+    wire.deliver(0, &made_up(Wire::flow(50_000), header));
+    assert_eq!(wire.write(1, client, b"still here"), Some(Ok(10)));
+    wire.run(10 * MILLISECOND_NS);
+    assert_eq!(wire.read(0, server), Some(Ok(b"still here".to_vec())));
+}
+
+#[test]
+fn a_fin_needs_no_room_in_a_window() {
+    let unscaled = TcpSettings {
+        buffer_bytes: 32 << 10,
+        ..settings()
+    };
+    let mut wire = Wire::new(13, [unscaled; 2]);
+    let (server, client) = wire.connected(50_000);
+    let sent = vec![7; unscaled.buffer_bytes];
+    assert_eq!(wire.write(1, client, &sent), Some(Ok(sent.len())));
+    wire.run(SECOND_NS);
+    wire.abandon(1, client);
+    wire.run(SECOND_NS);
+    assert!(!wire.hosts[1].owes_anything(), "the FIN is acknowledged");
+    assert_eq!(wire.read(0, server), Some(Ok(sent)));
+    assert_eq!(wire.read(0, server), Some(Ok(Vec::new())));
+}
+
+#[test]
+fn lost_probes_of_a_shut_window_end_no_connection() {
+    let mut wire = Wire::new(14, [settings(); 2]);
+    let (_, client) = wire.connected(50_000);
+    while wire.write(1, client, &[7; 10_000]).is_some() {
+        wire.run(SECOND_NS);
+    }
+    wire.run(300 * SECOND_NS);
+    wire.badness.lost = 1000;
+    wire.run(61 * SECOND_NS);
+    wire.badness = Badness::default();
+    wire.run(200 * SECOND_NS);
+    assert_eq!(wire.write(1, client, &[7]), None, "still open");
+}
+
+/// A handshake stays as it began, so that no flood of one flow gets around the bounds. A client that began anew resets it.
+#[test]
+fn a_syn_with_another_number_replaces_no_handshake() {
+    let mut wire = Wire::new(15, [settings(); 2]);
+    wire.badness.lost = 1000;
+    wire.log = Some(Vec::new());
+    for number in 0..2000 {
+        wire.deliver(0, &made_up(Wire::flow(50_000), syn(number)));
+    }
+    let log = wire.log.take().expect("it is kept");
+    assert!(log.iter().all(|(_, answer, _)| answer.acknowledgement == 1));
+    assert_eq!(wire.hosts[0].handshakes(), 1);
+    wire.badness = Badness::default();
+    wire.connect(50_000).expect("the flow is free");
+    wire.run(SECOND_NS);
+    assert!(wire.accept().is_some(), "the client's own");
+}
+
+#[test]
+fn two_that_connect_to_each_other_have_one_connection() {
+    let mut wire = Wire::new(16, [settings(); 2]);
+    let flow = Wire::flow(50_000);
+    let back = FlowKey {
+        local_ip: flow.remote_ip,
+        remote_ip: flow.local_ip,
+        local_port: flow.remote_port,
+        remote_port: flow.local_port,
+    };
+    let client = wire.connect(50_000).expect("the flow is free");
+    let server = wire.act(0, |table, now_ns, sink| {
+        table.connect(back, 20 * SECOND_NS, now_ns, sink)
+    });
+    let server = server.expect("the flow is free");
+    wire.run(MILLISECOND_NS);
+    for (host, id) in [(0, server), (1, client)] {
+        let opened = wire.act(host, |table, _, _| table.opened(id, Waker::noop()));
+        assert_eq!(opened, Some(Ok(())), "host {host}");
+    }
+    for (from, sender, receiver) in [(0, server, client), (1, client, server)] {
+        let sent = vec![from as u8; 50_000];
+        assert_eq!(wire.write(from, sender, &sent), Some(Ok(sent.len())));
+        wire.run(20 * MILLISECOND_NS);
+        assert_eq!(wire.read(1 - from, receiver), Some(Ok(sent)));
+    }
+}
+
+#[test]
+fn a_connection_goes_on_after_25_days_of_silence() {
+    let mut wire = Wire::new(17, [settings(); 2]);
+    let (server, client) = wire.connected(50_000);
+    wire.run(25 * 24 * 60 * 60 * SECOND_NS);
+    assert_eq!(wire.write(1, client, b"again"), Some(Ok(5)));
+    wire.run(10 * MILLISECOND_NS);
+    assert_eq!(wire.read(0, server), Some(Ok(b"again".to_vec())));
+}
+
+#[test]
+fn a_keep_alive_without_end_asks_nobody() {
+    let never = TcpSettings {
+        keep_alive_ns: Some(u64::MAX),
+        ..settings()
+    };
+    let mut wire = Wire::new(18, [never; 2]);
+    let (server, client) = wire.connected(50_000);
+    assert_eq!(wire.write(1, client, b"question"), Some(Ok(8)));
+    wire.run(SECOND_NS);
+    assert_eq!(wire.read(0, server), Some(Ok(b"question".to_vec())));
 }

@@ -26,7 +26,7 @@ struct ScriptStage {
 
 impl ScriptStage {
     fn new() -> Self {
-        let mut table = TcpTable::new(settings(), FlowSecrets::new(1));
+        let mut table = TcpTable::new(settings(), FlowSecrets::new([1, 2]));
         let queue = Arc::new(AcceptQueue::new(8));
         table.listen(PORT, Arc::clone(&queue));
         Self {
@@ -344,5 +344,23 @@ fn an_acknowledgement_of_what_was_not_sent_is_answered_and_ignored() {
     run("
         < . 1:101 ack 5000
         > . 1:1 ack 1
+    ");
+}
+
+#[test]
+fn a_fin_beyond_a_shut_window_waits_for_a_peer_that_answers_and_a_reset_goes_to_the_edge() {
+    run("
+        write 100
+        > . 1:101 ack 1
+        < . 1:1 ack 101 win 0
+        close
+        > F. 101:101 ack 1
+        +60000
+        > F. 101:101 ack 1
+        < . 1:1 ack 101 win 0
+        +60000
+        > F. 101:101 ack 1
+        +100001
+        > R. 101:101 ack 1
     ");
 }

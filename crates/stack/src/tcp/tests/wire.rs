@@ -88,7 +88,7 @@ pub(super) fn settings() -> TcpSettings {
 
 impl Wire {
     pub(super) fn new(seed: u64, settings: [TcpSettings; 2]) -> Self {
-        let host = |at: usize| TcpTable::new(settings[at], FlowSecrets::new(seed + at as u64));
+        let host = |at: usize| TcpTable::new(settings[at], FlowSecrets::new([seed, at as u64]));
         let mut hosts = [host(0), host(1)];
         let queue = Arc::new(AcceptQueue::new(1 << 16));
         hosts[0].listen(PORT, Arc::clone(&queue));
