@@ -269,7 +269,9 @@ impl Scenario {
             return None;
         }
         match self.policy.name() {
-            "darc" | "darc-static" | "darc-stable" | "static-partition" => Some(WAKES_NS),
+            "darc" | "darc-paper" | "darc-static" | "darc-stable" | "static-partition" => {
+                Some(WAKES_NS)
+            }
             "c-fcfs" | "fixed-priority" | "sjf" | "edf" | "srpt" | "drr" | "wrr" | "mlfq"
             | "shinjuku-sq" | "shinjuku-mq" | "on-blocked" | "tardis" => Some(WAKES_NS),
             "work-stealing" | "synergy" => Some(THIEF_NS),
@@ -311,7 +313,7 @@ impl Scenario {
     pub(crate) fn follows_plan(&self) -> bool {
         matches!(
             self.policy.name(),
-            "darc" | "darc-static" | "darc-stable" | "static-partition"
+            "darc" | "darc-paper" | "darc-static" | "darc-stable" | "static-partition"
         )
     }
 
@@ -390,6 +392,7 @@ fn live_policy(random: &mut Random, workers: usize) -> ServerSpec {
         let text = match random.one_of(NAMES) {
             // So that it makes plans in these short lives.
             "darc" => "darc,window=16",
+            "darc-paper" => "darc-paper,window=16",
             "darc-stable" => "darc-stable,window=16",
             name => name,
         };

@@ -24,7 +24,7 @@ fn promises_shorts(policy: &str) -> bool {
         "c-fcfs" | "d-fcfs" | "work-stealing" | "jbsq" | "shinjuku-sq" | "shinjuku-ci"
         | "concord" | "tiny-quanta" | "tardis" | "on-blocked" | "compose" => false,
         // They learn what the classes ask for first.
-        "darc" | "darc-stable" => false,
+        "darc" | "darc-paper" | "darc-stable" => false,
         // A long that waited has the earlier deadline: who is overloaded misses them all (Liu and Layland, 1973).
         "edf" => false,
         // A request of each class by turns: of what these workers can serve, the shorts ask for more than that.
