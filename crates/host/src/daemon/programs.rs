@@ -69,10 +69,18 @@ impl ProgramConfinement {
         Ok((homes, maker.confiner.serve(group, speaker.home)))
     }
 
-    /// The program in whose group this one was started, by the number and start of its first process.
-    pub(super) fn owner_of(&self, speaker: &Speaker) -> Option<(i32, u64)> {
-        let maker = self.made.as_ref()?.as_ref().ok()?;
-        maker.groups.owner_of(speaker.peer.pid())
+    /// The groups to which a program returns that was started in another one's group: those of the other. None where it came from none of these programs.
+    pub(super) fn homes_of<'a>(
+        &self,
+        speaker: &Speaker,
+        mut programs: impl Iterator<Item = &'a KnownProgram>,
+    ) -> Vec<PathBuf> {
+        let Some(Ok(maker)) = &self.made else {
+            return Vec::new();
+        };
+        let owner = maker.groups.owner_of(speaker.peer.pid());
+        let found = programs.find(|known| Some((known.pid, known.started)) == owner);
+        found.map_or(Vec::new(), |known| known.groups.clone())
     }
 
     fn let_go_of(&mut self, speaker: &Speaker, homes: &[PathBuf]) {

@@ -411,7 +411,9 @@ impl Registrar {
             ));
         }
         let shape = rule.shape(program.cores, None, self.dealt.len())?;
-        let homes = self.homes_of(&speaker);
+        let programs = self.registered.values();
+        let programs = programs.filter_map(|one| one.program.as_ref());
+        let homes = self.confinement.homes_of(&speaker, programs);
         let groups = self.confinement.confine(&rule.name, &homes, &mut speaker);
         let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
         let known = KnownProgram {
@@ -438,15 +440,6 @@ impl Registrar {
             doorbell,
             network: None,
         })
-    }
-
-    /// The groups to which a program returns that was started in another one's group: those of the other. None where it came from no program's.
-    fn homes_of(&self, speaker: &Speaker) -> Vec<PathBuf> {
-        let owner = self.confinement.owner_of(speaker);
-        let programs = self.registered.values();
-        let mut programs = programs.filter_map(|one| one.program.as_ref());
-        let found = programs.find(|known| Some((known.pid, known.started)) == owner);
-        found.map_or(Vec::new(), |known| known.groups.clone())
     }
 
     /// Takes over a program of the last daemon, if its process is still the same.

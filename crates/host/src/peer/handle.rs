@@ -80,6 +80,13 @@ impl ProcessHandle {
     }
 }
 
+/// When a process was started, in ticks since the machine's start.
+pub(crate) fn started_of(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
 /// Sends a signal to a thread of this process; returns whether it exists.
 pub(super) fn tgkill(pid: i32, tid: u32, signal: i32) -> bool {
     let Ok(tid) = i32::try_from(tid) else {

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub(crate) use family::threads_of;
+pub(crate) use handle::started_of;
 
 /// A process whose threads can be moved.
 pub trait HostPeer: Send {
@@ -192,13 +193,6 @@ impl PeerProcess {
             *is_idle = true;
         }
     }
-}
-
-/// When a process was started, in ticks since the machine's start.
-pub(crate) fn started_of(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
 impl HostPeer for PeerProcess {
