@@ -8,6 +8,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// How an object begins.
+const ELF: &[u8] = b"\x7fELF";
 /// The folder of the system's own services.
 const SYSTEM: &str = "/var/cache/headway";
 
@@ -39,7 +41,7 @@ fn objects_in<const N: usize>(
     };
     let key = key(sources);
     let paths = programs.map(|program| folder.join(format!("{program}-{key:016x}.o")));
-    let mut found = paths.each_ref().map(|path| fs::read(path).ok());
+    let mut found = paths.each_ref().map(|path| kept(path));
     if found.iter().all(Option::is_some) {
         return Ok(found
             .each_mut()
@@ -53,10 +55,17 @@ fn objects_in<const N: usize>(
     Ok(objects)
 }
 
-/// Writes under another name first: whoever reads finds all of it or nothing.
+/// The object in a file; none if a crash of the machine left something else there.
+fn kept(path: &Path) -> Option<Vec<u8>> {
+    let object = fs::read(path).ok()?;
+    object.starts_with(ELF).then_some(object)
+}
+
+/// Writes under another name first, and to the disk: whoever reads finds all of it or nothing.
 fn keep(folder: &Path, path: &Path, object: &[u8]) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(object)?;
+    file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
 }
@@ -105,10 +114,14 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
+    fn object(text: &str) -> Vec<u8> {
+        [ELF, text.as_bytes()].concat()
+    }
+
     fn asked(folder: &Path, text: &str, compiled: &mut u32) -> Vec<u8> {
         let [object] = objects_in(Some(folder), &[("a.c", text)], ["a"], || {
             *compiled += 1;
-            Ok([text.as_bytes().to_vec()])
+            Ok([object(text)])
         })
         .unwrap();
         object
@@ -119,7 +132,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut compiled = 0;
         for (text, so_far) in [("one", 1), ("one", 1), ("two", 2), ("one", 2)] {
-            assert_eq!(asked(folder.path(), text, &mut compiled), text.as_bytes());
+            assert_eq!(asked(folder.path(), text, &mut compiled), object(text));
+            assert_eq!(compiled, so_far);
+        }
+    }
+
+    #[test]
+    fn what_a_crash_left_of_an_object_is_compiled_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut compiled = 0;
+        asked(folder.path(), "one", &mut compiled);
+        let file = fs::read_dir(folder.path()).unwrap().next();
+        let file = file.unwrap().unwrap();
+        for (left, so_far) in [(&b""[..], 2), (&[0; 7][..], 3)] {
+            fs::write(file.path(), left).unwrap();
+            for _ in 0..2 {
+                assert_eq!(asked(folder.path(), "one", &mut compiled), object("one"));
+            }
             assert_eq!(compiled, so_far);
         }
     }

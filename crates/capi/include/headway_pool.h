@@ -176,12 +176,13 @@ int headway_pool_read_class_stats(const struct headway_pool *pool,
                                   uint32_t class_index,
                                   struct headway_pool_class_stats *stats);
 
-// Ends the pool and frees its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
+// Ends the pool and takes its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
 // most. Then what waits is abandoned (HEADWAY_E_ABANDONED), and what runs sees headway_pool_cancelled() and goes on to its end on its thread (HEADWAY_E_STUCK):
-// its data stays in use until its `ended` is called. Unless `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
+// its data stays in use until its `ended` is called, and so does the handle, whose few bytes are not freed then. What such a job submits is HEADWAY_E_SHUT_DOWN. Unless
+// `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
 //
 // # Safety
-// As headway_pool_read_stats(), and the handle is not used afterwards.
+// As headway_pool_read_stats(), and the handle is used afterwards by jobs only that run still.
 int headway_pool_stop(struct headway_pool *pool,
                       uint64_t deadline_ns,
                       struct headway_pool_stats *stats);

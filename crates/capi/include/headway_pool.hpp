@@ -1,4 +1,4 @@
-/* A pool in process for C++17: submit a callable, get its std::future. Over headway_pool.h; see docs/pool.md. */
+/* A pool in process for C++17: submit a callable, get its future. Over headway_pool.h; see docs/pool.md. */
 #ifndef HEADWAY_POOL_HPP
 #define HEADWAY_POOL_HPP
 
@@ -59,6 +59,56 @@ template <class Body> struct posted_job : owned_job<posted_job<Body>> {
 
 } // namespace detail
 
+/* The result of a job, as a std::future has it; it becomes one by std::move. A job of the same pool that waits for it runs the other one itself if that
+ * still waits, so any number may wait for each other's. Dropping it lets the job go on. */
+template <class Result> class job_future {
+  public:
+    job_future() noexcept = default;
+    job_future(job_future &&other) noexcept
+        : future_(std::move(other.future_)), job_(std::exchange(other.job_, nullptr)) {}
+    job_future &operator=(job_future &&other) noexcept {
+        std::swap(future_, other.future_);
+        std::swap(job_, other.job_);
+        return *this;
+    }
+    ~job_future() { detach(); }
+    operator std::future<Result>() && {
+        detach();
+        return std::move(future_);
+    }
+
+    /* What the body returned, or throws what it threw, or an error if the job was shed, cancelled or abandoned. */
+    Result get() {
+        wait();
+        return future_.get();
+    }
+    void wait() {
+        if (job_ == nullptr) return future_.wait();
+        int code = headway_job_wait(std::exchange(job_, nullptr));
+        // In a forked child nobody runs the job.
+        if (future_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) throw error(code);
+    }
+    template <class Rep, class Period>
+    std::future_status wait_for(const std::chrono::duration<Rep, Period> &most) const {
+        return future_.wait_for(most);
+    }
+    template <class Clock, class Duration>
+    std::future_status wait_until(const std::chrono::time_point<Clock, Duration> &at) const {
+        return future_.wait_until(at);
+    }
+    bool valid() const noexcept { return future_.valid(); }
+
+  private:
+    friend class pool;
+    job_future(std::future<Result> future, headway_job *job) noexcept : future_(std::move(future)), job_(job) {}
+    void detach() noexcept {
+        if (job_ != nullptr) headway_job_detach(std::exchange(job_, nullptr));
+    }
+
+    std::future<Result> future_;
+    headway_job *job_ = nullptr;
+};
+
 /* Threads that run callables in the order that a policy says. Classes are numbers, in the order of their declaration. */
 class pool {
   public:
@@ -81,25 +131,30 @@ class pool {
     pool &operator=(const pool &) = delete;
     /* Waits for all jobs. stop() ends sooner. */
     ~pool() {
-        if (handle_ != nullptr) headway_pool_stop(handle_, UINT64_MAX, nullptr);
+        if (!is_stopped_) headway_pool_stop(handle_, UINT64_MAX, nullptr);
     }
 
-    /* Submits body(). The future has what it returns, or throws what it threw, or an error if it was shed, cancelled or abandoned. Throws an
+    /* Submits body(). Its job_future has what it returns, or throws what it threw, or an error if it was shed, cancelled or abandoned. Throws an
      * error if it is not accepted: HEADWAY_E_OVERLOADED. Dropping the future lets the job go on. */
     template <class Body> auto submit(std::uint32_t class_index, Body &&body) {
         using Job = detail::promised_job<std::decay_t<Body>>;
         auto job = std::make_unique<Job>(std::forward<Body>(body));
         auto result = job->promise.get_future();
-        submit_owned(class_index, std::move(job));
-        return result;
+        headway_job *handle = nullptr;
+        submit_owned(class_index, std::move(job), &handle);
+        return job_future<typename Job::Result>(std::move(result), handle);
     }
 
     /* Submits body() without a future. What it throws ends the program; where it is not begun, it is destroyed. */
     template <class Body> void post(std::uint32_t class_index, Body &&body) {
-        submit_owned(class_index, std::make_unique<detail::posted_job<std::decay_t<Body>>>(std::forward<Body>(body)));
+        using Job = detail::posted_job<std::decay_t<Body>>;
+        submit_owned(class_index, std::make_unique<Job>(std::forward<Body>(body)), nullptr);
     }
 
-    /* The result of a future, without keeping the worker: for a job that waits for another one. */
+    /* The result of another job, for a job. */
+    template <class Result> static Result get(job_future<Result> future) { return future.get(); }
+    /* The result of any future, without keeping the worker. It keeps one of the pool's blocking_threads: where so many wait for jobs that have not begun, none
+     * begins any more. */
     template <class Result> static Result get(std::future<Result> future) {
         headway_pool_blocking([](void *data) noexcept { static_cast<std::future<Result> *>(data)->wait(); }, &future);
         return future.get();
@@ -117,22 +172,28 @@ class pool {
     /* Ends the pool: as headway_pool_stop(). Nothing else may be called afterwards. */
     void stop(std::chrono::nanoseconds deadline) {
         auto deadline_ns = static_cast<std::uint64_t>(deadline.count() > 0 ? deadline.count() : 0);
-        detail::check(headway_pool_stop(std::exchange(handle_, nullptr), deadline_ns, nullptr));
+        int code = headway_pool_stop(handle_, deadline_ns, nullptr);
+        is_stopped_ = true;
+        // Its jobs use the handle until they have ended.
+        if (code != HEADWAY_E_STUCK) handle_ = nullptr;
+        detail::check(code);
     }
 
   private:
-    template <class Job> void submit_owned(std::uint32_t class_index, std::unique_ptr<Job> job) {
+    template <class Job>
+    void submit_owned(std::uint32_t class_index, std::unique_ptr<Job> job, headway_job **handle) {
         headway_job_options options{};
         options.size = sizeof options;
         options.function = &Job::run_owned;
         options.ended = &Job::end_owned;
         options.data = job.get();
         options.class_index = class_index;
-        detail::check(headway_pool_try_submit(handle_, &options, nullptr, nullptr));
+        detail::check(headway_pool_try_submit(handle_, &options, handle, nullptr));
         job.release();
     }
 
     headway_pool *handle_ = nullptr;
+    bool is_stopped_ = false;
 };
 
 /* Whether the calling job was cancelled or its pool has ended: a long one asks now and then. */

@@ -270,12 +270,13 @@ pub unsafe extern "C" fn headway_pool_read_class_stats(
     })
 }
 
-/// Ends the pool and frees its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
+/// Ends the pool and takes its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
 /// most. Then what waits is abandoned (HEADWAY_E_ABANDONED), and what runs sees headway_pool_cancelled() and goes on to its end on its thread (HEADWAY_E_STUCK):
-/// its data stays in use until its `ended` is called. Unless `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
+/// its data stays in use until its `ended` is called, and so does the handle, whose few bytes are not freed then. What such a job submits is HEADWAY_E_SHUT_DOWN. Unless
+/// `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
 ///
 /// # Safety
-/// As headway_pool_read_stats(), and the handle is not used afterwards.
+/// As headway_pool_read_stats(), and the handle is used afterwards by jobs only that run still.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_pool_stop(
     pool: *mut HeadwayPool,
@@ -283,14 +284,18 @@ pub unsafe extern "C" fn headway_pool_stop(
     stats: *mut HeadwayPoolStats,
 ) -> c_int {
     report(|| {
-        // SAFETY: the caller's promise.
-        unsafe { running(pool) }?;
-        // SAFETY: the caller's promise.
-        let HeadwayPool { pool, .. } = *unsafe { Box::from_raw(pool) };
-        let done = pool.shutdown(Duration::from_nanos(deadline_ns));
+        // SAFETY: the caller's promise. Its jobs use the handle until they have ended.
+        let running = unsafe { running(pool) }?;
+        let done = running.pool.shutdown(Duration::from_nanos(deadline_ns));
+        let last = HeadwayPoolStats::from(&running.pool.stats());
+        let is_stuck = done.as_ref().is_err_and(|left| left.running > 0);
+        if !is_stuck {
+            // SAFETY: the caller's promise. No job runs any more.
+            drop(unsafe { Box::from_raw(pool) });
+        }
         if !stats.is_null() {
             // SAFETY: the caller's promise.
-            unsafe { versioned::write(&HeadwayPoolStats::from(&pool.stats()), stats) }?;
+            unsafe { versioned::write(&last, stats) }?;
         }
         done?;
         Ok(())

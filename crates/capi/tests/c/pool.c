@@ -1,5 +1,6 @@
 /* Tests the promises of a pool from inside: each job has one end and says which; a full queue is told at once; mistakes get words. */
 #include <headway_pool.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ enum { POINT, REPORT };
     } while (0)
 
 static atomic_int gate_open, at_gate, sum;
-static atomic_int ends[16];
+static atomic_int ends[17];
 
 static void waits(void *data) {
     (void)data;
@@ -62,6 +63,49 @@ static struct headway_job_options job_of(void (*function)(void *), void *data) {
     struct headway_job_options job = {
         .size = sizeof job, .function = function, .data = data, .ended = ended, .class_index = POINT};
     return job;
+}
+
+/* A job that submits after the pool's end has begun. */
+static void submits_late(void *data) {
+    waits(NULL);
+    struct headway_job *child;
+    CHECK(headway_pool_submit(pool, POINT, counts, data, &child) == HEADWAY_OK);
+    CHECK(headway_job_wait(child) == HEADWAY_OK);
+}
+
+/* A job that is stuck at the pool's end, and submits nevertheless. */
+static void submits_too_late(void *data) {
+    waits(NULL);
+    CHECK(headway_pool_submit(pool, POINT, counts, data, NULL) == HEADWAY_E_SHUT_DOWN);
+    atomic_fetch_add(&ends[16], 1);
+}
+
+static void *stops(void *stats) {
+    CHECK(headway_pool_stop(pool, UINT64_MAX, stats) == HEADWAY_OK);
+    return NULL;
+}
+
+/* The handle is good while a job runs, also once the pool is being stopped. */
+static void stops_while_a_job_submits(const struct headway_pool_options *options) {
+    CHECK(headway_pool_start(options, &pool) == HEADWAY_OK);
+    int one = 1, nothing = 0;
+    atomic_store(&gate_open, 0);
+    atomic_store(&at_gate, 0);
+    atomic_store(&sum, 0);
+    CHECK(headway_pool_submit(pool, POINT, submits_late, &one, NULL) == HEADWAY_OK);
+    while (!atomic_load(&at_gate)) usleep(100);
+    struct headway_pool_stats stats = {.size = sizeof stats};
+    pthread_t stopper;
+    CHECK(pthread_create(&stopper, NULL, stops, &stats) == 0);
+    int code;
+    do {
+        usleep(100);
+        code = headway_pool_submit(pool, REPORT, counts, &nothing, NULL);
+    } while (code == HEADWAY_OK || code == HEADWAY_E_OVERLOADED);
+    CHECK(code == HEADWAY_E_SHUT_DOWN);
+    atomic_store(&gate_open, 1);
+    CHECK(pthread_join(stopper, NULL) == 0);
+    CHECK(atomic_load(&sum) == 1 && stats.running == 0 && stats.done == stats.submitted);
 }
 
 static void mistakes(void) {
@@ -129,7 +173,10 @@ int main(int argc, char **argv) {
     CHECK(atomic_load(&seen) == 1);
 
     /* What waits at the end is abandoned, and what runs is named; the counts add up. */
-    close_gate();
+    atomic_store(&gate_open, 0);
+    atomic_store(&at_gate, 0);
+    CHECK(headway_pool_submit(pool, POINT, submits_too_late, &one, NULL) == HEADWAY_OK);
+    while (!atomic_load(&at_gate)) usleep(100);
     CHECK(headway_pool_try_submit(pool, &job, &jobs[0], NULL) == HEADWAY_OK);
     struct headway_pool_stats stats = {.size = sizeof stats};
     CHECK(headway_pool_stop(pool, 0, &stats) == HEADWAY_E_STUCK);
@@ -138,6 +185,8 @@ int main(int argc, char **argv) {
     CHECK(stats.submitted == stats.done + stats.cancelled + stats.shed + stats.abandoned + stats.waiting + stats.running);
     CHECK(stats.running == 1 && stats.abandoned == 1);
     atomic_store(&gate_open, 1);
+    while (!atomic_load(&ends[16])) usleep(100);
+    stops_while_a_job_submits(&options);
     printf("interruptions %llu\n", (unsigned long long)stats.interruptions);
     return 0;
 }

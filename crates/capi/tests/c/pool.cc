@@ -98,6 +98,28 @@ int main(int argc, char **argv) {
         waits[1].get();
     }
     {
+        // More jobs wait for children than there are threads for it, and the children are behind them all.
+        headway_pool_options options{};
+        options.policy = policy;
+        options.workers = 1;
+        options.blocking_threads = 1;
+        headway::pool pool(options);
+        std::atomic<bool> open{false};
+        pool.post(0, [&open] {
+            while (!open) std::this_thread::yield();
+        });
+        std::vector<headway::job_future<int>> parents;
+        for (int at = 0; at < 16; at++)
+            parents.push_back(pool.submit(0, [&pool, at] {
+                return headway::pool::get(pool.submit(0, [at, counted = Counted()] { return at; }));
+            }));
+        open = true;
+        for (int at = 0; at < 16; at++) CHECK(parents[at].get() == at);
+        CHECK(!parents[0].valid());
+        std::future<int> plain = pool.submit(0, [] { return 7; });
+        CHECK(plain.get() == 7);
+    }
+    {
         // The destructor waits for all.
         std::atomic<int> done{0};
         {

@@ -54,4 +54,16 @@ int main() {
     pool.wait_idle();
     headway_pool_stats stats = pool.stats();
     CHECK(stats.submitted == stats.done && stats.done >= 5);
+
+    // A context whose jobs wait still, and post more by its executor, ends after them.
+    std::atomic<int> handled{0};
+    {
+        headway::asio_context brief(pool);
+        auto executor = brief.executor(POINT);
+        for (int at = 0; at < 100; at++)
+            asio::post(executor, [executor, &handled] {
+                asio::post(executor, [&handled] { handled++; });
+            });
+    }
+    CHECK(handled == 100);
 }

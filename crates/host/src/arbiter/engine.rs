@@ -132,6 +132,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
                 daemons_core.store(self.daemons_core, Ordering::Relaxed);
                 let mut book = KthreadsBook::new(lines, probes);
                 if resumed {
+                    book.resume(&peer, self.cores.shared);
                     holding = self.held_by(&mut book, shape.most);
                 }
                 MemberWork::Kthreads(book)

@@ -110,7 +110,7 @@ pub(super) struct KthreadBook {
     pub(super) tid: Option<u32>,
     /// The core to which the thread is confined.
     pub(super) pinned: Option<usize>,
-    /// Whether it was moved to the shared core, to run on the idle time there.
+    /// Whether it may run on idle time only: it was moved to the shared core, perhaps by an earlier arbiter.
     pub(super) demoted: bool,
     /// Its waiting packets by the data plane's count; `None` without a data plane.
     pub(super) packets: Option<Counters>,
@@ -133,6 +133,14 @@ impl KthreadsBook {
             probes,
             kthreads,
             wants: 0,
+        }
+    }
+
+    /// Learns the threads of an application that another arbiter served, which may have moved some to the idle time of the shared core.
+    pub(super) fn resume(&mut self, peer: &impl HostPeer, shared: usize) {
+        for kthread in 0..self.kthreads.len() {
+            self.thread(KthreadId(kthread as u16), peer, shared);
+            self.kthreads[kthread].demoted = true;
         }
     }
 

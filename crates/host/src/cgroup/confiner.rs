@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The interval between two counts of a program's threads.
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest pause after changes: until the next count.
+const REST_MAX: Duration = COUNT_INTERVAL;
 /// The longest sleep without a program.
 const NO_GROUPS: Duration = Duration::from_secs(3600);
 const BITS: usize = 64;
@@ -28,6 +30,8 @@ pub struct Confiner {
 struct ConfinerState {
     groups: Mutex<Vec<Arc<ConfinedGroup>>>,
     wakes: AtomicU32,
+    /// Changes with each end, of a group or of the thread.
+    ended: AtomicU32,
     ends: AtomicBool,
 }
 
@@ -96,7 +100,7 @@ impl Drop for Confiner {
     /// Waits until the groups of all dropped handles have ended.
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
-        futex::wake(&self.shared.wakes);
+        self.shared.wake_for_end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -126,7 +130,7 @@ impl GroupHandle {
 impl Drop for GroupHandle {
     fn drop(&mut self) {
         self.group.ends.store(true, Ordering::Release);
-        futex::wake(&self.shared.wakes);
+        self.shared.wake_for_end();
     }
 }
 
@@ -135,10 +139,16 @@ impl ConfinerState {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wake_for_end(&self) {
+        futex::wake(&self.ended);
+        futex::wake(&self.wakes);
+    }
+
     fn run(&self) {
         let mut counted = Instant::now();
         loop {
             let seen = self.wakes.load(Ordering::Acquire);
+            let ended = self.ended.load(Ordering::Acquire);
             let ends = self.ends.load(Ordering::Acquire);
             let groups = self.lock().clone();
             let (over, groups): (Vec<_>, Vec<_>) = groups
@@ -150,6 +160,7 @@ impl ConfinerState {
                 counted = begun;
             }
             groups.iter().for_each(|one| one.serve(counts, begun));
+            let took_ns = begun.elapsed().as_nanos() as u64;
             over.iter().for_each(|one| one.group.end(&one.home));
             if ends {
                 return;
@@ -157,8 +168,8 @@ impl ConfinerState {
             let is_over =
                 |one: &Arc<ConfinedGroup>| over.iter().any(|other| Arc::ptr_eq(one, other));
             self.lock().retain(|one| !is_over(one));
-            let took_ns = begun.elapsed().as_nanos() as u64;
-            thread::sleep(Duration::from_nanos(ConfinePace::rest_ns(took_ns)));
+            let rest = Duration::from_nanos(ConfinePace::rest_ns(took_ns));
+            futex::wait(&self.ended, ended, rest.min(REST_MAX));
             let most = if groups.is_empty() {
                 NO_GROUPS
             } else if groups.iter().any(|one| one.is_wide()) {

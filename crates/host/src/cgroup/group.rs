@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The name of the group of all programs.
 const ALL: &str = "headway";
+/// The name of an ordinary group for processes that no other group takes.
+const LEFT: &str = "headway-left";
 /// Rounds over the processes of a group that is to end. Each meets the processes that others made meanwhile.
 const ROUNDS_MAX: usize = 64;
 
@@ -31,6 +33,7 @@ pub struct ProgramGroup {
 /// A group in one tree.
 #[derive(Debug)]
 struct GroupPlace {
+    mount: CgroupMount,
     folder: PathBuf,
     /// The group from which its processes came, and to which they return.
     home: PathBuf,
@@ -43,21 +46,52 @@ impl ProgramGroups {
     /// A sentence: there are no control groups, or this process may not make any.
     pub fn open() -> Result<Self, String> {
         let trees = CgroupTrees::find()?;
-        let made = match &trees {
+        let groups = Self { trees };
+        groups.make_all().map_err(|error| error.to_string())?;
+        Ok(groups)
+    }
+
+    fn make_all(&self) -> io::Result<()> {
+        match &self.trees {
             CgroupTrees::V2(mount) => make_v2(&mount.folder),
             CgroupTrees::V1 { cpuset, cpu } => {
-                make_cpuset_v1(&cpuset.folder, ALL).and_then(|_| make_idle(&cpu.folder.join(ALL)))
+                make_cpuset_v1(&cpuset.folder, ALL)?;
+                make_idle(&cpu.folder.join(ALL))
             }
-        };
-        made.map_err(|error| error.to_string())?;
-        Ok(Self { trees })
+        }
+    }
+
+    /// Makes the group of a program, in the group of all, which the end of the last program removes.
+    fn make_own(&self, name: &str) -> io::Result<()> {
+        self.make_all()?;
+        let mounts = self.trees.mounts();
+        let all = mounts[0].folder.join(ALL);
+        for (index, mount) in mounts.into_iter().enumerate() {
+            if index == 0 && self.trees.is_v1() {
+                make_cpuset_v1(&all, name)?;
+            } else {
+                make(&mount.folder.join(ALL).join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program in whose group this process is, by the number and start of its first process.
+    pub fn owner_of(&self, pid: i32) -> Option<(i32, u64)> {
+        let mount = self.trees.mounts()[0];
+        let group = mount.group_of(pid).ok()?;
+        let name = group.strip_prefix(mount.folder.join(ALL)).ok()?;
+        let name = name.iter().next()?.to_str()?;
+        let (pid, started) = name.split_once('-')?;
+        Some((pid.parse().ok()?, started.parse().ok()?))
     }
 
     /// Moves a process, with the threads and processes that it will make, into a group of its own. `started` is when it was started: with its number it
-    /// names the process. `homes`: the groups from which the process came, if an earlier daemon moved it already.
+    /// names the process. `homes`: the groups from which the process came, if an earlier daemon moved it already, or those of the program in whose group it
+    /// was started.
     ///
     /// # Errors
-    /// The system's, with its object.
+    /// The system's, with its object. Nothing is left of the group then.
     pub fn enter(&self, pid: i32, started: u64, homes: &[PathBuf]) -> io::Result<ProgramGroup> {
         let homes = match homes {
             [] => {
@@ -67,22 +101,18 @@ impl ProgramGroups {
             }
             known => known.to_vec(),
         };
-        let all = self.trees.mounts()[0].folder.join(ALL);
-        let name = name_of(pid, started);
-        for (index, mount) in self.trees.mounts().into_iter().enumerate() {
-            if index == 0 && self.trees.is_v1() {
-                make_cpuset_v1(&all, &name)?;
-            } else {
-                make(&mount.folder.join(ALL).join(&name))?;
-            }
-        }
         let home = sched_getaffinity(Pid::from_raw(pid))?;
-        let group = self.of(pid, started, &homes)?;
-        for place in &group.places {
-            let entered = write(&place.folder.join("cgroup.procs"), &pid.to_string());
-            entered.inspect_err(|_| group.end(&home))?;
-        }
-        Ok(group)
+        let name = name_of(pid, started);
+        let places = self.places(&name, &homes)?;
+        // The end of the last program may remove the group of all in between.
+        let made = self.make_own(&name).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.make_own(&name),
+            _ => Err(error),
+        });
+        let entered = made
+            .and_then(|()| take_in(&places, pid, started))
+            .and_then(|()| self.of(pid, started, &homes));
+        entered.inspect_err(|_| end(&places, &home))
     }
 
     /// The group that a process has, or had before it ended.
@@ -90,26 +120,42 @@ impl ProgramGroups {
     /// # Errors
     /// The system's, with its object: there is none.
     pub fn of(&self, pid: i32, started: u64, homes: &[PathBuf]) -> io::Result<ProgramGroup> {
-        let name = name_of(pid, started);
+        let places = self.places(&name_of(pid, started), homes)?;
+        let cores = named(&places[0].folder.join("cpuset.cpus"), |path| {
+            File::options().write(true).open(path)
+        })?;
+        Ok(ProgramGroup { cores, places })
+    }
+
+    fn places(&self, name: &str, homes: &[PathBuf]) -> io::Result<Vec<GroupPlace>> {
         let mounts = self.trees.mounts();
         if mounts.len() != homes.len() {
             return Err(io::Error::other(
                 "the machine has other control groups by now",
             ));
         }
-        let places: Vec<GroupPlace> = mounts
-            .iter()
-            .zip(homes)
-            .map(|(mount, home)| GroupPlace {
-                folder: mount.folder.join(ALL).join(&name),
-                home: home.clone(),
-            })
-            .collect();
-        let cores = named(&places[0].folder.join("cpuset.cpus"), |path| {
-            File::options().write(true).open(path)
-        })?;
-        Ok(ProgramGroup { cores, places })
+        let places = mounts.into_iter().zip(homes);
+        let places = places.map(|(mount, home)| GroupPlace {
+            mount: mount.clone(),
+            folder: mount.folder.join(ALL).join(name),
+            home: home.clone(),
+        });
+        Ok(places.collect())
     }
+}
+
+/// Moves the process that was started then. Its number may become another's at any moment, so it is looked at before and after.
+fn take_in(places: &[GroupPlace], pid: i32, started: u64) -> io::Result<()> {
+    let is_it = || {
+        let same = crate::peer::started_of(pid) == Some(started);
+        same.then_some(())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "its process is gone"))
+    };
+    for place in places {
+        is_it()?;
+        write(&place.folder.join("cgroup.procs"), &pid.to_string())?;
+    }
+    is_it()
 }
 
 /// The group to which a process returns. One that a daemon moved, and then forgot, came from the first.
@@ -147,28 +193,80 @@ impl ProgramGroup {
         threads.map_or(0, |threads| threads.lines().count())
     }
 
-    /// Returns every process to the group from which the first one came, and its threads to these cores; then removes the group.
+    /// Returns every process to the group from which the first one came, and its threads to these cores; then removes the group. Where that group is gone
+    /// or takes none, they go to the tree's first one, or else to one of their own with an ordinary weight.
     pub fn end(&self, home: &CpuSet) {
-        for (index, place) in self.places.iter().enumerate() {
-            for _ in 0..ROUNDS_MAX {
-                let processes = processes_of(&place.folder);
-                if processes.is_empty() {
-                    break;
-                }
-                for pid in processes {
-                    // One that ended meanwhile is in no group.
-                    let _ = write(&place.home.join("cgroup.procs"), &pid.to_string());
-                    if index == 0 {
-                        return_to(pid, home);
-                    }
-                }
+        end(&self.places, home);
+    }
+}
+
+fn end(places: &[GroupPlace], home: &CpuSet) {
+    for (index, place) in places.iter().enumerate() {
+        place.empty((index == 0).then_some(home));
+        let _ = fs::remove_dir(&place.folder);
+        if let Some(all) = place.folder.parent() {
+            // It stays while another program is in it.
+            let _ = fs::remove_dir(all);
+        }
+        let _ = fs::remove_dir(place.mount.folder.join(LEFT));
+    }
+}
+
+impl GroupPlace {
+    /// Moves every process out of it; `home` where the tree has the cores.
+    fn empty(&self, home: Option<&CpuSet>) {
+        let mut last = None;
+        for _ in 0..ROUNDS_MAX {
+            let processes = processes_of(&self.folder);
+            if processes.is_empty() {
+                return;
             }
-            let _ = fs::remove_dir(&place.folder);
-            if let Some(all) = place.folder.parent() {
-                // It stays while another program is in it.
-                let _ = fs::remove_dir(all);
+            for pid in processes.into_iter().filter(|&pid| self.has(pid)) {
+                if let Err(error) = self.let_go(pid) {
+                    last = Some(error);
+                }
+                if let Some(home) = home {
+                    return_to(pid, home);
+                }
             }
         }
+        let left = processes_of(&self.folder).len();
+        if let (Some(error), true) = (last, left > 0) {
+            if let Some(home) = home {
+                let _ = write(&self.folder.join("cpuset.cpus"), &list(home));
+            }
+            crate::daemon::say(format_args!(
+                "{left} processes stay in the control group {}, at its idle weight: {error}; move them to another group",
+                self.folder.display()
+            ));
+        }
+    }
+
+    /// Whether the process is in it. The number of one that ended or left meanwhile may be another's.
+    fn has(&self, pid: i32) -> bool {
+        let group = self.mount.group_of(pid);
+        group.is_ok_and(|group| group == self.folder)
+    }
+
+    /// Moves a process out of it.
+    fn let_go(&self, pid: i32) -> io::Result<()> {
+        let moved = |group: &Path| {
+            if !self.has(pid) {
+                return Ok(());
+            }
+            write(&group.join("cgroup.procs"), &pid.to_string())
+        };
+        moved(&self.home)
+            .or_else(|_| moved(&self.mount.folder))
+            .or_else(|_| {
+                let left = self.mount.folder.join(LEFT);
+                if self.mount.is_cpuset_v1() {
+                    make_cpuset_v1(&self.mount.folder, LEFT)?;
+                } else {
+                    make(&left)?;
+                }
+                moved(&left)
+            })
     }
 }
 

@@ -67,6 +67,11 @@ impl CgroupTrees {
 }
 
 impl CgroupMount {
+    /// Whether it is version 1's tree of cores.
+    pub(super) fn is_cpuset_v1(&self) -> bool {
+        self.controller == "cpuset"
+    }
+
     /// The group that a process is in.
     ///
     /// # Errors

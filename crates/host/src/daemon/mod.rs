@@ -23,5 +23,6 @@ mod settings;
 mod state;
 
 pub use notify::Notifier;
+pub(crate) use say::say;
 pub use server::{DaemonError, HostDaemon, HostObserver};
 pub use settings::{AppNetwork, AppRule, DaemonSettings};

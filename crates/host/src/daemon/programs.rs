@@ -1,5 +1,6 @@
 //! How the programs of a daemon are confined: each by a control group, or else thread by thread.
 
+use super::access;
 use super::given::Speaker;
 use super::say::say;
 use super::state::KnownProgram;
@@ -32,6 +33,8 @@ impl ProgramConfinement {
                 homes
             }
             Err(why) => {
+                // An earlier daemon may have moved it.
+                self.let_go_of(speaker, homes);
                 say(format_args!(
                     "program '{name}' has no control group, so its threads are moved one by one, and those of daemons that it starts are not: {why}"
                 ));
@@ -46,13 +49,46 @@ impl ProgramConfinement {
         homes: &[PathBuf],
         speaker: &Speaker,
     ) -> Result<(Vec<PathBuf>, GroupHandle), String> {
+        // The limits of its own group (memory.max, pids.max) do not hold in another: only who may set them is moved out of them.
+        if !speaker.peer.shares_container() {
+            return Err("it is in a container of its own".into());
+        }
+        if ![0, access::own_uid()].contains(&speaker.peer.uid()) {
+            return Err("it is another user's than the daemon's or root's".into());
+        }
         let maker = self.made.get_or_insert_with(GroupMaker::new).as_ref()?;
         let (pid, started) = (speaker.peer.pid(), speaker.peer.started());
         let started = started.ok_or("its process is gone")?;
         let group = maker.groups.enter(pid, started, homes);
         let group = group.map_err(|error| error.to_string())?;
+        if !speaker.peer.is_unchanged() {
+            group.end(&speaker.home);
+            return Err("its process is gone, or became another user's".into());
+        }
         let homes = group.homes();
         Ok((homes, maker.confiner.serve(group, speaker.home)))
+    }
+
+    /// The groups to which a program returns that was started in another one's group: those of the other. None where it came from none of these programs.
+    pub(super) fn homes_of<'a>(
+        &self,
+        speaker: &Speaker,
+        mut programs: impl Iterator<Item = &'a KnownProgram>,
+    ) -> Vec<PathBuf> {
+        let Some(Ok(maker)) = &self.made else {
+            return Vec::new();
+        };
+        let owner = maker.groups.owner_of(speaker.peer.pid());
+        let found = programs.find(|known| Some((known.pid, known.started)) == owner);
+        found.map_or(Vec::new(), |known| known.groups.clone())
+    }
+
+    fn let_go_of(&mut self, speaker: &Speaker, homes: &[PathBuf]) {
+        let (Some(started), Some(Ok(maker))) = (speaker.peer.started(), &self.made) else {
+            return;
+        };
+        let left = maker.groups.of(speaker.peer.pid(), started, homes);
+        drop(left.map(|group| maker.confiner.serve(group, speaker.home)));
     }
 
     /// Returns to where they came from what is left of a program that ended while no daemon was there.

@@ -168,6 +168,8 @@ impl Registrar {
                 &[],
             );
         }
+        // Once its programs are home no later daemon has to know them.
+        drop(self.confinement);
         let _ = state::write(&self.state, &[]);
         self.listener.remove();
         let _ = self.wakes.read();
@@ -409,7 +411,10 @@ impl Registrar {
             ));
         }
         let shape = rule.shape(program.cores, None, self.dealt.len())?;
-        let groups = self.confinement.confine(&rule.name, &[], &mut speaker);
+        let programs = self.registered.values();
+        let programs = programs.filter_map(|one| one.program.as_ref());
+        let homes = self.confinement.homes_of(&speaker, programs);
+        let groups = self.confinement.confine(&rule.name, &homes, &mut speaker);
         let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
         let known = KnownProgram {
             name: rule.name.clone(),

@@ -3,6 +3,6 @@
 use std::io::Write as _;
 
 /// Prints a line, and ignores a closed standard error.
-pub(super) fn say(what: std::fmt::Arguments<'_>) {
+pub(crate) fn say(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }

@@ -53,9 +53,14 @@ impl ProcessHandle {
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
-    /// Gives a thread of it the scheduler's lowest weight, or the ordinary one. The latter needs CAP_SYS_NICE.
+    /// Gives a thread of it the scheduler's lowest weight, or takes that away. The latter needs CAP_SYS_NICE.
     pub(super) fn demote(&self, tid: u32, demoted: bool) {
         if !self.owns(tid) {
+            return;
+        }
+        // SAFETY: the call takes a number only. One that sets another policy for itself keeps it.
+        let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
+        if !demoted && policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_IDLE {
             return;
         }
         let policy = if demoted {
@@ -73,6 +78,13 @@ impl ProcessHandle {
     pub(super) fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
         self.owns(tid) && sched_setaffinity(Pid::from_raw(tid as i32), cores).is_ok()
     }
+}
+
+/// When a process was started, in ticks since the machine's start.
+pub(crate) fn started_of(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Sends a signal to a thread of this process; returns whether it exists.

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub(crate) use family::threads_of;
+pub(crate) use handle::started_of;
 
 /// A process whose threads can be moved.
 pub trait HostPeer: Send {
@@ -159,13 +160,15 @@ impl PeerProcess {
 
     /// Its start time in ticks since the machine's start. Together with its number this identifies it.
     pub fn started(&self) -> Option<u64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.leader.pid)).ok()?;
-        stat.rsplit_once(')')?
-            .1
-            .split_whitespace()
-            .nth(19)?
-            .parse()
-            .ok()
+        started_of(self.leader.pid)
+    }
+
+    /// Whether it is in the container of this process: control groups are called the same there, and processes have the same numbers.
+    pub fn shares_container(&self) -> bool {
+        ["cgroup", "pid"].into_iter().all(|kind| {
+            let of = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok();
+            of("self") == of(&self.leader.pid.to_string())
+        })
     }
 
     /// Tests whether its threads may be moved, by setting the mask that it has.
@@ -306,6 +309,30 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(peer.cpu_ns() < 60_000_000_000);
+    }
+
+    #[test]
+    fn a_container_is_told_from_the_daemons() {
+        assert!(
+            PeerProcess::open(std::process::id() as i32)
+                .unwrap()
+                .shares_container()
+        );
+        let mut command = Command::new("unshare");
+        let Ok(mut child) = command.args(["--cgroup", "sleep", "60"]).spawn() else {
+            return println!("SKIPPED a_container_is_told_from_the_daemons: no unshare");
+        };
+        let name = format!("/proc/{}/comm", child.id());
+        while child.try_wait().unwrap().is_none() {
+            if fs::read_to_string(&name).unwrap_or_default().trim() == "sleep" {
+                let peer = PeerProcess::open(child.id() as i32).unwrap();
+                assert!(!peer.shares_container());
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return;
+            }
+        }
+        println!("SKIPPED a_container_is_told_from_the_daemons: no namespace can be made here");
     }
 
     #[test]

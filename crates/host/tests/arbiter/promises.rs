@@ -208,6 +208,13 @@ proptest! {
         prop_assert!(greedy.process.lock().unwrap().demoted.is_empty());
         clock.pass(&mut arbiter, AppKind::Latency.finishes_ns());
         prop_assert!(!greedy.process.lock().unwrap().demoted.is_empty());
+        // The next arbiter gives it its weight back, though another one took it.
+        let (mut next, clock) = shenango(cores);
+        for newcomer in arbiter.into_newcomers() {
+            next.admit(newcomer, &|| clock.0.get()).unwrap();
+        }
+        next.retire(greedy.id, &|| clock.0.get());
+        prop_assert!(greedy.process.lock().unwrap().demoted.is_empty());
     }
 }
 

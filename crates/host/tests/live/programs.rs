@@ -2,9 +2,11 @@
 
 use crate::processes::{TestProcess, marked};
 use crate::stage::{Stage, cores_of, masks, may, report, settings, turn, until};
+use headway_host::PeerProcess;
 use headway_host::cgroup::ProgramGroups;
 use headway_host::daemon::HostDaemon;
 use headway_machine::Clock;
+use nix::sched::sched_getaffinity;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -250,4 +252,93 @@ fn a_group_survives_its_daemon() {
         daemon.stop();
         assert!(program.are_home());
     }
+}
+
+/// The groups that a process' program has, in all trees.
+fn groups_of(pid: u32) -> Vec<PathBuf> {
+    let trees = [
+        "/sys/fs/cgroup/cpuset",
+        "/sys/fs/cgroup/cpu",
+        "/sys/fs/cgroup",
+    ];
+    let all = trees.map(|tree| fs::read_dir(Path::new(tree).join("headway")));
+    let groups = all.into_iter().flatten().flatten().flatten();
+    let groups = groups.map(|group| group.path());
+    let name = format!("/{pid}-");
+    groups
+        .filter(|group| group.to_string_lossy().contains(&name))
+        .collect()
+}
+
+fn sleeper() -> Command {
+    let mut sleeper = Command::new("sleep");
+    sleeper.arg(CHILD_LIFE_S.to_string());
+    sleeper
+}
+
+fn started_of(pid: u32) -> u64 {
+    let peer = PeerProcess::open(pid as i32).unwrap();
+    peer.started().unwrap()
+}
+
+/// The end of the first one removes the group of all.
+#[test]
+fn a_later_program_of_a_daemon_has_a_group_too() {
+    const TEST: &str = "a_later_program_of_a_daemon_has_a_group_too";
+    let _turn = turn();
+    if !may_group(TEST) {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = daemon(&stage);
+    for _ in 0..2 {
+        let mut program = spawn_program(sleeper(), &stage, "batch");
+        let pid = program.id();
+        until("it is confined", || is_confined(&Place::of(pid)));
+        program.kill();
+        until("its place is free", || report(&daemon).apps.is_empty());
+        until("its group is gone", || groups_of(pid).is_empty());
+    }
+    daemon.stop();
+}
+
+/// One whose first group is gone goes to the machine's.
+#[test]
+fn a_process_without_a_home_is_not_left_idle() {
+    const TEST: &str = "a_process_without_a_home_is_not_left_idle";
+    let _turn = turn();
+    if !may_group(TEST) {
+        return;
+    }
+    let stage = Stage::new();
+    let process = stage.start(&mut sleeper());
+    let pid = process.id();
+    let groups = ProgramGroups::open().unwrap();
+    let gone = vec![PathBuf::from("/sys/fs/cgroup/gone"); idle_trees()];
+    let group = groups.enter(pid as i32, started_of(pid), &gone).unwrap();
+    assert_eq!(
+        groups.owner_of(pid as i32),
+        Some((pid as i32, started_of(pid)))
+    );
+    group.end(&sched_getaffinity(Pid::from_raw(0)).unwrap());
+    assert!(!Place::of(pid).groups.contains("/headway"));
+    assert_eq!(groups_of(pid), Vec::<PathBuf>::new());
+}
+
+/// A number that is another process' by now.
+#[test]
+fn a_process_that_was_started_later_is_not_moved() {
+    const TEST: &str = "a_process_that_was_started_later_is_not_moved";
+    let _turn = turn();
+    if !may_group(TEST) {
+        return;
+    }
+    let stage = Stage::new();
+    let process = stage.start(&mut sleeper());
+    let pid = process.id();
+    let before = Place::of(pid);
+    let groups = ProgramGroups::open().unwrap();
+    assert!(groups.enter(pid as i32, started_of(pid) - 1, &[]).is_err());
+    assert_eq!(Place::of(pid), before);
+    assert_eq!(groups_of(pid), Vec::<PathBuf>::new(), "nothing is left");
 }
