@@ -106,15 +106,18 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
             core.threads.leave(thread);
             is_last = core.phase == PoolPhase::Over && core.threads.len() == 0;
         }
-        shared.settle(core);
-        // Counted first, told then: who has the result finds it in the counts.
-        if let Some((ran, job)) = ended
-            && ran != RunEnd::Pending
-        {
-            job.publish();
-            // Where nobody awaits the result, its destructor runs here.
-            drop_quietly(job);
-        }
+        // A turn like a job's: wakers and destructors of the program may wait for a lock that a suspended job holds.
+        slices.in_turn(|| {
+            shared.settle(core);
+            // Counted first, told then: who has the result finds it in the counts.
+            if let Some((ran, job)) = ended {
+                if ran != RunEnd::Pending {
+                    job.publish();
+                }
+                // Where nobody awaits the result, its destructor runs here.
+                drop_quietly(job);
+            }
+        });
         match next {
             Some(assignment) => {
                 let (ended_ns, told) = run(shared, &mut slices, assignment);
