@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use headway_machine::thread::fork;
 
 use crate::fs;
+use crate::kernel_mask;
 use crate::mapping::{GUARD_BYTES, Mapping};
 use crate::saved::Saved;
-use crate::signal_mask;
 
 /// What a parked donor waits for.
 mod order {
@@ -82,7 +82,7 @@ struct Birth {
 pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapping>> {
     fs::prepare();
     // A signal of the process must not find the new thread.
-    let mask = signal_mask::replace(!signal_mask::RESERVED);
+    let mask = kernel_mask::replace(!kernel_mask::RESERVED);
     let birth = Birth {
         colour_bytes,
         mask,
@@ -107,7 +107,7 @@ pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapp
         libc::pthread_attr_destroy(&raw mut attributes);
         made
     };
-    signal_mask::replace(mask);
+    kernel_mask::replace(mask);
     if made != 0 {
         return Err(io::Error::from_raw_os_error(made));
     }
@@ -217,7 +217,7 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the donor lives in this frame, and the word until it says 1.
         unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
         // Destructors of the fiber's thread-local variables come next.
-        signal_mask::replace(donor.mask);
+        kernel_mask::replace(donor.mask);
     } else {
         birth.is_born.store(1, Ordering::Release);
         wake(&birth.is_born);
@@ -230,7 +230,7 @@ fn settle(donor: &Donor, colour_bytes: usize) -> Result<NonNull<Mapping>, libc::
     // A fiber that forks is a worker's handler.
     fork::is_worker();
     // No handler may run on the fiber's stack while another thread uses it but the C library's for `setuid`, which waits for all threads.
-    signal_mask::replace(!(1 << (SIGSETXID - 1)));
+    kernel_mask::replace(!(1 << (SIGSETXID - 1)));
     // SAFETY: calls for the calling thread, which will run nobody's code but its fiber's.
     unsafe {
         let mut before = 0;

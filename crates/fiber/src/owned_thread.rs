@@ -8,7 +8,7 @@ use crate::control::FiberControl;
 use crate::donor::Donor;
 use crate::fs;
 use crate::handover::ThreadWords;
-use crate::signal_mask;
+use crate::kernel_mask;
 
 /// Gives a new fiber the state of a parked donor.
 ///
@@ -76,7 +76,7 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
         fiber.resumer_base.set((*donor).base());
         fiber.shown.set((*donor).home());
         // Handlers of the program run as in a worker, and children that are started here inherit what a worker's would.
-        let parked = signal_mask::replace((*donor).mask());
+        let parked = kernel_mask::replace((*donor).mask());
         fiber.entering_mask();
         let (left_at, _) = context::enter(control, fiber.left_at.get(), false);
         fiber.left_at.set(left_at);
@@ -84,6 +84,6 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
             fiber.shown.set(left_at);
         }
         fiber.left_mask();
-        signal_mask::replace(parked);
+        kernel_mask::replace(parked);
     }
 }

@@ -9,14 +9,9 @@ use std::ptr::NonNull;
 use std::{mem, ptr};
 
 use crate::control::FiberControl;
+use crate::kernel_mask::{RESERVED, change, replace};
 use crate::local;
 use crate::signal_frames::in_handler;
-
-/// Bytes of the kernel's masks.
-const KERNEL_BYTES: usize = size_of::<u64>();
-
-/// The C library's own signals, 32 and 33, which a program does not block: for the cancellation of threads, and for changes of credentials.
-pub(crate) const RESERVED: u64 = 1 << 31 | 1 << 32;
 
 impl FiberControl {
     /// It is about to run in the calling thread.
@@ -47,25 +42,6 @@ impl FiberControl {
         self.own_mask.set(replace(self.thread_mask.get()));
         self.has_own_mask.set(self.is_suspended());
     }
-}
-
-/// Makes `mask` the calling thread's, and returns its mask before.
-pub(crate) fn replace(mask: u64) -> u64 {
-    let mut before = 0;
-    // SAFETY: two masks of the kernel's size.
-    unsafe { change(libc::SIG_SETMASK, &raw const mask, &raw mut before) };
-    before
-}
-
-/// The system call: not noted.
-///
-/// # Safety
-/// As `pthread_sigmask`, with masks of the kernel's size.
-pub(crate) unsafe fn change(how: c_int, mask: *const u64, before: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    let failed =
-        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, mask, before, KERNEL_BYTES) };
-    c_int::from(failed != 0)
 }
 
 /// Notes that the fiber that runs is about to have a mask of its own, and returns the fiber if it had none. Noted before the change: a probe in a handler that the change
