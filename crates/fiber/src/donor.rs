@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use headway_machine::thread::fork;
 
 use crate::fs;
+use crate::kernel_mask;
 use crate::mapping::{GUARD_BYTES, Mapping};
 use crate::saved::Saved;
 
@@ -33,8 +34,8 @@ mod order {
     pub(super) const END: u32 = 2;
 }
 
-/// Bytes of a donor's stack above the fiber's part for what runs there at home, beside the largest frame of a signal.
-const RESERVE_BYTES: usize = 8 << 10;
+/// Bytes of a donor's stack above the fiber's part for what runs there at home, and for a handler of the program's that runs there, beside the largest frame of a signal.
+const RESERVE_BYTES: usize = 64 << 10;
 
 /// Of a thread's own record, static thread-local variables and first frames, where the C library does not say how much that is.
 const RECORD_BYTES: usize = 64 << 10;
@@ -53,6 +54,8 @@ pub(crate) struct Donor {
     /// The function that goes on with the fiber, and the fiber, once there is one.
     run: Cell<Option<RunAtHome>>,
     fiber: Cell<*mut ()>,
+    /// The signals that whoever made the donor blocked, which are blocked at home too.
+    mask: u64,
     /// The base of the donor's thread-local variables.
     base: usize,
     thread: libc::pthread_t,
@@ -64,6 +67,8 @@ pub(crate) type RunAtHome = unsafe extern "C" fn(donor: *const Donor);
 /// What a donor's first frame tells who made it.
 struct Birth {
     colour_bytes: usize,
+    /// Of who makes it.
+    mask: u64,
     born: Cell<Option<NonNull<Mapping>>>,
     /// 1 once `born` is set; a futex.
     is_born: AtomicU32,
@@ -76,8 +81,11 @@ struct Birth {
 /// There is no memory for it, or the process has as many threads as it may have.
 pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapping>> {
     fs::prepare();
+    // A signal of the process must not find the new thread.
+    let mask = kernel_mask::replace(!kernel_mask::RESERVED);
     let birth = Birth {
         colour_bytes,
+        mask,
         born: Cell::new(None),
         is_born: AtomicU32::new(0),
         why_not: Cell::new(0),
@@ -89,11 +97,6 @@ pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapp
         let stack_bytes = bytes + reserve_bytes() + record_bytes(&attributes);
         libc::pthread_attr_setstacksize(&raw mut attributes, stack_bytes.next_multiple_of(4096));
         libc::pthread_attr_setguardsize(&raw mut attributes, GUARD_BYTES);
-        // A signal of the process must not find the new thread.
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
-            (mem::zeroed(), mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let mut thread = 0;
         let made = libc::pthread_create(
             &raw mut thread,
@@ -101,10 +104,10 @@ pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapp
             donor,
             (&raw const birth).cast_mut().cast(),
         );
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
         libc::pthread_attr_destroy(&raw mut attributes);
         made
     };
+    kernel_mask::replace(mask);
     if made != 0 {
         return Err(io::Error::from_raw_os_error(made));
     }
@@ -144,6 +147,11 @@ impl Donor {
     #[inline(always)]
     pub(crate) fn home(&self) -> usize {
         self.home.get()
+    }
+
+    /// The signals that are blocked at home: those that whoever made the donor blocked.
+    pub(crate) fn mask(&self) -> u64 {
+        self.mask
     }
 
     /// The fiber on its stack.
@@ -193,6 +201,7 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         order: AtomicU32::new(order::PARK),
         run: Cell::new(None),
         fiber: Cell::new(ptr::null_mut()),
+        mask: birth.mask,
         base: fs::base(),
         // SAFETY: always valid to ask.
         thread: unsafe { libc::pthread_self() },
@@ -207,6 +216,8 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
     if born.is_ok() {
         // SAFETY: the donor lives in this frame, and the word until it says 1.
         unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
+        // Destructors of the fiber's thread-local variables come next.
+        kernel_mask::replace(donor.mask);
     } else {
         birth.is_born.store(1, Ordering::Release);
         wake(&birth.is_born);
@@ -218,17 +229,10 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
 fn settle(donor: &Donor, colour_bytes: usize) -> Result<NonNull<Mapping>, libc::c_int> {
     // A fiber that forks is a worker's handler.
     fork::is_worker();
+    // No handler may run on the fiber's stack while another thread uses it but the C library's for `setuid`, which waits for all threads.
+    kernel_mask::replace(!(1 << (SIGSETXID - 1)));
     // SAFETY: calls for the calling thread, which will run nobody's code but its fiber's.
     unsafe {
-        // No handler may run on the fiber's stack but the C library's for `setuid`, which waits for all threads.
-        let mask: u64 = !(1 << (SIGSETXID - 1));
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const mask,
-            ptr::null_mut::<u64>(),
-            8,
-        );
         let mut before = 0;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
         libc::pthread_setname_np(libc::pthread_self(), c"headway-donor".as_ptr());

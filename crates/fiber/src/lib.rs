@@ -30,6 +30,7 @@ mod fs;
 mod handover;
 mod held;
 mod kept;
+mod kernel_mask;
 mod local;
 mod mapping;
 mod mechanism;

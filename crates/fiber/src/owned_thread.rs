@@ -8,6 +8,7 @@ use crate::control::FiberControl;
 use crate::donor::Donor;
 use crate::fs;
 use crate::handover::ThreadWords;
+use crate::kernel_mask;
 
 /// Gives a new fiber the state of a parked donor.
 ///
@@ -74,6 +75,8 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
         let fiber = control.as_ref();
         fiber.resumer_base.set((*donor).base());
         fiber.shown.set((*donor).home());
+        // Handlers of the program run as in a worker, and children that are started here inherit what a worker's would.
+        let parked = kernel_mask::replace((*donor).mask());
         fiber.entering_mask();
         let (left_at, _) = context::enter(control, fiber.left_at.get(), false);
         fiber.left_at.set(left_at);
@@ -81,5 +84,6 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
             fiber.shown.set(left_at);
         }
         fiber.left_mask();
+        kernel_mask::replace(parked);
     }
 }

@@ -16,9 +16,9 @@ use headway_sync::Guarded;
 use headway_sync::world;
 
 use crate::control::FiberControl;
+use crate::kernel_mask;
 use crate::local;
 use crate::signal_frames::interrupted_handler;
-use crate::signal_mask;
 use crate::slow;
 use crate::switch::may_leave;
 
@@ -206,5 +206,5 @@ fn in_handler() -> bool {
 fn mask(how: libc::c_int, signal: libc::c_int) {
     let set: u64 = 1 << (signal - 1);
     // SAFETY: a set of one signal.
-    unsafe { signal_mask::change(how, &raw const set, ptr::null_mut()) };
+    unsafe { kernel_mask::change(how, &raw const set, ptr::null_mut()) };
 }

@@ -5,16 +5,13 @@
 #![expect(unsafe_code, reason = "stands before two functions of the C library")]
 
 use std::ffi::c_int;
+use std::ptr::NonNull;
 use std::{mem, ptr};
 
 use crate::control::FiberControl;
+use crate::kernel_mask::{RESERVED, change, replace};
 use crate::local;
-
-/// Bytes of the kernel's masks.
-const KERNEL_BYTES: usize = size_of::<u64>();
-
-/// The C library's own signals, 32 and 33, which a program does not block: for the cancellation of threads, and for changes of credentials.
-const RESERVED: u64 = 1 << 31 | 1 << 32;
+use crate::signal_frames::in_handler;
 
 impl FiberControl {
     /// It is about to run in the calling thread.
@@ -47,23 +44,21 @@ impl FiberControl {
     }
 }
 
-/// Makes `mask` the calling thread's, and returns its mask before.
-fn replace(mask: u64) -> u64 {
-    let mut before = 0;
-    // SAFETY: two masks of the kernel's size.
-    unsafe { change(libc::SIG_SETMASK, &raw const mask, &raw mut before) };
-    before
-}
-
-/// The system call: not noted.
-///
-/// # Safety
-/// As `pthread_sigmask`, with masks of the kernel's size.
-pub(crate) unsafe fn change(how: c_int, mask: *const u64, before: *mut u64) -> c_int {
-    // SAFETY: the caller's promise.
-    let failed =
-        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, mask, before, KERNEL_BYTES) };
-    c_int::from(failed != 0)
+/// Notes that the fiber that runs is about to have a mask of its own, and returns the fiber if it had none. Noted before the change: a probe in a handler that the change
+/// lets in may suspend the fiber. A handler's own changes are not noted: the kernel takes them back at the handler's end.
+fn note_first() -> Option<NonNull<FiberControl>> {
+    let fiber = NonNull::new(local::fiber())?;
+    // SAFETY: this thread's current fiber, which lives.
+    let control = unsafe { fiber.as_ref() };
+    if control.has_own_mask.get() || in_handler(fiber) {
+        return None;
+    }
+    let mut now = 0;
+    // SAFETY: only asks.
+    unsafe { change(libc::SIG_BLOCK, ptr::null(), &raw mut now) };
+    control.thread_mask.set(now);
+    control.has_own_mask.set(true);
+    Some(fiber)
 }
 
 /// As the C library's function of the name, and notes in the fiber that runs that it has a mask of its own.
@@ -87,16 +82,14 @@ pub(crate) unsafe extern "C" fn pthread_sigmask(
                 mask & !RESERVED
             }
         });
+        let noted = mask.and_then(|_| note_first());
         let mut was = 0;
         let given = mask.as_ref().map_or(ptr::null(), ptr::from_ref);
         if change(how, given, &raw mut was) != 0 {
+            if let Some(fiber) = noted {
+                fiber.as_ref().has_own_mask.set(false);
+            }
             return libc::EINVAL;
-        }
-        if mask.is_some()
-            && let Some(fiber) = local::fiber().as_ref()
-            && !fiber.has_own_mask.replace(true)
-        {
-            fiber.thread_mask.set(was);
         }
         if let Some(before) = before.as_mut() {
             *before = mem::zeroed();

@@ -10,7 +10,7 @@ use crate::context;
 use crate::control::FiberControl;
 use crate::fs;
 use crate::held::Held;
-use crate::kept::keeping_exceptions;
+use crate::kept::{keeping_control_words, keeping_exceptions};
 use crate::local;
 use crate::signal_frames::in_handler;
 
@@ -63,12 +63,17 @@ pub fn on_own_thread<R>(call: impl FnOnce() -> R) -> R {
         return call();
     }
     fiber.wants_home.set(true);
-    // SAFETY: current, and outside of sections; a fiber with a thread's state is not unwound from outside while it is sent home.
-    unsafe { leave(control) };
+    // The control words are the fiber's, at home too.
+    keeping_control_words(|| {
+        // SAFETY: current, and outside of sections; a fiber with a thread's state is not unwound from outside while it is sent home.
+        unsafe { leave(control) };
+    });
     fiber.wants_home.set(false);
     let result = catch_unwind(AssertUnwindSafe(call));
-    // SAFETY: as above: it is still, or again, the current fiber of whoever runs it.
-    unsafe { leave(control) };
+    keeping_control_words(|| {
+        // SAFETY: as above: it is still, or again, the current fiber of whoever runs it.
+        unsafe { leave(control) };
+    });
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 

@@ -3,6 +3,7 @@
 
 use std::arch::asm;
 use std::mem;
+use std::process::Command;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use headway_fiber::{
     Asker, Attached, BySignal, NoPreempt, Preempter, SendFiber, Stacks, Turn, YieldFlag,
-    checkpoint, in_fiber, say_long, suspensions, yield_now,
+    checkpoint, in_fiber, on_own_thread, say_long, suspensions, yield_now,
 };
 
 const STACK_BYTES: usize = 256 << 10;
@@ -358,7 +359,7 @@ fn a_job_leaves_its_mask_to_nobody_and_finds_it_again() {
 }
 
 #[test]
-fn a_job_at_home_leaves_its_donor_the_donors_mask() {
+fn a_job_at_home_has_the_mask_of_a_worker_and_leaves_it_to_nobody() {
     let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
     let mut fiber = fiber(&stacks);
     let job: Job = Box::new(|| {
@@ -386,13 +387,10 @@ fn a_job_at_home_leaves_its_donor_the_donors_mask() {
         };
         assert_eq!(matches!(turn, Turn::Finished(_)), ends);
     }
-    // In the donor's own thread again: all are blocked but the C library's second one.
-    let asks: Job = Box::new(|| {
+    // In the donor's own thread again, where its maker's mask holds.
+    let asks: Job = Box::new(move || {
         yield_now();
-        assert_eq!(
-            mask(),
-            !(1 << 32) & !bit(libc::SIGKILL) & !bit(libc::SIGSTOP)
-        );
+        assert_eq!(mask(), before);
     });
     assert!(matches!(fiber.run(Some(asks), 0), Turn::Yielded));
     fiber.run_at_home();
@@ -402,6 +400,130 @@ fn a_job_at_home_leaves_its_donor_the_donors_mask() {
         thread::yield_now();
     }
     assert_eq!(mask(), before);
+}
+
+/// Runs a job that goes home once, until it is done.
+fn runs_over_home(fiber: &mut SendFiber<Option<Job>>, job: Job) {
+    assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
+    assert!(fiber.take_home_wish());
+    fiber.run_at_home();
+    let begun = Instant::now();
+    while fiber.turn_at_home().is_none() {
+        assert!(begun.elapsed() < LIMIT, "it comes home");
+        thread::yield_now();
+    }
+    assert!(matches!(fiber.resume(), Turn::Finished(_)));
+}
+
+/// What a started program blocks, as `/proc` says.
+fn mask_of_a_child() -> u64 {
+    let grep = Command::new("grep")
+        .args(["SigBlk", "/proc/self/status"])
+        .output();
+    let said = String::from_utf8(grep.unwrap().stdout).unwrap();
+    let digits = said.split_whitespace().last().unwrap();
+    u64::from_str_radix(digits, 16).unwrap()
+}
+
+#[test]
+fn a_child_that_is_started_at_home_inherits_a_workers_mask() {
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
+    let mut fiber = fiber(&stacks);
+    let before = mask_of_a_child();
+    let job: Job = Box::new(move || assert_eq!(on_own_thread(mask_of_a_child), before));
+    runs_over_home(&mut fiber, job);
+}
+
+static FAULTS: AtomicU64 = AtomicU64::new(0);
+
+/// Goes on behind the instruction `ud2`, of two bytes.
+extern "C" fn skips_two(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    FAULTS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the context of the signal.
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
+}
+
+#[test]
+fn a_fault_at_home_reaches_the_programs_handler() {
+    let _alone = alone();
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
+    let mut fiber = fiber(&stacks);
+    // SAFETY: a handler of the type that the flags say; it goes on behind the instruction.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = skips_two as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGILL, &raw const action, ptr::null_mut());
+    }
+    let before = FAULTS.load(Ordering::Relaxed);
+    let job: Job = Box::new(|| {
+        // SAFETY: the handler skips it.
+        on_own_thread(|| unsafe { asm!("ud2") });
+    });
+    runs_over_home(&mut fiber, job);
+    assert_eq!(FAULTS.load(Ordering::Relaxed) - before, 1);
+}
+
+/// The control and status register of the vector unit.
+fn vector_control() -> u32 {
+    let mut words = 0_u32;
+    // SAFETY: stores a register.
+    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut words, options(nostack)) };
+    words
+}
+
+#[test]
+fn a_rounding_mode_over_a_call_at_home_is_the_jobs_own() {
+    /// Rounds upwards.
+    const UPWARDS: u32 = 2 << 13;
+    let _attached = Attached::new();
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
+    let mut fiber = fiber(&stacks);
+    let job: Job = Box::new(|| {
+        let upwards = vector_control() | UPWARDS;
+        // SAFETY: nothing here rounds.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const upwards, options(nostack)) };
+        on_own_thread(|| assert_eq!(vector_control() & UPWARDS, UPWARDS));
+        assert_eq!(vector_control() & UPWARDS, UPWARDS);
+    });
+    assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
+    assert_eq!(vector_control() & UPWARDS, 0, "the worker's own");
+    fiber.run_at_home();
+    let begun = Instant::now();
+    while fiber.turn_at_home().is_none() {
+        assert!(begun.elapsed() < LIMIT, "it comes home");
+        thread::yield_now();
+    }
+    assert!(matches!(fiber.resume(), Turn::Finished(_)));
+}
+
+/// Blocks another signal.
+extern "C" fn changes_the_mask(_: libc::c_int) {
+    block(libc::SIGUSR2);
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn a_handlers_change_of_the_mask_ends_with_the_handler() {
+    let _alone = alone();
+    handle(libc::SIGUSR1, changes_the_mask, 0);
+    for (kind, stacks) in both_kinds() {
+        let _attached = Attached::new();
+        let before = mask();
+        let mut fiber = fiber(&stacks);
+        let handled = HANDLED.load(Ordering::Relaxed);
+        let job: Job = Box::new(move || {
+            raise(libc::SIGUSR1);
+            assert_eq!(mask(), before);
+            yield_now();
+            assert_eq!(mask(), before);
+        });
+        assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
+        assert_eq!(mask(), before, "{kind}: while it is suspended");
+        assert!(matches!(fiber.resume(), Turn::Finished(_)));
+        assert_eq!(mask(), before, "{kind}: after it");
+        assert_eq!(HANDLED.load(Ordering::Relaxed) - handled, 1, "{kind}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! - [`Clock`]: nanoseconds from the time-stamp counter, cheap enough to read at every probe;
 //! - [`Topology`]: the cores this process may use;
 //! - [`MachineDescription`]: the description of the machine in a report;
+//! - [`stderr`]: lines without a lock;
 //! - [`thread`]: naming, pinning and raising threads;
 //! - [`noise`]: how much time the machine takes away from a thread that never sleeps;
 //! - [`doctor`]: the features that this machine supports, and remedies for those that it lacks.
@@ -17,6 +18,7 @@ pub mod description;
 pub mod doctor;
 pub mod noise;
 pub mod rss;
+pub mod stderr;
 pub mod thread;
 pub mod topology;
 

@@ -2,12 +2,13 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use headway_machine::thread::fork::ParentsOnly;
 use nix::sys::socket::{Shutdown, shutdown};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl<S: Site> Site for Arc<S> {
 /// A bound port that does not answer yet.
 #[derive(Debug)]
 pub struct HttpServer {
-    listener: TcpListener,
+    listener: Arc<ParentsOnly<TcpListener>>,
     addr: SocketAddr,
 }
 
@@ -68,6 +69,7 @@ impl HttpServer {
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
         let addr = listener.local_addr()?;
+        let listener = Arc::new(ParentsOnly::new(listener));
         Ok(Self { listener, addr })
     }
 
@@ -79,7 +81,7 @@ impl HttpServer {
         let Self { listener, addr } = self;
         let site = Arc::new(site);
         let ending = Arc::new(AtomicBool::new(false));
-        let (accepted, ends) = (listener.try_clone()?, Arc::clone(&ending));
+        let (accepted, ends) = (Arc::clone(&listener), Arc::clone(&ending));
         let thread = std::thread::Builder::new()
             .name("hw-metrics".into())
             .spawn(move || {
@@ -107,7 +109,7 @@ impl HttpServer {
 /// The thread that answers. Dropping this ends it; a client that is being served has its thread for up to two seconds more.
 #[derive(Debug)]
 pub struct HttpAnswering {
-    listener: TcpListener,
+    listener: Arc<ParentsOnly<TcpListener>>,
     addr: SocketAddr,
     /// There until this is dropped.
     thread: Option<JoinHandle<()>>,
@@ -126,13 +128,14 @@ impl HttpAnswering {
 
 impl Drop for HttpAnswering {
     fn drop(&mut self) {
-        // In a child of a fork the thread is the parent's, and so is the socket.
+        // In a child of a fork the thread is the parent's, and so is the socket: the descriptor is closed there, and its number may be another's.
         if self.process != std::process::id() {
+            std::mem::forget(Arc::clone(&self.listener));
             return;
         }
         self.ending.store(true, Ordering::Release);
         // The thread's call returns, and so do later ones.
-        if shutdown(self.listener.as_raw_fd(), Shutdown::Both).is_ok()
+        if shutdown(self.listener.as_fd().as_raw_fd(), Shutdown::Both).is_ok()
             && let Some(thread) = self.thread.take()
         {
             // It does not panic, and there would be no remedy.

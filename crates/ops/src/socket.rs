@@ -7,11 +7,12 @@ use crate::place::{self, SocketKind, SocketState};
 use crate::protocol::{
     CtlRequest, CtlResponse, REQUEST_BYTES_MAX, read_line, response_line, write_line,
 };
+use headway_machine::thread::fork::ParentsOnly;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{Shutdown, getsockopt, shutdown};
 use std::fs;
-use std::io::{self, BufReader, Read};
-use std::os::fd::AsRawFd;
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ impl From<PathBuf> for ControlPlace {
 /// A socket at its path, removed when dropped. Nobody answers yet.
 #[derive(Debug)]
 pub struct ControlSocket {
-    listener: UnixListener,
+    listener: Arc<ParentsOnly<UnixListener>>,
     file: SocketFile,
 }
 
@@ -138,7 +139,10 @@ impl ControlSocket {
             inode,
             process: std::process::id(),
         };
-        Ok(Self { listener, file })
+        Ok(Self {
+            listener: Arc::new(ParentsOnly::new(listener)),
+            file,
+        })
     }
 
     /// The socket's path.
@@ -157,7 +161,7 @@ impl ControlSocket {
         let responder = Arc::new(responder);
         let clients = Arc::new(AtomicUsize::new(0));
         let ending = Arc::new(AtomicBool::new(false));
-        let (accepted, ends) = (listener.try_clone()?, Arc::clone(&ending));
+        let (accepted, ends) = (Arc::clone(&listener), Arc::clone(&ending));
         let thread = std::thread::Builder::new()
             .name("hw-ctl".into())
             .spawn(move || {
@@ -184,7 +188,7 @@ impl ControlSocket {
 #[derive(Debug)]
 pub struct Answering {
     file: SocketFile,
-    listener: UnixListener,
+    listener: Arc<ParentsOnly<UnixListener>>,
     /// There until this is dropped.
     thread: Option<JoinHandle<()>>,
     ending: Arc<AtomicBool>,
@@ -200,13 +204,14 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        // In a child of a fork the thread is the parent's, and so is the socket.
+        // In a child of a fork the thread is the parent's, and so is the socket: the descriptor is closed there, and its number may be another's.
         if self.file.process != std::process::id() {
+            std::mem::forget(Arc::clone(&self.listener));
             return;
         }
         self.ending.store(true, Ordering::Release);
         // The thread's call returns, and so do later ones.
-        if shutdown(self.listener.as_raw_fd(), Shutdown::Both).is_ok()
+        if shutdown(self.listener.as_fd().as_raw_fd(), Shutdown::Both).is_ok()
             && let Some(thread) = self.thread.take()
         {
             // It does not panic, and there would be no remedy.
@@ -249,33 +254,56 @@ fn accept(
         .name("hw-ctl-client".into())
         .spawn(move || {
             let _client = client;
-            let _ = converse(&stream, &*responder);
+            let _ = converse(&stream, &*responder, Instant::now() + PATIENCE);
         });
 }
 
-/// A stream with one deadline for all reads, which single bytes do not prolong.
+/// Bytes of one write: within a longer one the kernel begins its timeout anew with each piece that fits.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// A stream with one deadline for all reads and writes, which single bytes do not prolong.
+#[derive(Clone, Copy)]
 struct Until<'a> {
     stream: &'a UnixStream,
     deadline: Instant,
 }
 
-impl Read for Until<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl Until<'_> {
+    /// # Errors
+    /// The time is over.
+    fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.stream.set_read_timeout(Some(left))?;
+        Ok(left)
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
         let mut stream = self.stream;
         stream.read(buffer)
     }
 }
 
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        let mut stream = self.stream;
+        stream.write(&bytes[..bytes.len().min(PIECE_BYTES)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Answers the client's requests, one after the other.
-fn converse(stream: &UnixStream, responder: &impl Responder) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let deadline = Instant::now() + PATIENCE;
-    let mut reader = BufReader::new(Until { stream, deadline });
+fn converse(stream: &UnixStream, responder: &impl Responder, deadline: Instant) -> io::Result<()> {
+    let stream = Until { stream, deadline };
+    let mut reader = BufReader::new(stream);
     for _ in 0..REQUESTS_MAX {
         match read_line(&mut reader, REQUEST_BYTES_MAX) {
             Ok(Some(line)) => write_line(
@@ -291,4 +319,38 @@ fn converse(stream: &UnixStream, responder: &impl Responder) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers with more than a socket holds.
+    struct Endless;
+
+    impl Responder for Endless {
+        fn respond(&self, _: CtlRequest) -> CtlResponse {
+            Ok(serde_json::Value::String("x".repeat(64 << 20)))
+        }
+    }
+
+    /// Each read lets some of the answer through, so that no single write takes long.
+    #[test]
+    fn a_client_that_reads_little_by_little_is_left_when_its_time_is_over() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"{\"command\":\"status\"}\n").unwrap();
+        let reads = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            let mut bytes = 0;
+            while let Ok(read @ 1..) = client.read(&mut piece) {
+                bytes += read;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            bytes
+        });
+        let deadline = Instant::now() + Duration::from_millis(200);
+        assert!(converse(&server, &Endless, deadline).is_err());
+        drop(server);
+        assert!(reads.join().unwrap() < 64 << 20);
+    }
 }

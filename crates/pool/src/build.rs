@@ -28,6 +28,14 @@ use crate::worker;
 /// The pools of this process so far.
 static POOLS: AtomicU64 = AtomicU64::new(0);
 
+/// The name of a pool that was given none: two in one registry of metrics are told apart by it.
+fn usual_name(number: u64) -> String {
+    if number == 0 {
+        return "pool".into();
+    }
+    format!("pool-{number}")
+}
+
 /// The most jobs that may wait: their numbers fit a word of the policies' queues.
 const MOST_CAPACITY: usize = 1 << 22;
 
@@ -63,7 +71,7 @@ impl PoolBuilder {
         let shared = SharedPool::new(
             core,
             SharedParts {
-                name: self.name,
+                name: self.name.unwrap_or_else(|| usual_name(number)),
                 start: worker::start,
                 pins: self.pins,
                 nice: self.nice,

@@ -36,7 +36,7 @@ pub struct PoolBuilder {
     pub(crate) learns: usize,
     pub(crate) capacity: usize,
     pub(crate) blocking_threads: usize,
-    pub(crate) name: String,
+    pub(crate) name: Option<String>,
     pub(crate) pins: Vec<usize>,
     pub(crate) nice: u8,
     pub(crate) stack_bytes: usize,
@@ -55,7 +55,7 @@ impl Default for PoolBuilder {
             learns: 0,
             capacity: CAPACITY,
             blocking_threads: BLOCKING_THREADS,
-            name: "pool".into(),
+            name: None,
             pins: Vec::new(),
             nice: 0,
             stack_bytes: STACK_BYTES,
@@ -132,10 +132,11 @@ impl PoolBuilder {
         self
     }
 
-    /// The beginning of the threads' names, of which the kernel keeps 15 bytes; `pool` unless chosen.
+    /// The pool's name in its status and its metrics, and the beginning of its threads' names, of which the kernel keeps 15 bytes. Unless chosen `pool`
+    /// for the first pool of the process, then `pool-1` and so on.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.name = name.into();
+        self.name = Some(name.into());
         self
     }
 

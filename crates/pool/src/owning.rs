@@ -56,6 +56,15 @@ impl OwningFibers {
         end
     }
 
+    /// See [`JobSlices::in_turn`](crate::slice::JobSlices::in_turn).
+    #[inline]
+    pub(crate) fn in_turn<R>(&self, call: impl FnOnce() -> R) -> R {
+        self.turns.step();
+        let result = call();
+        self.turns.rest();
+        result
+    }
+
     fn turn(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
         let job = || Arc::clone(&assignment.job);
         let Some(slice_ns) = assignment.slice_ns else {

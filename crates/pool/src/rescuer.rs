@@ -4,13 +4,15 @@
 //! of the pool looks whether a worker sleeps in the middle of a job while jobs are suspended. While one does, suspended jobs go on *at home*, in their own threads.
 //! What ends there is counted and told at once: who sleeps may wait for the result.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use headway_fiber::{TurnWatch, TurnsSeen};
 
 use crate::core::JobEnd;
-use crate::job::drop_quietly;
+use crate::current;
+use crate::job::{RunEnd, drop_quietly};
 use crate::rescue::{InterruptedFiber, JobRescue};
 use crate::shared::SharedPool;
 
@@ -30,7 +32,7 @@ impl JobRescue {
                 self.rest();
                 quiet_looks = 0;
             }
-            std::thread::sleep(LOOK);
+            thread::sleep(LOOK);
             collect(self, shared);
             if self.is_empty() {
                 quiet_looks += 1;
@@ -45,29 +47,53 @@ impl JobRescue {
     }
 }
 
-/// Counts and tells what has ended at home.
+/// Has what ended at home counted and told, each job in a thread of its own: destructors and wakers of the program may wait for what only another rescue frees.
 fn collect(rescue: &JobRescue, shared: &Arc<SharedPool>) {
-    loop {
-        let Some((ran, ended)) = rescue.ended_at_home() else {
-            return;
-        };
-        let InterruptedFiber {
-            job,
-            class,
-            attained_ns,
-            ..
-        } = ended;
-        let end = JobEnd {
-            class,
-            ran,
-            cpu_ns: attained_ns,
-            chosen: None,
-        };
-        let now_ns = shared.clock.now_ns();
-        let mut core = shared.core.lock();
-        core.ended(now_ns, end, &job);
-        shared.settle(core);
-        job.publish();
-        drop_quietly(job);
+    while let Some((ran, ended)) = rescue.ended_at_home() {
+        let slot = Arc::new(Mutex::new(Some((ran, ended))));
+        let (name, pool, its) = (
+            format!("{}-told", shared.name),
+            Arc::clone(shared),
+            Arc::clone(&slot),
+        );
+        let told = thread::Builder::new().name(name).spawn(move || {
+            current::join(pool.number(), Arc::clone(&pool.over));
+            tell_in(&its, &pool);
+        });
+        match told {
+            Ok(thread) => shared.keep(thread),
+            // There is no thread for it.
+            Err(_) => tell_in(&slot, shared),
+        }
     }
+}
+
+/// Tells what is in the slot.
+fn tell_in(slot: &Mutex<Option<(RunEnd, InterruptedFiber)>>, shared: &Arc<SharedPool>) {
+    let ended = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((ran, ended)) = ended {
+        tell(ran, ended, shared);
+    }
+}
+
+/// Counts and tells a job that ended at home.
+fn tell(ran: RunEnd, ended: InterruptedFiber, shared: &Arc<SharedPool>) {
+    let InterruptedFiber {
+        job,
+        class,
+        attained_ns,
+        ..
+    } = ended;
+    let end = JobEnd {
+        class,
+        ran,
+        cpu_ns: attained_ns,
+        chosen: None,
+    };
+    let now_ns = shared.clock.now_ns();
+    let mut core = shared.core.lock();
+    core.ended(now_ns, end, &job);
+    shared.settle(core);
+    job.publish();
+    drop_quietly(job);
 }

@@ -257,9 +257,14 @@ impl SharedPool {
         if current::is_inside(self.number()) {
             return;
         }
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        for handle in handles.drain(..) {
+        // Without the lock: a thread that is waited for may have started another, and keep it first.
+        while let Some(handle) = self.next_handle() {
             let _ = handle.join();
         }
+    }
+
+    fn next_handle(&self) -> Option<JoinHandle<()>> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.pop()
     }
 }

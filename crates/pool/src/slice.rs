@@ -43,6 +43,15 @@ impl JobSlices {
         }
     }
 
+    /// Calls what runs code of the program's beside its jobs. If the worker falls asleep there, it is [rescued](crate::rescue) as in a job.
+    #[inline]
+    pub(crate) fn in_turn<R>(&self, call: impl FnOnce() -> R) -> R {
+        match self {
+            Self::ToTheEnd | Self::Plain(_) => call(),
+            Self::Owning(fibers) => fibers.in_turn(call),
+        }
+    }
+
     /// What [`run`](Self::run) returned of was over at this time, ns.
     #[inline]
     pub(crate) fn end_run(&mut self, shared: &SharedPool, run: RunStart, now_ns: u64) {

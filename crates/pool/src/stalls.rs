@@ -1,8 +1,7 @@
 //! Jobs that run on for long past their slice's end without meeting a probe: counted, and their class named once.
 
-use std::io::Write as _;
-
 use headway_fiber::{LateRun, Suspects};
+use headway_machine::stderr;
 use headway_machine::thread::CpuClock;
 
 use crate::chosen::RunStart;
@@ -91,8 +90,8 @@ impl StallWatch {
             core.class(run.class).stalled(overran_ns, has_ended)
         };
         if let Some(sentence) = named {
-            // Nobody is left to be told that standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{sentence}");
+            // A suspended job may hold the lock of the standard library's.
+            stderr::write_line(&sentence);
         }
     }
 }

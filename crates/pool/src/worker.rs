@@ -9,7 +9,7 @@ use headway_policy::ClassId;
 
 use crate::blocking;
 use crate::chosen::ChosenJob;
-use crate::core::{JobEnd, PoolPhase};
+use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
 use crate::decisions::Chosen;
 use crate::job::{RunEnd, Runnable, drop_quietly};
@@ -62,6 +62,39 @@ enum Report {
     },
 }
 
+impl Report {
+    /// Tells the pool. Returns a job whose turns are over, and how it ended.
+    fn count(self, core: &mut PoolCore, now_ns: u64) -> Option<(RunEnd, Arc<dyn Runnable>)> {
+        match self {
+            Self::Ended { end, job } => {
+                core.ended(now_ns, end, &job);
+                Some((end.ran, job))
+            }
+            Self::Counted {
+                chosen,
+                job,
+                cpu_ns,
+            } => {
+                core.leave_worker(now_ns, chosen, cpu_ns);
+                Some((RunEnd::Pending, job))
+            }
+            Self::Interrupted {
+                class,
+                chosen,
+                job,
+                attained_ns,
+                ran_here,
+            } => {
+                if ran_here {
+                    core.interrupted(class);
+                }
+                core.yielded(now_ns, chosen, attained_ns, job);
+                None
+            }
+        }
+    }
+}
+
 /// Runs one job after another until the pool has ended.
 fn work(shared: &Arc<SharedPool>, thread: usize) {
     let mut slices = JobSlices::new(shared);
@@ -70,34 +103,9 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
     loop {
         let mut core = shared.core.lock();
         core.threads.awake(thread);
-        let ended = match report.take() {
-            Some(Report::Ended { end, job }) => {
-                core.ended(now_ns, end, &job);
-                Some((end.ran, job))
-            }
-            Some(Report::Counted {
-                chosen,
-                job,
-                cpu_ns,
-            }) => {
-                core.leave_worker(now_ns, chosen, cpu_ns);
-                Some((RunEnd::Pending, job))
-            }
-            Some(Report::Interrupted {
-                class,
-                chosen,
-                job,
-                attained_ns,
-                ran_here,
-            }) => {
-                if ran_here {
-                    core.interrupted(class);
-                }
-                core.yielded(now_ns, chosen, attained_ns, job);
-                None
-            }
-            None => None,
-        };
+        let ended = report
+            .take()
+            .and_then(|report: Report| report.count(&mut core, now_ns));
         let only = core.threads.worker_of(thread);
         let next = core.take(now_ns, only);
         let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(thread);
@@ -106,15 +114,18 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
             core.threads.leave(thread);
             is_last = core.phase == PoolPhase::Over && core.threads.len() == 0;
         }
-        shared.settle(core);
-        // Counted first, told then: who has the result finds it in the counts.
-        if let Some((ran, job)) = ended
-            && ran != RunEnd::Pending
-        {
-            job.publish();
-            // Where nobody awaits the result, its destructor runs here.
-            drop_quietly(job);
-        }
+        // A turn like a job's: wakers and destructors of the program may wait for a lock that a suspended job holds.
+        slices.in_turn(|| {
+            shared.settle(core);
+            // Counted first, told then: who has the result finds it in the counts.
+            if let Some((ran, job)) = ended {
+                if ran != RunEnd::Pending {
+                    job.publish();
+                }
+                // Where nobody awaits the result, its destructor runs here.
+                drop_quietly(job);
+            }
+        });
         match next {
             Some(assignment) => {
                 let (ended_ns, told) = run(shared, &mut slices, assignment);

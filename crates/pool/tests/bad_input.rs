@@ -1,6 +1,11 @@
 //! Every mistake gets a typed error that says what to do.
 
 use headway_policy::spec::SpecError;
+use std::mem::ManuallyDrop;
+use std::net::TcpListener;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixListener;
+
 use headway_pool::{
     BuildError, ClassOptions, JoinError, OutsidePool, Pool, PoolWarning, SubmitError, checkpoint,
 };
@@ -168,6 +173,48 @@ fn a_forked_child_is_told_that_it_has_no_pool() {
     assert_eq!(status, 0);
     waiting.1.open();
     pool.wait_idle().unwrap();
+}
+
+/// How many of this process's descriptors listen at the pool's doors.
+#[expect(unsafe_code, reason = "asks each descriptor")]
+fn open_doors(pool: &Pool) -> i32 {
+    let (metrics, control) = (pool.metrics_addr(), pool.control_path());
+    let listens = |descriptor| {
+        // SAFETY: only asked for its address, and not closed.
+        let (tcp, unix) = unsafe {
+            (
+                ManuallyDrop::new(TcpListener::from_raw_fd(descriptor)),
+                ManuallyDrop::new(UnixListener::from_raw_fd(descriptor)),
+            )
+        };
+        let at = unix.local_addr().ok();
+        let is_control = at.is_some_and(|at| at.as_pathname() == control);
+        is_control || tcp.local_addr().ok() == metrics
+    };
+    (3..1024)
+        .filter(|&descriptor| listens(descriptor))
+        .count()
+        .try_into()
+        .unwrap()
+}
+
+#[test]
+fn a_forked_child_keeps_no_door_of_its_parents() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Pool::builder()
+        .workers(1)
+        .control(&*directory.path().join("pool.sock"))
+        .metrics("127.0.0.1:0".parse().unwrap())
+        .build()
+        .unwrap();
+    assert!(open_doors(&pool) >= 2);
+    assert_eq!(forked(|| open_doors(&pool)), 0);
+}
+
+#[test]
+fn pools_without_a_name_are_told_apart() {
+    let [one, other] = [pool(1), pool(1)].map(|pool| format!("{pool:?}"));
+    assert_ne!(one, other);
 }
 
 /// Runs `body` in a forked child, which ends with its status.

@@ -1,11 +1,14 @@
 //! Jobs that are interrupted keep what a thread has: variables, locks, guards.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use headway_pool::{ClassOptions, JoinError, Pool, checkpoint};
+use headway_pool::{ClassOptions, JobFuture, JoinError, Pool, checkpoint};
 
 use crate::common::{Gate, until};
 
@@ -249,6 +252,96 @@ fn the_only_worker_that_sleeps_is_rescued() {
     assert!(pool.stats().total().add_up());
 }
 
+/// Calls the closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The worker drops a result that nobody awaits. The destructor wants a lock that a suspended job holds.
+#[test]
+fn a_worker_that_sleeps_in_a_results_destructor_is_rescued() {
+    static LOCK: Mutex<()> = Mutex::new(());
+    static DROPS: AtomicBool = AtomicBool::new(false);
+    static DROPPED: AtomicBool = AtomicBool::new(false);
+    let pool = pool("srpt", 1);
+    let held = Gate::default();
+    let holder = {
+        let held = held.clone();
+        pool.submit("long", move || {
+            let _locked = LOCK.lock().unwrap();
+            held.open();
+            spin_until("the result is dropped", || DROPS.load(Ordering::SeqCst));
+        })
+    };
+    held.wait();
+    let drops = || {
+        OnDrop(|| {
+            DROPS.store(true, Ordering::SeqCst);
+            drop(LOCK.lock().unwrap());
+            DROPPED.store(true, Ordering::SeqCst);
+        })
+    };
+    pool.submit("short", drops).detach();
+    until("the result has gone", || DROPPED.load(Ordering::SeqCst));
+    holder.wait().unwrap();
+    assert!(pool.stats().rescued > 0);
+    assert!(pool.stats().total().add_up());
+}
+
+/// Calls the closure.
+struct CallingWaker<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for CallingWaker<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// Has the closure called once the job has its result.
+fn call_once_told(job: &mut JobFuture<()>, call: impl Fn() + Send + Sync + 'static) {
+    let waker = Waker::from(Arc::new(CallingWaker(call)));
+    let polled = Pin::new(job).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+}
+
+/// Both jobs end at home, and who is woken by the first waits until the second is told.
+#[test]
+fn a_waker_of_a_rescued_job_may_wait_for_a_rescue() {
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    static ASLEEP: AtomicBool = AtomicBool::new(false);
+    static WOKEN: AtomicBool = AtomicBool::new(false);
+    let pool = pool("tiny-quanta", 1);
+    let mut first = pool.submit("long", || {
+        BEGUN.fetch_add(1, Ordering::SeqCst);
+        spin_until("the worker sleeps", || ASLEEP.load(Ordering::SeqCst));
+    });
+    let mut second = pool.submit("long", || {
+        BEGUN.fetch_add(1, Ordering::SeqCst);
+        spin_until("the first is told", || WOKEN.load(Ordering::SeqCst));
+    });
+    let (first_told, second_told) = (Gate::default(), Gate::default());
+    let (told, other) = (first_told.clone(), second_told.clone());
+    call_once_told(&mut first, move || {
+        WOKEN.store(true, Ordering::SeqCst);
+        other.wait();
+        told.open();
+    });
+    call_once_told(&mut second, move || second_told.open());
+    until("both have begun", || BEGUN.load(Ordering::SeqCst) == 2);
+    let sleeps = pool.submit("short", move || {
+        ASLEEP.store(true, Ordering::SeqCst);
+        first_told.wait();
+    });
+    sleeps.wait().unwrap();
+    pool.wait_idle().unwrap();
+    assert!(pool.stats().rescued > 0);
+    assert!(pool.stats().total().add_up());
+}
+
 /// The child began and was interrupted; its parent, which its policy prefers, waits for it.
 #[test]
 fn a_job_that_waits_for_one_that_was_interrupted_ends() {
@@ -289,7 +382,7 @@ fn a_job_that_was_interrupted_is_cancelled_or_panics_like_any() {
     };
     begun.wait();
     pool.submit("short", || ()).wait().unwrap();
-    drop::<headway_pool::JobFuture<()>>(cancelled);
+    drop::<JobFuture<()>>(cancelled);
     let begun = Gate::default();
     let panics = {
         let (begun, over) = (begun.clone(), Arc::clone(&over));

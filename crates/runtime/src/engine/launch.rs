@@ -263,11 +263,16 @@ impl EngineBase {
             tallies: self.tallies,
             kernel_drops: Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum()),
             layout: traits.layout,
-            stacks: self.fiber_context.as_ref().map(|context| SuspendedStacks {
-                requests: Arc::clone(&context.suspended),
-                rescue: Arc::clone(&context.rescue),
-                clock,
-            }),
+            stacks: self
+                .fiber_context
+                .as_ref()
+                // Loops with stacks of their own run on them beside these fibers.
+                .filter(|context| !context.service.has_own_stacks())
+                .map(|context| SuspendedStacks {
+                    requests: Arc::clone(&context.suspended),
+                    rescue: Arc::clone(&context.rescue),
+                    clock,
+                }),
             rescue: self.fiber_context.map(|context| context.rescue),
             set_rules: traits.set_rules,
             set_duty: traits.set_duty,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_ops::doors::StatusDoors;
+use headway_ops::doors::{OpenDoors, StatusDoors};
 use headway_ops::place::SocketKind;
 use headway_ops::subject::AskedSubject;
 use headway_policy::Resume;
@@ -133,8 +133,9 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let tuner = Tuner::of(&engine, shape, spec, policy.params.clone());
         let subject = ServerSubject::new(&engine, policy.name, addr, &observer, &tuner);
         let subject = AskedSubject::of(subject);
-        Ok(Server {
-            doors: doors.answer(&subject)?,
+        // Whole before its doors open: where they do not, it is dropped, which ends its threads.
+        let mut server = Server {
+            doors: OpenDoors::default(),
             subject,
             chooses_control,
             stopper: Stopper::of(&engine),
@@ -148,7 +149,9 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
             idle: self.idle,
             drain: self.drain,
             clock,
-        })
+        };
+        server.doors = doors.answer(&server.subject)?;
+        Ok(server)
     }
 }
 

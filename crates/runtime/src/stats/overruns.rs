@@ -6,9 +6,10 @@
 //! A request that the machine stopped is late as well, and meets no probe meanwhile. So lateness alone is a suspicion: a request overruns only
 //! if its thread itself [had a core](crate::stats::own_time) after it was to yield.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use headway_machine::stderr;
 
 use crate::stats::tally::Tally;
 
@@ -94,14 +95,13 @@ impl Overruns {
         let says_nothing = yielded == 0 && is_common && !is_short && !self.feedback;
         let tell = overruns >= enough && says_nothing;
         if tell && !named.is_named.swap(true, Ordering::Relaxed) {
-            // Nobody is left to be told that standard error is closed.
-            let _ = writeln!(
-                std::io::stderr(),
+            // A suspended request may hold the lock of the standard library's.
+            stderr::write_line(&format!(
                 "headway: requests of class {} do not yield: {overruns} went on long after the policy asked them to, and none \
                  yielded. Their handler meets no probe: build it with Headway's pass (`cargo headway build`, headway-cc), mark \
                  its loops `#[preemptible]`, or call checkpoint() in them; or choose a policy that interrupts nobody, such as darc",
                 named.name
-            );
+            ));
         }
     }
 }
