@@ -112,7 +112,7 @@ pub enum TurnsSeen {
 }
 
 /// The workers as they were at the last look.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TurnWatch {
     /// The count of turns, and the worker's own time in ns while the turn lasts.
     last: Vec<(u64, Option<u64>)>,
@@ -121,6 +121,15 @@ pub struct TurnWatch {
 }
 
 impl TurnWatch {
+    /// Has room for so many workers: a look at no more of them allocates nothing.
+    #[must_use]
+    pub fn for_workers(most: usize) -> Self {
+        Self {
+            last: Vec::with_capacity(most),
+            asleep_looks: 0,
+        }
+    }
+
     /// Looks at these workers; a system call or two for each that is in the turn of the last look.
     pub fn look<T: ReadsOwnTime>(&mut self, workers: &[Arc<WorkerTurns<T>>]) -> TurnsSeen {
         self.last.resize(workers.len(), (0, None));

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use headway_fiber::{TurnWatch, TurnsSeen};
+use headway_policy::MAX_WORKERS;
 
 use crate::core::JobEnd;
 use crate::current;
@@ -25,7 +26,7 @@ const LOOKS_BEFORE_REST: u32 = 50;
 impl JobRescue {
     /// Looks after the workers until they are gone. For a thread of its own.
     pub(crate) fn run(&self, shared: &Arc<SharedPool>) {
-        let mut watch = TurnWatch::default();
+        let mut watch = TurnWatch::for_workers(MAX_WORKERS);
         let mut quiet_looks = 0;
         while !self.is_over() {
             if quiet_looks > LOOKS_BEFORE_REST {

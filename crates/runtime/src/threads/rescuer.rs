@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headway_fiber::{TurnWatch, TurnsSeen};
+use headway_policy::MAX_WORKERS;
 
 use super::control::{ServerControl, ServerPhase};
 use crate::request::rescue::Rescue;
@@ -34,7 +35,7 @@ impl Rescuer {
         let waits = Arc::clone(&self.control);
         self.rescue
             .set_wake(Box::new(move || waits.notify_waiting()));
-        let mut watch = TurnWatch::default();
+        let mut watch = TurnWatch::for_workers(MAX_WORKERS);
         let mut quiet_looks = 0;
         while !self.is_over() {
             let was_suspended = self.rescue.take_suspended();
