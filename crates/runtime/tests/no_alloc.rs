@@ -42,8 +42,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The allocations of the server's threads while `traffic` runs.
+/// The allocations of the server's threads while `traffic` runs. They have some time to begin in: then they allocate what they need.
 fn allocations(traffic: impl FnOnce()) -> u64 {
+    std::thread::sleep(Duration::from_millis(5));
     let before = ALLOCATIONS.load(Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
     traffic();
