@@ -123,6 +123,9 @@ fn the_layout_is_chosen_by_measured_costs() {
     let slow = dir.path().join("costs.json");
     let costs =
         r#"{"dispatch_ns": 9000, "handoff_ns": 300, "completion_ns": 300, "overhead_ns": 3000}"#;
+    let costs = format!(
+        r#"{{"costs": {costs}, "layout": "dedicated", "layouts": {{"dedicated": {costs}}}}}"#
+    );
     std::fs::write(&slow, costs).unwrap();
     let bench = words(
         "bench --workload fixed-1us --policy c-fcfs --workers 1 --idle park --rounds 1 --rate 2k --requests 400 --format json",

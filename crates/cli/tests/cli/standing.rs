@@ -83,8 +83,8 @@ fn suspended_requests_with_a_threads_state_show_where_they_stand() {
         {
             // Never half a stack, nor two of them.
             let times = |name: &str| request.matches(name).count();
-            assert_eq!(times("standing::innermost_of_a_request"), 1, "{told}");
-            assert_eq!(times("standing::middle_of_a_request"), 3, "{told}");
+            assert_eq!(times("innermost_of_a_request"), 1, "{told}");
+            assert_eq!(times("middle_of_a_request"), 3, "{told}");
             // Lines are known where the build has debug information.
             let knows_lines = request.contains(".rs:");
             assert!(!knows_lines || request.contains("standing.rs:"), "{told}");
