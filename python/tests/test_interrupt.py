@@ -16,6 +16,14 @@ import headway
 
 ENDLESS = 10**10
 
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+
+
+@pytest.fixture(autouse=True)
+def hears_ctrl_c() -> None:
+    """A shell starts what runs in its background with Ctrl-C ignored, and Python leaves it so."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.mark.parametrize(
     "call",
@@ -29,13 +37,16 @@ ENDLESS = 10**10
     ],
 )
 def test_ctrl_c_ends_a_run(call: str) -> None:
-    code = f"import headway\nprint('begun', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    code = f"{HEARS}\nimport headway\nprint('begun', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout
     assert child.stdout.readline() == "begun\n"
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    try:
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert (out, child.returncode) == ("interrupted\n", 0)
 
 
