@@ -99,6 +99,16 @@ impl<J> SendFiber<J> {
         }
     }
 
+    /// Whether a turn at home ended with the job suspended again, as at the end of a section in which it had been asked to yield.
+    pub fn is_suspended_at_home(&self) -> bool {
+        let control = self.0.control();
+        let Some(donor) = control.stack.donor() else {
+            return false;
+        };
+        // SAFETY: the donor lives as long as its stack.
+        !unsafe { donor.as_ref() }.is_at_home() && control.is_suspended()
+    }
+
     /// Whether the last turn ended only so that the job goes on [at home](Self::run_at_home): see [`on_own_thread`](crate::on_own_thread). True once.
     #[inline]
     pub fn take_home_wish(&self) -> bool {

@@ -72,6 +72,16 @@ pub(super) struct RequestPlace {
     pub(super) request: UnsafeCell<Option<Suspended>>,
 }
 
+impl RequestPlace {
+    /// Whether it was held by `before`, and is by `then` from now on.
+    fn claim(&self, before: u8, then: u8) -> bool {
+        let claimed =
+            self.held_by
+                .compare_exchange(before, then, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    }
+}
+
 /// How a request is that its worker takes up.
 pub(super) enum TakenUp<'a> {
     /// It is the worker's.
@@ -154,14 +164,15 @@ impl SuspendedRequests {
         );
         match taken {
             Ok(_) => TakenUp::Ready(request()),
-            Err(held_by::HOME) => {
+            // The rescuer may look, too, whether it was suspended there.
+            Err(held_by::HOME) if place.claim(held_by::HOME, held_by::TOKEN) => {
                 let request = request();
                 match request.fiber.turn_at_home() {
-                    Some(turn) => {
-                        place.held_by.store(held_by::TOKEN, Ordering::Relaxed);
-                        TakenUp::WasAtHome(request, turn)
+                    Some(turn) => TakenUp::WasAtHome(request, turn),
+                    None => {
+                        place.held_by.store(held_by::HOME, Ordering::Release);
+                        TakenUp::AtHome(request)
                     }
-                    None => TakenUp::AtHome(request),
                 }
             }
             // It is being sent there, which takes a microsecond.
@@ -174,31 +185,28 @@ impl SuspendedRequests {
         }
     }
 
-    /// Sends up to `most` suspended requests home, where their own threads go on with them, and tells the class of each.
+    /// Sends up to `most` suspended requests home, where their own threads go on with them, and tells the class of each. One that was suspended again at home, as
+    /// at the end of a section, is sent again.
     pub(crate) fn send_home(&self, most: usize, mut tell: impl FnMut(usize)) {
         let (places, mut sent) = (self.places.len(), 0);
         let first = self.next.load(Ordering::Relaxed);
         for step in 0..places {
             let index = (first + step) % places;
             let place = &self.places[index];
-            if place.held_by.load(Ordering::Relaxed) != held_by::NOBODY {
+            let before = place.held_by.load(Ordering::Relaxed);
+            let may_go = matches!(before, held_by::NOBODY | held_by::HOME);
+            if !may_go || !place.claim(before, held_by::RESCUER) {
                 continue;
             }
-            let taken = place.held_by.compare_exchange(
-                held_by::NOBODY,
-                held_by::RESCUER,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            );
-            if taken.is_err() {
-                continue;
-            }
-            // SAFETY: it was nobody's, so it is this thread's until it is home.
+            // SAFETY: it was nobody's, or at home and claimed, so it is this thread's until it is home.
             let request = request_in(unsafe { &mut *place.request.get() }.as_mut());
-            tell(usize::from(request.class));
-            request.fiber.run_at_home();
+            let goes = before == held_by::NOBODY || request.fiber.is_suspended_at_home();
+            if goes {
+                tell(usize::from(request.class));
+                request.fiber.run_at_home();
+            }
             place.held_by.store(held_by::HOME, Ordering::Release);
-            sent += 1;
+            sent += usize::from(goes);
             if sent == most {
                 self.next.store((index + 1) % places, Ordering::Relaxed);
                 return;
