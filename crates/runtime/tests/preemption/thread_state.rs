@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use headway_fiber::yield_now;
 use headway_policy::Resume;
 use headway_runtime::{Call, Layout, Stats, checkpoint, on_own_thread};
 
@@ -92,6 +93,25 @@ fn a_lock_may_be_held_where_a_request_is_interrupted() {
             *sum = before + 1;
         });
         assert_eq!(*sum.lock().unwrap(), stats.answered, "{policy}");
+        stats
+    });
+}
+
+/// Its worker may sleep in wait for it: nobody else sends it on.
+#[test]
+fn the_holder_of_a_lock_may_yield_at_home() {
+    under_every_policy(|policy, layout, workers| {
+        let lock = Arc::new(Mutex::new(0));
+        let shared = Arc::clone(&lock);
+        let stats = serve(policy, layout, workers, move |_: &mut Call<'_>| {
+            let mut held = shared.lock().unwrap();
+            work();
+            for _ in 0..4 {
+                yield_now();
+            }
+            *held += 1;
+        });
+        assert_eq!(*lock.lock().unwrap(), stats.answered, "{policy}");
         stats
     });
 }
@@ -206,7 +226,7 @@ fn a_request_without_a_thread_runs_to_its_end() {
                 let number = NEXT.fetch_add(1, Ordering::Relaxed);
                 INSIDE.set(number);
                 work();
-                headway_fiber::yield_now();
+                yield_now();
                 if number.is_multiple_of(3) {
                     call.long(|_| work());
                 }
