@@ -135,8 +135,6 @@ WAY(posix_semaphore_of_three) {
     sem_post(semaphore);
 }
 
-/* Before GCC 13 libstdc++ loses wake-ups: its `release` says nothing where the count was not zero, while `acquire` may go to sleep at a count of one. */
-#if !defined(_GLIBCXX_RELEASE) || _GLIBCXX_RELEASE >= 13
 WAY(counting_semaphore) {
     static std::counting_semaphore<3> semaphore(3);
     static inside section;
@@ -144,7 +142,6 @@ WAY(counting_semaphore) {
     VISIT(section, 3);
     semaphore.release();
 }
-#endif
 
 /* The lock of a stream, which its own thread may take again. */
 WAY(stream_lock) {
