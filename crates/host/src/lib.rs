@@ -29,11 +29,9 @@ pub mod message;
 mod packet;
 mod peer;
 pub mod program;
-mod times;
 pub mod topology;
 
 /// The socket of the system's daemon.
 pub const SYSTEM_SOCKET: &str = "/run/headway/host.sock";
 
 pub use peer::{HostPeer, PeerProcess};
-pub use times::Times;

@@ -1,8 +1,9 @@
 //! The journal of core changes, and the durations of the arbiter's steps.
 
-use crate::times::Times;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use headway_ops::histogram::TimeHistogram;
 
 /// The number of changes kept.
 const KEPT: usize = 1 << 17;
@@ -51,11 +52,11 @@ impl TenancyJournal {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Durations {
     /// The allocator's part of a pass with a look.
-    pub(super) look: Times,
+    pub(super) look: TimeHistogram,
     /// Carrying a grant out.
-    pub(super) grant: Times,
+    pub(super) grant: TimeHistogram,
     /// Sending a revocation.
-    pub(super) revoke: Times,
+    pub(super) revoke: TimeHistogram,
     /// From a revocation until the core was free.
-    pub(super) leave: Times,
+    pub(super) leave: TimeHistogram,
 }

@@ -4,7 +4,7 @@ use super::engine::Arbiter;
 use super::journal::{Durations, NotedChange};
 use super::member::{Member, MemberWork};
 use crate::peer::HostPeer;
-use crate::times::Times;
+use headway_ops::histogram::TimeHistogram;
 use headway_policy::host::{Allocator, AppId, CoreId};
 use serde::Serialize;
 
@@ -206,13 +206,19 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     }
 }
 
-fn times(times: &Times) -> TimesReport {
+fn times(times: &TimeHistogram) -> TimesReport {
     TimesReport {
         count: times.count(),
-        p50_ns: times.quantile_ns(0.5),
-        p99_ns: times.quantile_ns(0.99),
-        max_ns: times.max_ns(),
+        p50_ns: times.quantile_ns(0.5).unwrap_or(0),
+        p99_ns: times.quantile_ns(0.99).unwrap_or(0),
+        max_ns: times.max_ns().unwrap_or(0),
         sum_ns: times.sum_ns(),
-        cumulative: times.cumulative(),
+        cumulative: times
+            .octaves()
+            .scan(0, |below, (bound_ns, count)| {
+                *below += count;
+                Some((bound_ns, *below))
+            })
+            .collect(),
     }
 }
