@@ -72,7 +72,7 @@ impl Shenango {
             starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
-            evictions: Evictions::new(shape.topology.cores(), &shape.apps, rules.evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), rules.evict_ns),
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
             rng: Rng::new(shape.seed),
         }
@@ -116,13 +116,13 @@ impl Shenango {
             return;
         }
         let victim = self.cores.tenant(core).map(|tenant| tenant.app);
-        if let Some(revoke) = self.cores.revoke(core, Some(app)) {
+        if let Some(victim) = victim
+            && let Some(revoke) = self.cores.revoke(core, Some(app))
+        {
             self.moves.push_back(revoke);
-            self.evictions.told(core, now_ns);
+            self.evictions.told(core, victim, now_ns);
             self.wanting.remove(app.index());
-            if let Some(victim) = victim {
-                self.wanting.insert(victim.index());
-            }
+            self.wanting.insert(victim.index());
         }
     }
 

@@ -24,7 +24,7 @@ impl Targets {
             cores: Cores::new(shape),
             wanted: alloc::vec![0; shape.apps.len()],
             moves: VecDeque::with_capacity(2 * shape.topology.cores()),
-            evictions: Evictions::new(shape.topology.cores(), &shape.apps, evict_ns),
+            evictions: Evictions::new(shape.topology.cores(), shape.apps.len(), evict_ns),
             rng: Rng::new(shape.seed),
         }
     }
@@ -97,7 +97,7 @@ impl Targets {
 
     /// When somebody who was told to leave has had the time for it.
     pub(super) fn next_eviction_ns(&self) -> Option<u64> {
-        self.evictions.next_ns(&self.cores)
+        self.evictions.next_ns()
     }
 
     /// Moves those away.
@@ -120,7 +120,7 @@ impl Targets {
                     break;
                 };
                 self.moves.push_back(revoke);
-                self.evictions.told(core, now_ns);
+                self.evictions.told(core, app, now_ns);
             }
         }
         for app in self.cores.ids() {
