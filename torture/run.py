@@ -149,6 +149,8 @@ def run(room, program, variant, policy, resume, switches, ms, only=None):
             taken[last] += int(words[1])
             if words[2] != "0":
                 failed.append(last)
+    if only and out.startswith("ways 0 "):
+        return taken, failed  # This program has no such way.
     if status != 0 and not failed:
         failed.append(f"(after {last})" if last else "(at the start)")
     label = f"{program.name:16} {variant:14} {policy:32} {resume:9}"
@@ -204,6 +206,8 @@ def main():
         sums[resume].update({f"{way}, {language}": switches for way, switches in taken.items()})
         wrong += len(failed)
         passed += len(taken) - len(failed)
+    if options.only and passed + wrong == 0:
+        sys.exit(f"no program of the room has a way called {options.only}")
     for resume, ways in sums.items():
         for way in [way for way, switches in ways.items() if switches == 0]:
             wrong += 1
