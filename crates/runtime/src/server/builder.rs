@@ -76,7 +76,7 @@ pub struct Builder<S = NoService, D = NoSource> {
     /// The process's, unless given.
     pub(super) clock: Option<Clock>,
     #[cfg(feature = "ops")]
-    pub(super) doors: super::doors::ChosenDoors,
+    pub(super) doors: super::doors::chosen::ChosenDoors,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
@@ -100,7 +100,7 @@ impl Default for Builder {
             cores: None,
             clock: None,
             #[cfg(feature = "ops")]
-            doors: super::doors::ChosenDoors::default(),
+            doors: super::doors::chosen::ChosenDoors::default(),
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct Server {
     rack_link: Option<RackLink>,
     clock: Clock,
     #[cfg(feature = "ops")]
-    doors: doors::ServerDoors,
+    doors: doors::chosen::ServerDoors,
 }
 
 impl Server {

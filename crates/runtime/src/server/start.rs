@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use headway_machine::Clock;
+#[cfg(feature = "ops")]
+use headway_ops::subject::AskedSubject;
 use headway_policy::Resume;
 use headway_policy::server::systems::{self, ServerSpec, Visit};
 
 use super::builder::{Builder, BuilderParts};
+#[cfg(feature = "ops")]
+use super::doors::status::ServerSubject;
 use super::launch::{Launch, StartedEngine};
 use super::source::{OpenDatapath, Source};
 use super::{Observer, Server, Stopper, Tuner};
@@ -123,11 +127,10 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let observer = Observer::of(&engine, &shape, class_names);
         let tuner = Tuner::of(&engine, shape, spec, policy.params.clone());
         #[cfg(feature = "ops")]
-        let subject =
-            super::doors::ServerSubject::new(&engine, policy.name, addr, &observer, &tuner);
+        let subject = ServerSubject::new(&engine, policy.name, addr, &observer, &tuner);
         let server = Server {
             #[cfg(feature = "ops")]
-            doors: self.doors.of_server(subject),
+            doors: self.doors.closed(AskedSubject::of(subject)),
             stopper: Stopper::of(&engine),
             rack_link,
             observer,

@@ -7,7 +7,7 @@ use headway_ops::place::SocketKind;
 use headway_ops::signals;
 use headway_ops::socket::ControlPlace;
 
-use super::door_name;
+use super::chosen::door_name;
 use crate::error::RunError;
 use crate::server::Server;
 use crate::stats::tally::Stats;

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::unwind::{LoadedModule, Modules};
-use crate::server::Observer;
+use crate::server::observer::Observer;
 
 /// A server's suspended requests and their frames.
 ///

@@ -20,7 +20,8 @@ use super::metrics;
 use super::stacks::stacks;
 use crate::engine::layout::Layout;
 use crate::engine::parts::LiveEngine;
-use crate::server::{InForce, Observer, Tuner};
+use crate::server::observer::Observer;
+use crate::server::tuner::{InForce, Tuner};
 use crate::stats::tally::{ClassStats, FeedbackStats, HeldSections, WorkerStats};
 
 /// A running server, as the one that clients ask about.
