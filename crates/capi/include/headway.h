@@ -33,6 +33,10 @@
 // HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says which code may be interrupted this way.
 #define HEADWAY_PREEMPT_SIGNAL 1
 
+// As HEADWAY_PREEMPT_PROBES, but each probe reads the clock, and looks whether the dispatcher wants the request to yield once its quantum is over. Nothing
+// crosses from core to core while a quantum lasts. Not under policies that interrupt for a more urgent request (srpt, on-blocked) with HEADWAY_LAYOUT_DEDICATED.
+#define HEADWAY_PREEMPT_CLOCK 2
+
 // Requests are interrupted wherever they can be.
 #define HEADWAY_FEEDBACK_OFF 0
 
@@ -40,7 +44,8 @@
 // to their end.
 #define HEADWAY_FEEDBACK_HEEDED 1
 
-// The dispatcher has a thread of its own if there is a core for it beside the workers', or if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
+// The dispatcher has a thread of its own if there is a core for it beside the workers', unless workers that take turns carry a quarter more by
+// headway_options.layout_costs; and if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
 #define HEADWAY_LAYOUT_AUTO 0
 
 // The dispatcher has a thread of its own.
@@ -167,6 +172,21 @@ struct headway_class_hint {
     uint32_t reserved;
 };
 
+// What the layouts of a server cost on a machine, ns, by which HEADWAY_LAYOUT_AUTO chooses (docs/scaling.md). `headway calibrate` prints the five figures. Begin
+// with those of the machine: 0 is no default here, but no cost at all.
+struct headway_layout_costs {
+    // A dispatcher's work per request, on a thread of its own.
+    uint64_t dispatch_ns;
+    // A worker's work per request beside such a dispatcher, besides the service.
+    uint64_t worker_ns;
+    // A worker's work per request where workers take turns, the dispatcher's included.
+    uint64_t inline_ns;
+    // The part of it that one worker at a time does.
+    uint64_t turn_ns;
+    // A worker's work for a quantum that it renews itself.
+    uint64_t renew_ns;
+};
+
 // A server's options. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 struct headway_options {
     // sizeof(struct headway_options).
@@ -218,6 +238,12 @@ struct headway_options {
     // The most threads of the process that lend requests their state (HEADWAY_FIBERS_OF_THREADS); 0 for as many as requests are suspended at once. A request that could be
     // interrupted and finds none runs to its end.
     size_t most_lent_threads;
+    // What the layouts cost on this machine, for HEADWAY_LAYOUT_AUTO; null for what `headway calibrate` measured elsewhere.
+    const struct headway_layout_costs *layout_costs;
+    // How often a busy worker looks for arrivals, ns; 0 for 25 000 where a look is a system call, else 5 000. Refused where no worker looks.
+    uint64_t look_every_ns;
+    // Where Prometheus and browsers ask while the server runs, as in "127.0.0.1:9090"; null for nowhere. Who reaches the address may read.
+    const char *metrics;
 };
 
 // The functions that the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave
@@ -488,6 +514,13 @@ int headway_start(const struct headway_options *options,
 // # Safety
 // `server` is null, or came from headway_start() and was not stopped.
 uint16_t headway_port(const struct headway_server *server);
+
+// The port where Prometheus and browsers ask, as headway_options.metrics chose it; 0 if it chose none, or `server` is null, with a message in
+// headway_last_error() then.
+//
+// # Safety
+// As headway_port().
+uint16_t headway_metrics_port(const struct headway_server *server);
 
 // The server's counts so far.
 //

@@ -35,6 +35,7 @@ pub mod stats;
 pub mod status;
 mod text;
 pub mod threads;
+pub mod tuning;
 mod versioned;
 mod vfork;
 pub mod waiting;

@@ -16,6 +16,7 @@ use headway_runtime::{self as runtime, Builder, ControlPlace, Idle, Layout, Pin}
 use crate::granted::HostNames;
 use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
+use crate::tuning::{HeadwayLayoutCosts, tuned};
 use crate::versioned::{self, Versioned};
 
 /// Anywhere for handle_request at probes; at the worker that began it for serve, and for signals.
@@ -36,6 +37,9 @@ pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
 /// The dispatcher interrupts by SIGURG, at any instruction, for code without probes. That costs microseconds at both ends, and needs
 /// HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says which code may be interrupted this way.
 pub const HEADWAY_PREEMPT_SIGNAL: u32 = 1;
+/// As HEADWAY_PREEMPT_PROBES, but each probe reads the clock, and looks whether the dispatcher wants the request to yield once its quantum is over. Nothing
+/// crosses from core to core while a quantum lasts. Not under policies that interrupt for a more urgent request (srpt, on-blocked) with HEADWAY_LAYOUT_DEDICATED.
+pub const HEADWAY_PREEMPT_CLOCK: u32 = 2;
 
 /// Requests are interrupted wherever they can be.
 pub const HEADWAY_FEEDBACK_OFF: u32 = 0;
@@ -43,7 +47,8 @@ pub const HEADWAY_FEEDBACK_OFF: u32 = 0;
 /// to their end.
 pub const HEADWAY_FEEDBACK_HEEDED: u32 = 1;
 
-/// The dispatcher has a thread of its own if there is a core for it beside the workers', or if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
+/// The dispatcher has a thread of its own if there is a core for it beside the workers', unless workers that take turns carry a quarter more by
+/// headway_options.layout_costs; and if it interrupts by signals. Else as HEADWAY_LAYOUT_INLINE.
 pub const HEADWAY_LAYOUT_AUTO: u32 = 0;
 /// The dispatcher has a thread of its own.
 pub const HEADWAY_LAYOUT_DEDICATED: u32 = 1;
@@ -148,6 +153,12 @@ pub struct HeadwayOptions {
     /// The most threads of the process that lend requests their state (HEADWAY_FIBERS_OF_THREADS); 0 for as many as requests are suspended at once. A request that could be
     /// interrupted and finds none runs to its end.
     pub most_lent_threads: usize,
+    /// What the layouts cost on this machine, for HEADWAY_LAYOUT_AUTO; null for what `headway calibrate` measured elsewhere.
+    pub layout_costs: *const HeadwayLayoutCosts,
+    /// How often a busy worker looks for arrivals, ns; 0 for 25 000 where a look is a system call, else 5 000. Refused where no worker looks.
+    pub look_every_ns: u64,
+    /// Where Prometheus and browsers ask while the server runs, as in "127.0.0.1:9090"; null for nowhere. Who reaches the address may read.
+    pub metrics: *const c_char,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -214,8 +225,16 @@ impl ServerSetup {
         if options.most_lent_threads > 0 {
             builder = builder.most_lent_threads(options.most_lent_threads);
         }
+        // SAFETY: the caller's promise.
+        builder = unsafe {
+            let (costs, metrics) = (options.layout_costs, options.metrics);
+            tuned(builder, costs, options.look_every_ns, metrics)
+        }?;
         let plain_fibers = plain_fibers(options.fibers)?;
         let (resume, by_signal) = (resume(options.resume)?, by_signal(options.preempt)?);
+        if options.preempt == HEADWAY_PREEMPT_CLOCK {
+            builder = builder.interrupt_by_clock();
+        }
         let roams = resume == Some(Resume::Anywhere);
         if let Some(resume) = resume {
             builder = builder.resume(resume);
@@ -385,7 +404,7 @@ fn feedback(code: u32) -> Result<bool, CallFailure> {
 
 fn by_signal(code: u32) -> Result<bool, CallFailure> {
     match code {
-        HEADWAY_PREEMPT_PROBES => Ok(false),
+        HEADWAY_PREEMPT_PROBES | HEADWAY_PREEMPT_CLOCK => Ok(false),
         HEADWAY_PREEMPT_SIGNAL => Ok(true),
         other => Err(unknown("preempt", other)),
     }

@@ -119,6 +119,23 @@ pub unsafe extern "C" fn headway_port(server: *const HeadwayServer) -> u16 {
     port
 }
 
+/// The port where Prometheus and browsers ask, as headway_options.metrics chose it; 0 if it chose none, or `server` is null, with a message in
+/// headway_last_error() then.
+///
+/// # Safety
+/// As headway_port().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_metrics_port(server: *const HeadwayServer) -> u16 {
+    let mut port = 0;
+    report(|| {
+        // SAFETY: the caller's promise.
+        let addr = unsafe { running(server) }?.metrics_addr();
+        port = addr.map_or(0, |addr| addr.port());
+        Ok(())
+    });
+    port
+}
+
 /// The server's counts so far.
 ///
 /// # Safety

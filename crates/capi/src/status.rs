@@ -75,6 +75,9 @@ impl From<StartError> for CallFailure {
                     "headway_options.control: {why}: choose another path, or null for none"
                 ));
             }
+            StartError::Doors(DoorError::Metrics { .. }) => {
+                return Self::argument(format!("headway_options.metrics: {error}"));
+            }
             StartError::Policy(_) => HEADWAY_E_POLICY,
             StartError::Bind(_) => HEADWAY_E_ADDRESS,
             StartError::Setup { .. } => HEADWAY_E_SETUP,

@@ -1,6 +1,8 @@
 //! Signals that programs handle themselves, in fibers: a handler is never suspended, and a job's signal mask is its own.
 #![expect(unsafe_code, reason = "handlers, masks, the x87 unit")]
 
+mod common;
+
 use std::arch::asm;
 use std::mem;
 use std::process::Command;
@@ -10,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::signals::{SignalTimer, handle};
 use headway_fiber::{
     Asker, Attached, BySignal, NoPreempt, Preempter, SendFiber, Stacks, Turn, YieldFlag,
     checkpoint, in_fiber, on_own_thread, say_long, suspensions, yield_now,
@@ -42,19 +45,6 @@ fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
         Ok(fiber) => fiber,
         // SAFETY: the jobs here keep nothing of their threads.
         Err(plain) => unsafe { headway_fiber::Fiber::new(plain, body).migratable() },
-    }
-}
-
-fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
-    // SAFETY: a handler of the type that the flags say.
-    unsafe {
-        let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = flags;
-        assert_eq!(
-            libc::sigaction(signal, &raw const action, ptr::null_mut()),
-            0
-        );
     }
 }
 
@@ -211,7 +201,7 @@ fn handlers_interrupt_allocations_and_meet_probes() {
     for (kind, stacks) in both_kinds() {
         let attached = Attached::new();
         let flag = attached.flag();
-        let timer = Timer::of_this_thread(libc::SIGUSR2, 50_000);
+        let timer = SignalTimer::of_this_thread(libc::SIGUSR2, 50_000);
         let handled = HANDLED.load(Ordering::Relaxed);
         let job = || -> Job {
             Box::new(|| {
@@ -245,46 +235,6 @@ fn handlers_interrupt_allocations_and_meet_probes() {
             }
         }
         assert_eq!(SUSPENDED_INSIDE.load(Ordering::Relaxed), 0, "{kind}");
-    }
-}
-
-/// Sends the thread that makes it a signal, again and again, until dropped.
-struct Timer(libc::timer_t);
-
-impl Timer {
-    fn of_this_thread(signal: libc::c_int, interval_ns: i64) -> Self {
-        // SAFETY: a timer of this thread, of which nothing is kept but its name.
-        unsafe {
-            let mut event: libc::sigevent = mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = signal;
-            event.sigev_notify_thread_id = libc::gettid();
-            let mut timer = mem::zeroed();
-            assert_eq!(
-                libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer),
-                0
-            );
-            let interval = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: interval_ns,
-            };
-            let times = libc::itimerspec {
-                it_interval: interval,
-                it_value: interval,
-            };
-            assert_eq!(
-                libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()),
-                0
-            );
-            Self(timer)
-        }
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        // SAFETY: made above.
-        unsafe { libc::timer_delete(self.0) };
     }
 }
 

@@ -2,15 +2,16 @@
 //! Every walk arrives at the start of a thread: through the worker's loop, or in a fiber with a thread's state of its own at that thread's.
 #![expect(unsafe_code, reason = "a handler that walks the stack")]
 
+mod common;
+
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
-use std::mem;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::signals::{SignalTimer, handle};
 use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, checkpoint, yield_now};
 
 const STACK_BYTES: usize = 256 << 10;
@@ -121,7 +122,7 @@ fn runs_fibers(
 ) {
     let attached = Attached::new();
     let flag = attached.flag();
-    let timer = sampled();
+    let timer = SignalTimer::of_this_thread(libc::SIGPROF, INTERVAL_NS);
     let (mut epoch, begun) = (0, Instant::now());
     while WALKS.load(Relaxed) < enough {
         assert!(begun.elapsed() < LIMIT, "samples are taken");
@@ -145,37 +146,7 @@ fn runs_fibers(
         epoch += 1;
         give.send(fiber).unwrap();
     }
-    // SAFETY: made by this thread.
-    unsafe { libc::timer_delete(timer) };
-}
-
-/// Samples the calling thread from now on.
-fn sampled() -> libc::timer_t {
-    // SAFETY: a timer of this thread, of which nothing is kept but its name.
-    unsafe {
-        let mut event: libc::sigevent = mem::zeroed();
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = libc::SIGPROF;
-        event.sigev_notify_thread_id = libc::gettid();
-        let mut timer = mem::zeroed();
-        assert_eq!(
-            libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer),
-            0
-        );
-        let interval = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: INTERVAL_NS,
-        };
-        let times = libc::itimerspec {
-            it_interval: interval,
-            it_value: interval,
-        };
-        assert_eq!(
-            libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()),
-            0
-        );
-        timer
-    }
+    drop(timer);
 }
 
 fn all_walks_arrive(stacks: &Stacks, owns_threads: bool) {
@@ -185,13 +156,7 @@ fn all_walks_arrive(stacks: &Stacks, owns_threads: bool) {
     THREAD_START.store(walk.last, Relaxed);
     OWNS_THREADS.store(owns_threads, Relaxed);
     LOST.store(0, Relaxed);
-    // SAFETY: a handler of the type that the flags say.
-    unsafe {
-        let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = samples as *const () as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGPROF, &raw const action, ptr::null_mut());
-    }
+    handle(libc::SIGPROF, samples, libc::SA_RESTART);
     let (give, take) = mpsc::channel();
     for _ in 0..FIBERS {
         let stack = stacks.take().unwrap();

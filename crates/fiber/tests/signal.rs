@@ -11,6 +11,7 @@ use std::thread;
 
 use common::registers::{Image, Probe, Width};
 use common::relay::Relay;
+use common::signals::SignalTimer;
 use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
 use headway_fiber::{
     Asker, Attached, BySignal, Fiber, FiberMutex, Mechanism, NoPreempt, NoPreemptAlloc, Preempter,
@@ -184,7 +185,7 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
     let own = attached.flag();
     let _timer = match from {
         From::Thread => None,
-        From::Timer(interval_ns) => Some(Timer::every(interval_ns)),
+        From::Timer(interval_ns) => Some(SignalTimer::of_this_thread(libc::SIGURG, interval_ns)),
     };
     let told = Asked {
         asker: thread.asker().unwrap(),
@@ -227,46 +228,6 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
         } else {
             soak.relay.drop_out();
         }
-    }
-}
-
-/// Sends the thread that makes it the signal, again and again, until dropped.
-struct Timer(libc::timer_t);
-
-impl Timer {
-    fn every(interval_ns: i64) -> Timer {
-        // SAFETY: a timer of this thread, of which nothing is kept but its name.
-        unsafe {
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = libc::SIGURG;
-            event.sigev_notify_thread_id = libc::gettid();
-            let mut timer = std::mem::zeroed();
-            assert_eq!(
-                libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer),
-                0
-            );
-            let interval = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: interval_ns,
-            };
-            let times = libc::itimerspec {
-                it_interval: interval,
-                it_value: interval,
-            };
-            assert_eq!(
-                libc::timer_settime(timer, 0, &times, std::ptr::null_mut()),
-                0
-            );
-            Timer(timer)
-        }
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        // SAFETY: made by `every`.
-        unsafe { libc::timer_delete(self.0) };
     }
 }
 

@@ -68,10 +68,11 @@
 //!
 //! # Features
 //!
-//! Both are on by default. A program that only serves, and chooses everything by the builder, builds faster with `default-features = false`.
+//! All are on by default. A program that only serves, and chooses everything by the builder, builds faster with `default-features = false`.
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `ops` | what `headway ctl`, `headway top` and Prometheus ask of a running server: `Builder::control`, `Builder::metrics`, `Server::collector`; and `Server::run`, which heeds signals |
 //! | `settings` | `config`, and `Builder::from_config` |
 //! | `simulator` | `sim`, `load`, `report`, and their names in the prelude |
 

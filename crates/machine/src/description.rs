@@ -3,12 +3,11 @@
 use std::fmt;
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
 use crate::topology::{Topology, TopologyError};
 
 /// The machine in the words of a report: figures from two machines are only comparable knowing these.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MachineDescription {
     /// The CPU's model name; the architecture where the kernel gives none.
     pub cpu: String,

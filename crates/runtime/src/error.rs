@@ -8,6 +8,7 @@ use headway_fiber::Unavailable;
 use headway_machine::thread::PinError;
 use headway_net::pool::PoolError;
 use headway_net::udp::BindError;
+#[cfg(feature = "ops")]
 use headway_ops::doors::DoorError;
 use headway_policy::spec::SpecError;
 
@@ -242,6 +243,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The control socket, or the port for metrics, cannot be had.
+    #[cfg(feature = "ops")]
     #[error(transparent)]
     Doors(#[from] DoorError),
 }
@@ -311,12 +313,15 @@ impl StartError {
             Self::OneQueue { .. } => ServerSetting::Steering,
             Self::TooFewCores { .. } | Self::Pin(_) => ServerSetting::Pin,
             Self::Hosted(_) => ServerSetting::Host,
+            #[cfg(feature = "ops")]
             Self::Doors(DoorError::Control(_)) => ServerSetting::Control,
+            #[cfg(feature = "ops")]
             Self::Doors(DoorError::Metrics { .. }) => ServerSetting::Metrics,
+            #[cfg(feature = "ops")]
+            Self::Doors(_) => ServerSetting::Other,
             Self::NoTsc
             | Self::LoopsStay
             | Self::Stacks { .. }
-            | Self::Doors(_)
             | Self::Bind(_)
             | Self::OutOfRange { .. }
             | Self::Pool(_)
@@ -352,6 +357,7 @@ pub enum ShutdownError {
 headway_words::debug_is_display!(ShutdownError);
 
 /// What went wrong with a server that was all that its process did.
+#[cfg(feature = "ops")]
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -365,6 +371,7 @@ pub enum RunError {
     Shutdown(#[from] ShutdownError),
 }
 
+#[cfg(feature = "ops")]
 headway_words::debug_is_display!(RunError);
 
 /// The number of workers cannot be changed so.

@@ -25,6 +25,9 @@
 //! | `central`, `steered`, `unplaced` | the engines, one for each owner of an ingress; none knows another |
 //! | `pull` | services that are loops, which take requests themselves |
 //! | `server` | what users start, watch, tune and stop |
+//!
+//! The feature `ops`, on by default, is what others ask of a running server: `headway ctl`, `headway top`, Prometheus, backtraces of suspended requests, and
+//! [`Server::run`], which heeds signals.
 
 mod central;
 mod engine;
@@ -43,12 +46,16 @@ pub use engine::class::DeclaredClass;
 pub use engine::layout::{Layout, LayoutFacts, ResolvedLayout, WorkersFacts, default_workers};
 pub use engine::layout_costs::{LayoutCosts, mean_service_ns};
 pub use engine::settings::{AdmittedServer, ServerSettings};
-pub use error::{ResizeError, RunError, ServerSetting, SetupFailure, ShutdownError, StartError};
+#[cfg(feature = "ops")]
+pub use error::RunError;
+pub use error::{ResizeError, ServerSetting, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, StackCopy, TimerCost, WorkMeter, checkpoint,
     on_own_thread, suspensions,
 };
+#[cfg(feature = "ops")]
 pub use headway_ops::doors::DoorError;
+#[cfg(feature = "ops")]
 pub use headway_ops::socket::ControlPlace;
 pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};

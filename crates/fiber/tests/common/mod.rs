@@ -5,6 +5,7 @@
 pub(crate) mod cxx;
 pub(crate) mod registers;
 pub(crate) mod relay;
+pub(crate) mod signals;
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

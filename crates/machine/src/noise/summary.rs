@@ -1,13 +1,12 @@
 //! The time taken away from one thread, in figures.
 
-use serde::{Deserialize, Serialize};
-
 /// The share of time lost beyond which tail latencies should not be believed. A pinned spin on an idle
 /// virtual machine loses about 1 %, most of it to the tick.
 pub const QUIET_LOST_FRACTION: f64 = 0.015;
 
 /// How much was taken away from a spinning thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NoiseSummary {
     /// Time lost in gaps, as a share of the time observed, 0 to 1.
     pub lost_fraction: f64,
@@ -103,6 +102,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "serde")]
     #[test]
     fn the_json_has_the_fields_of_the_reports() {
         let json = serde_json::to_value(NoiseSummary::default()).unwrap();

@@ -122,12 +122,12 @@ mod tests {
     const AFTER_NS: u64 = 100;
 
     /// An application on every core, and its evictions.
-    struct Departures {
+    struct LeaverDepartures {
         cores: Cores,
         evictions: Evictions,
     }
 
-    impl Departures {
+    impl LeaverDepartures {
         fn of(kind: AppKind) -> Self {
             Self::on(1, kind)
         }
@@ -174,25 +174,25 @@ mod tests {
     #[test]
     fn who_takes_longer_than_the_bound_is_evicted_once_in_twenty_times_at_most() {
         for takes_ns in [10, 150, 300, 700] {
-            let count = Departures::of(AppKind::Latency).evicted(2_000, takes_ns);
+            let count = LeaverDepartures::of(AppKind::Latency).evicted(2_000, takes_ns);
             assert!(count <= 100, "{count} of 2000 that take {takes_ns} ns");
         }
-        let hanging = Departures::of(AppKind::Latency).evicted(50, 8 * AFTER_NS);
+        let hanging = LeaverDepartures::of(AppKind::Latency).evicted(50, 8 * AFTER_NS);
         assert_eq!(hanging, 50, "the bound has an end");
     }
 
     #[test]
     fn who_never_leaves_in_order_is_soon_evicted_at_the_first_bound() {
-        let mut refuses = Departures::of(AppKind::Latency);
+        let mut refuses = LeaverDepartures::of(AppKind::Latency);
         let begins = refuses.evicted(4, u64::MAX / 2);
         assert_eq!((begins, refuses.evicted(50, AFTER_NS)), (4, 50));
-        let mut batch = Departures::of(AppKind::Batch);
+        let mut batch = LeaverDepartures::of(AppKind::Batch);
         assert_eq!(batch.evicted(50, AFTER_NS), 50);
     }
 
     #[test]
     fn the_bound_comes_back() {
-        let mut departures = Departures::of(AppKind::Latency);
+        let mut departures = LeaverDepartures::of(AppKind::Latency);
         departures.evicted(10, 8 * AFTER_NS);
         departures.evicted(4 * DEPARTURES as usize, 10);
         assert_eq!(departures.evicted(1, AFTER_NS), 1);
@@ -201,7 +201,7 @@ mod tests {
     /// Else its time would lie in the past, and nobody would have looked then.
     #[test]
     fn who_was_told_keeps_its_time_when_the_bound_comes_back() {
-        let mut departures = Departures::on(2, AppKind::Latency);
+        let mut departures = LeaverDepartures::on(2, AppKind::Latency);
         departures.evicted(3, 8 * AFTER_NS);
         for core in [0, 1] {
             let told_ns = AFTER_NS * u64::from(core);

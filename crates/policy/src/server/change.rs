@@ -4,10 +4,10 @@ use crate::server::Shape;
 use crate::server::role::{Ingress, Local, Monitor};
 use crate::server::systems::{Replicas, ServerSpec, System, Visit, check, with};
 use crate::spec::{Params, SpecError, Value};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::{vec, vec::Vec};
 use core::any::Any;
-use core::marker::PhantomData;
 
 /// A parameter that another value was chosen for, or follows for.
 #[derive(Clone, PartialEq, Debug)]
@@ -96,46 +96,47 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let types = SameTypes(PhantomData);
-    let built: Option<Vec<System<I, L, M>>> = with(spec, shape, types)?;
+    let built = build_erased(spec, shape)?;
     let about = &spec.policy().about;
-    built.ok_or_else(|| SpecError::SetAtStart {
-        policy: about.name,
-        key: about.params.first().map_or("", |param| param.key),
-        changeable: about.changeable(),
-    })
+    let built = built.downcast::<Vec<System<I, L, M>>>();
+    built
+        .map(|built| *built)
+        .map_err(|_| SpecError::SetAtStart {
+            policy: about.name,
+            key: about.params.first().map_or("", |param| param.key),
+            changeable: about.changeable(),
+        })
 }
 
-/// Hands the instances of a system on that has these types.
-struct SameTypes<I, L, M>(PhantomData<System<I, L, M>>);
-
-impl<I: 'static, L: 'static, M: 'static> Visit for SameTypes<I, L, M> {
-    type Output = Option<Vec<System<I, L, M>>>;
-
-    fn visit<I2, L2, M2>(self, system: System<I2, L2, M2>) -> Self::Output
-    where
-        I2: Ingress + Send + 'static,
-        L2: Local + Send + 'static,
-        M2: Monitor + Send + 'static,
-    {
-        same_types(vec![system])
-    }
-
-    fn visit_replicas<I2, L2, M2>(self, replicas: Replicas<I2, L2, M2>) -> Self::Output
-    where
-        I2: Ingress + Send + 'static,
-        L2: Local + Send + 'static,
-        M2: Monitor + Send + 'static,
-    {
-        same_types(replicas.instances)
-    }
+/// The instances of the spec's system, as a `Vec<System<I, L, M>>` of its own types. Compiled once, where asking each caller's types of each policy would
+/// compile every policy once for each.
+fn build_erased(spec: &ServerSpec, shape: &Shape) -> Result<Box<dyn Any>, SpecError> {
+    with(spec, shape, Erased)
 }
 
-/// The same, if they have the types asked for.
-fn same_types<T: 'static, U: 'static>(instances: Vec<T>) -> Option<Vec<U>> {
-    let mut instances = Some(instances);
-    let any: &mut dyn Any = &mut instances;
-    any.downcast_mut::<Option<Vec<U>>>()?.take()
+/// Hands the instances of a system on, whatever their types.
+struct Erased;
+
+impl Visit for Erased {
+    type Output = Box<dyn Any>;
+
+    fn visit<I, L, M>(self, system: System<I, L, M>) -> Box<dyn Any>
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        Box::new(vec![system])
+    }
+
+    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Box<dyn Any>
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        Box::new(replicas.instances)
+    }
 }
 
 #[cfg(test)]

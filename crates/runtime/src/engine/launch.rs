@@ -208,7 +208,9 @@ impl EngineBase {
         body: impl FnOnce() + Send + 'static,
     ) {
         if self.started.is_ok() {
-            self.started = self.threads.spawn(name, &self.control, setup, body);
+            self.started = self
+                .threads
+                .spawn(name, &self.control, setup, Box::new(body));
         }
     }
 

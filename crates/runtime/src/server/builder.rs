@@ -10,7 +10,6 @@ use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::udp::Steering;
-use headway_ops::socket::ControlPlace;
 use headway_policy::Resume;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
@@ -76,10 +75,8 @@ pub struct Builder<S = NoService, D = NoSource> {
     pub(super) cores: Option<ServerCores>,
     /// The process's, unless given.
     pub(super) clock: Option<Clock>,
-    /// The control socket, if that was chosen.
-    pub(super) control: Option<ControlPlace>,
-    /// The address for Prometheus and browsers.
-    pub(super) metrics: Option<SocketAddr>,
+    #[cfg(feature = "ops")]
+    pub(super) doors: super::doors::chosen::ChosenDoors,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
@@ -102,8 +99,8 @@ impl Default for Builder {
             directed: false,
             cores: None,
             clock: None,
-            control: None,
-            metrics: None,
+            #[cfg(feature = "ops")]
+            doors: super::doors::chosen::ChosenDoors::default(),
         }
     }
 }
@@ -236,20 +233,6 @@ impl<S, D> Builder<S, D> {
     /// [`start`](Self::start) refuses what needs a core that nobody could take away.
     pub fn cores_from(mut self, source: Arc<dyn CoreSource>) -> Self {
         self.cores = Some(ServerCores(source));
-        self
-    }
-
-    /// Answers `headway ctl` and `headway top` while the server runs, on a thread of its own: at a path, at the [usual place](ControlPlace::Usual) by its port, or
-    /// nowhere. Nowhere unless chosen, except that [`Server::run`] chooses the usual place. Only the user of the process, and root, are answered.
-    pub fn control(mut self, place: impl Into<ControlPlace>) -> Self {
-        self.control = Some(place.into());
-        self
-    }
-
-    /// Answers Prometheus at `http://ADDR:PORT/metrics`, and browsers at `http://ADDR:PORT/`, on threads of their own; port 0 lets the system choose.
-    /// Whoever reaches the address may read. A program with a registry of its own registers [`Server::collector`] there instead.
-    pub fn metrics(mut self, addr: SocketAddr) -> Self {
-        self.metrics = Some(addr);
         self
     }
 
@@ -435,8 +418,8 @@ impl<S, D> Builder<S, D> {
             directed: self.directed,
             cores: self.cores,
             clock: self.clock,
-            control: self.control,
-            metrics: self.metrics,
+            #[cfg(feature = "ops")]
+            doors: self.doors,
         }
     }
 }

@@ -1,29 +1,22 @@
 //! The server: what users start, watch and stop.
 
 mod builder;
+#[cfg(feature = "ops")]
+mod doors;
 mod launch;
-mod metrics;
 mod observer;
-mod run;
 mod source;
-mod stacks;
 mod start;
-mod status;
 mod tuner;
-mod unwind;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use builder::{Builder, NoService};
 use headway_machine::Clock;
-use headway_ops::doors::OpenDoors;
-use headway_ops::subject::AskedSubject;
 use headway_policy::spec::Params;
 pub use observer::Observer;
-use prometheus_client::collector::Collector;
 pub use source::{NoSource, Udp};
 pub use tuner::{InForce, Tuner};
 
@@ -68,11 +61,8 @@ pub struct Server {
     tuner: Tuner,
     rack_link: Option<RackLink>,
     clock: Clock,
-    /// What those ask who stand at its doors.
-    subject: AskedSubject,
-    doors: OpenDoors,
-    /// Whether the builder chose a control socket, or none.
-    chooses_control: bool,
+    #[cfg(feature = "ops")]
+    doors: doors::chosen::ServerDoors,
 }
 
 impl Server {
@@ -129,25 +119,6 @@ impl Server {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.observer.stats()
-    }
-
-    /// Its counts for a program's own [`Registry`](prometheus_client::registry::Registry): `registry.register_collector(Box::new(server.collector()))`. They are read
-    /// when they are asked for.
-    #[must_use]
-    pub fn collector(&self) -> impl Collector + Clone + use<> {
-        self.subject.clone()
-    }
-
-    /// The address where Prometheus and browsers find it, if the [builder](Builder::metrics) chose one.
-    #[must_use]
-    pub fn metrics_addr(&self) -> Option<SocketAddr> {
-        self.doors.metrics()
-    }
-
-    /// The path of its control socket, if the [builder](Builder::control) chose one.
-    #[must_use]
-    pub fn control_path(&self) -> Option<&Path> {
-        self.doors.control()
     }
 
     /// A handle that reads the counters on any thread, and the journal.

@@ -1,19 +1,18 @@
 //! From what a builder was told to a running server.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use headway_machine::Clock;
-use headway_ops::doors::{OpenDoors, StatusDoors};
-use headway_ops::place::SocketKind;
+#[cfg(feature = "ops")]
 use headway_ops::subject::AskedSubject;
 use headway_policy::Resume;
 use headway_policy::server::systems::{self, ServerSpec, Visit};
 
 use super::builder::{Builder, BuilderParts};
+#[cfg(feature = "ops")]
+use super::doors::status::ServerSubject;
 use super::launch::{Launch, StartedEngine};
 use super::source::{OpenDatapath, Source};
-use super::status::ServerSubject;
 use super::{Observer, Server, Stopper, Tuner};
 use crate::engine::parts::{EngineParts, ServerConfig};
 use crate::engine::settings::{AdmittedServer, ServerSettings};
@@ -109,12 +108,8 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let shape = admitted.shape;
         let class_names = config.class_names.clone();
         let OpenDatapath { datapath, addr } = self.datapath.open()?;
-        let chooses_control = self.control.is_some();
-        let doors = StatusDoors {
-            control: self.control.unwrap_or_default(),
-            metrics: self.metrics,
-        };
-        let doors = doors.bind(SocketKind::Server, &door_name(addr))?;
+        #[cfg(feature = "ops")]
+        let doors = self.doors.bind(addr)?;
         let parts = EngineParts {
             datapath,
             classifier: self.classifier,
@@ -131,13 +126,11 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let rack_link = engine.rack_link(shape.queues());
         let observer = Observer::of(&engine, &shape, class_names);
         let tuner = Tuner::of(&engine, shape, spec, policy.params.clone());
+        #[cfg(feature = "ops")]
         let subject = ServerSubject::new(&engine, policy.name, addr, &observer, &tuner);
-        let subject = AskedSubject::of(subject);
-        // Whole before its doors open: where they do not, it is dropped, which ends its threads.
-        let mut server = Server {
-            doors: OpenDoors::default(),
-            subject,
-            chooses_control,
+        let server = Server {
+            #[cfg(feature = "ops")]
+            doors: self.doors.closed(AskedSubject::of(subject)),
             stopper: Stopper::of(&engine),
             rack_link,
             observer,
@@ -150,15 +143,9 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
             drain: self.drain,
             clock,
         };
-        server.doors = doors.answer(&server.subject)?;
+        // Whole before its doors open: where they do not, it is dropped, which ends its threads.
+        #[cfg(feature = "ops")]
+        let server = server.opened(doors)?;
         Ok(server)
     }
-}
-
-/// The name of the usual control socket: the port, or the process of a server that has none.
-pub(super) fn door_name(addr: Option<SocketAddr>) -> String {
-    addr.map_or_else(
-        || std::process::id().to_string(),
-        |addr| addr.port().to_string(),
-    )
 }

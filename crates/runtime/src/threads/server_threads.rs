@@ -131,6 +131,9 @@ fn siblings_among(cores: &[usize], topology: &Topology) -> Vec<Option<WorkerId>>
         .collect()
 }
 
+/// What a thread of the server does, from its setup to its end.
+pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
+
 /// The threads of one server.
 pub(crate) struct ServerThreads {
     pinning: Pinning,
@@ -159,13 +162,13 @@ impl ServerThreads {
     }
 
     /// Starts a thread, on the next core where threads are pinned. If it panics, the server gives up: a server that lacks a part would
-    /// hang instead.
+    /// hang instead. The body is boxed: what starts a thread is compiled once, not for each engine under each policy.
     pub(crate) fn spawn(
         &mut self,
         name: String,
         control: &Arc<ServerControl>,
         setup: Option<ThreadSetup>,
-        body: impl FnOnce() + Send + 'static,
+        body: ThreadBody,
     ) -> Result<(), StartError> {
         let core = match &self.pinning {
             Pinning::Cores { cores, .. } => cores.get(self.handles.len()).copied(),

@@ -16,14 +16,16 @@ use headway_words::hint;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value, json};
 
+use super::metrics;
 use super::stacks::stacks;
-use super::{InForce, Observer, Tuner, metrics};
 use crate::engine::layout::Layout;
 use crate::engine::parts::LiveEngine;
+use crate::server::observer::Observer;
+use crate::server::tuner::{InForce, Tuner};
 use crate::stats::tally::{ClassStats, FeedbackStats, HeldSections, WorkerStats};
 
 /// A running server, as the one that clients ask about.
-pub(super) struct ServerSubject {
+pub(in crate::server) struct ServerSubject {
     observer: Observer,
     tuner: Tuner,
     policy: &'static str,
@@ -34,7 +36,7 @@ pub(super) struct ServerSubject {
 
 impl ServerSubject {
     /// Of a server that has just started.
-    pub(super) fn new(
+    pub(in crate::server) fn new(
         engine: &LiveEngine,
         policy: &'static str,
         listens: Option<SocketAddr>,

@@ -1,6 +1,6 @@
 //! A server that is all that its process does: `Server::run` serves until SIGTERM, drains, and says what it did.
 //!
-//! `cargo run -p headway-examples --bin whole` says where it listens. `headway ctl status` and `headway top` find it; Prometheus finds it at the
+//! `cargo run -p headway-whole-example` says where it listens. `headway ctl status` and `headway top` find it; Prometheus finds it at the
 //! printed address.
 
 use headway::prelude::*;

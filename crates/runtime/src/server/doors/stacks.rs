@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::Observer;
 use super::unwind::{LoadedModule, Modules};
+use crate::server::observer::Observer;
 
 /// A server's suspended requests and their frames.
 ///

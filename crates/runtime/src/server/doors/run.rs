@@ -7,9 +7,9 @@ use headway_ops::place::SocketKind;
 use headway_ops::signals;
 use headway_ops::socket::ControlPlace;
 
-use super::Server;
-use super::start::door_name;
+use super::chosen::door_name;
 use crate::error::RunError;
+use crate::server::Server;
 use crate::stats::tally::Stats;
 
 impl Server {
@@ -38,7 +38,7 @@ impl Server {
             say(&format!("listening on {addr}"));
         }
         let usual = self.usual_doors();
-        if let Some(path) = self.doors.control().or(usual.control()) {
+        if let Some(path) = self.doors.open.control().or(usual.control()) {
             say(&format!("headway ctl finds it at {}", path.display()));
         }
         self.wait();
@@ -50,7 +50,7 @@ impl Server {
 
     /// Answers where `headway ctl` looks, unless the builder chose.
     fn usual_doors(&self) -> OpenDoors {
-        if self.chooses_control {
+        if self.doors.chooses_control {
             return OpenDoors::default();
         }
         let usual = StatusDoors {
@@ -59,7 +59,7 @@ impl Server {
         };
         let bound = usual.bind(SocketKind::Server, &door_name(self.addr));
         bound
-            .and_then(|bound| bound.answer(&self.subject))
+            .and_then(|bound| bound.answer(&self.doors.subject))
             .unwrap_or_else(|why| {
                 say(&format!("headway ctl does not find this server: {why}"));
                 OpenDoors::default()

@@ -1,6 +1,9 @@
 //! The interface as C uses it: sizes, codes, words, callbacks.
 #![expect(unsafe_code, reason = "calls the C interface")]
 
+mod replies;
+mod tuning;
+
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::mem::size_of;
 use std::net::UdpSocket;
@@ -580,21 +583,4 @@ fn by_signal_a_handler_without_probes_is_interrupted() {
     assert_eq!(answered, [Status::Ok; 2]);
     assert!(begun.elapsed() < Duration::from_secs(60));
     assert!(stop(server).preemptions > 0);
-}
-
-unsafe extern "C" fn too_much(_context: *mut c_void, request: *mut HeadwayRequest) {
-    // SAFETY: the request is the one at hand.
-    unsafe { headway_reply_in_place(request, 1991) };
-}
-
-#[test]
-fn a_reply_that_does_not_fit_is_told_to_the_client() {
-    let service = HeadwayService {
-        handle_request: Some(too_much),
-        ..service()
-    };
-    let server = start(&options(), &service).unwrap();
-    let (header, payload) = ask(server, &[0], b"x");
-    assert_eq!((header.flag.status(), payload.len()), (Status::TooLarge, 0));
-    stop(server);
 }
