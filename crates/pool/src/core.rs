@@ -300,11 +300,12 @@ impl PoolCore {
     #[inline]
     pub(crate) fn take(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<ChosenJob> {
         self.sees(now_ns);
-        if self.phase == PoolPhase::Over {
-            // The dispatcher's thread is gone, or about to.
-            self.decide.dispatch(self.now_ns);
-        }
-        while let Some(chosen) = self.decide.choose(self.now_ns, only) {
+        loop {
+            if self.phase == PoolPhase::Over {
+                // The dispatcher's thread is gone, or about to, and so is this one if it finds nothing.
+                self.decide.dispatch(self.now_ns);
+            }
+            let chosen = self.decide.choose(self.now_ns, only)?;
             let token = self.tokens[chosen.token.index()].as_ref();
             let token = token.expect("a policy runs the tokens it was given");
             let class = token.class;
@@ -328,7 +329,6 @@ impl PoolCore {
             let usual_ns = state.mean_ns.max(1.0) as u64;
             self.finish_token(chosen, usual_ns);
         }
-        None
     }
 
     /// The dispatcher hears what happened, and places jobs at workers.

@@ -281,16 +281,18 @@ fn a_dispatcher_of_its_own_places_what_others_submit() {
     }
 }
 
-/// A pool that has ended has no dispatcher's thread any more. What was interrupted meanwhile is placed by the worker that comes next.
+/// A pool that has ended has no dispatcher's thread any more. What was interrupted is placed by the worker that comes next, before that leaves.
 #[test]
 fn after_the_end_workers_place_what_was_interrupted() {
     for (policy, layout) in policies() {
         let mut world = PoolWorld::new(policy, layout, 0);
         world.core = core(policy, layout, 1, 4);
         world.submit();
-        world.dispatch();
-        world.settle();
+        world.dispatch_all();
         let (_, chosen) = world.running.pop().unwrap();
+        // The tokens of those that are abandoned are taken up first, and end at once.
+        (0..3).for_each(|_| world.submit());
+        world.dispatch_all();
         world.core.abandon();
         world.core.yielded(5, chosen.chosen, 5, chosen.job);
         world.settle();
