@@ -107,7 +107,8 @@ static void limits_hold(void) {
     CHECK(headway_pool_wait_idle(pool) == HEADWAY_OK);
     struct headway_pool_class_stats stats = {.size = sizeof stats};
     CHECK(headway_pool_read_class_stats(pool, SOON, &stats) == HEADWAY_OK);
-    CHECK(stats.shed == 1 && stats.shed_too_late == 1 && atomic_load(&shed) == 1);
+    CHECK(stats.shed == 1 && stats.shed_too_late == 1);
+    while (!atomic_load(&shed)) usleep(100); /* Of jobs that did not run, the pool is idle before their owners are told. */
 }
 
 /* The class of a key that was never seen is `unknown`, which comes last; then one of the learnt. */
