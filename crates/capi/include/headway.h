@@ -111,7 +111,7 @@
 // A handler, or a job of a pool, did not return in time; its thread was left behind.
 #define HEADWAY_E_STUCK -6
 
-// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
+// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error. Or a text does not fit the room for it.
 #define HEADWAY_E_TOO_LARGE -7
 
 // A bug in Headway itself: a thread of the server, or this call, panicked.

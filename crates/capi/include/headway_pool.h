@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include "headway.h"
 
+// In place of a class's number: the job's class is learnt from its key. Keys with similar service times share a class (headway_pool_options.learn_classes).
+#define HEADWAY_CLASS_LEARNT UINT32_MAX
+
 // The most classes that a pool may have.
 #define HEADWAY_POOL_MAX_CLASSES 15
 
@@ -24,6 +27,8 @@ struct headway_pool_class {
     const char *name;
     // Its mean service time as far as known, ns; means are learnt.
     uint64_t mean_ns;
+    // Its share of all jobs as far as known, 0 to 1.
+    double share;
     // How long a job may take from its submission to its end, ns: one that would miss it by waiting is refused. 0 for no limit.
     uint64_t slo_ns;
     // A job that did not begin within this time of its submission is shed, ns. 0 for no limit.
@@ -60,8 +65,20 @@ struct headway_pool_options {
     size_t stack_bytes;
     // Not 0: long jobs have checkpoints, so where no policy is named the pool takes one that interrupts.
     uint32_t checkpoints;
-    // 0.
-    uint32_t reserved;
+    // Who is the dispatcher: HEADWAY_LAYOUT_DEDICATED gives it a thread of its own; else the threads that submit and the workers take turns.
+    uint32_t layout;
+    // The number of classes that are learnt from the keys of jobs (HEADWAY_CLASS_LEARNT), beside the declared ones.
+    uint32_t learn_classes;
+    // The number of `cores`; 0 leaves the threads to the kernel.
+    uint32_t core_count;
+    // The cores to which the threads are pinned, the first to the first and so on, and round again; null for none.
+    const uint32_t *cores;
+    // Past its slice's end a job that goes on for longer without a probe counts as a stall, ns; 0 for 50 µs.
+    uint64_t stall_after_ns;
+    // Where a thread of its own answers `headway ctl` and `headway top` while the pool runs (docs/ctl.md): the path of a socket, or "auto" for the path where they look; null for nowhere.
+    const char *control;
+    // Where threads of their own answer Prometheus and browsers, as in "127.0.0.1:9100"; port 0 lets the system choose. Null for nowhere. See headway_pool_metrics() too.
+    const char *metrics;
 };
 
 // A pool's counts. Begin with `struct headway_pool_stats stats = {.size = sizeof stats};`.
@@ -92,6 +109,22 @@ struct headway_pool_stats {
     uint64_t rescued;
 };
 
+// Times of a class's jobs, ns, rounded up by one part in 16 at most; 0 before the first.
+struct headway_pool_times {
+    // How many.
+    uint64_t count;
+    // Their sum.
+    uint64_t sum_ns;
+    // Half of them take at most this.
+    uint64_t p50_ns;
+    // 99 of 100 take at most this.
+    uint64_t p99_ns;
+    // 999 of 1000 take at most this.
+    uint64_t p999_ns;
+    // The longest.
+    uint64_t max_ns;
+};
+
 // The jobs of one class. At any moment `submitted` is the sum of `done`, `cancelled`, `shed`, `abandoned`, `waiting` and `running`. Begin with
 // `struct headway_pool_class_stats stats = {.size = sizeof stats};`.
 struct headway_pool_class_stats {
@@ -115,6 +148,22 @@ struct headway_pool_class_stats {
     uint64_t running;
     // The mean service time learnt, ns.
     uint64_t mean_ns;
+    // Those of `shed` that did not begin in time; the others made room.
+    uint64_t shed_too_late;
+    // Slices begun.
+    uint64_t slices;
+    // Times a job was to make way.
+    uint64_t interruptions_asked;
+    // Times a job made way.
+    uint64_t interruptions;
+    // Slices that ran on past their end and met no probe for longer than headway_pool_options.stall_after_ns.
+    uint64_t stalls;
+    // The longest of them past its slice's end, ns.
+    uint64_t longest_gap_ns;
+    // Times from submission to the first slice. Read some microseconds after the counts.
+    struct headway_pool_times wait;
+    // Service times.
+    struct headway_pool_times service;
 };
 
 // A job to be submitted. Begin with `struct headway_job_options job = {.size = sizeof job};`.
@@ -129,10 +178,12 @@ struct headway_job_options {
     // HEADWAY_E_CANCELLED or HEADWAY_E_ABANDONED, and headway_last_error() has the words. By whichever thread ends the job: one of the pool's, one that
     // submits, cancels or stops. headway_job_wait() returns after it, and so does headway_pool_wait_idle() for jobs that ran. It is brief, and no C++ exception may leave it.
     void (*ended)(void *data, int code);
-    // The number of its class.
+    // The number of its class, or HEADWAY_CLASS_LEARNT.
     uint32_t class_index;
     // 0.
     uint32_t reserved;
+    // What its class is learnt from, where it is: a number for its endpoint, its statement's digest.
+    uint64_t key;
 };
 
 // Why a job was refused for overload. Begin with `struct headway_overload overload = {.size = sizeof overload};`.
@@ -168,13 +219,29 @@ int headway_pool_wait_idle(const struct headway_pool *pool);
 // As headway_pool_wait_idle(); `stats` is null or has as many bytes as its size says.
 int headway_pool_read_stats(const struct headway_pool *pool, struct headway_pool_stats *stats);
 
-// The counts of one class, all read at one moment.
+// The counts of one class, all read at one moment, and how its jobs ran. After the declared classes come the learnt ones, then that of keys which are not known yet.
 //
 // # Safety
 // As headway_pool_read_stats().
 int headway_pool_read_class_stats(const struct headway_pool *pool,
                                   uint32_t class_index,
                                   struct headway_pool_class_stats *stats);
+
+// Writes the pool's metrics in the text format of OpenMetrics, with a NUL at the end, for a program that answers Prometheus itself; docs/ctl.md names them. `*length` gets the length of the
+// text without the NUL, whether it fits or not: HEADWAY_E_TOO_LARGE where `room` bytes are too few, and nothing is written. `text` may be null where `room` is 0.
+//
+// # Safety
+// As headway_pool_wait_idle(); `room` bytes at `text` can be written, and so can `length`, which may be null.
+int headway_pool_metrics(const struct headway_pool *pool,
+                         char *text,
+                         size_t room,
+                         size_t *length);
+
+// The port at which the pool answers Prometheus and browsers; 0 where it does not (headway_pool_options.metrics). `pool` may be null.
+//
+// # Safety
+// As headway_pool_wait_idle().
+uint16_t headway_pool_metrics_port(const struct headway_pool *pool);
 
 // Ends the pool and takes its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
 // most. Then what waits is abandoned (HEADWAY_E_ABANDONED), and what runs sees headway_pool_cancelled() and goes on to its end on its thread (HEADWAY_E_STUCK):

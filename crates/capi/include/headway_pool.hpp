@@ -12,6 +12,7 @@
 #include <future>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -145,6 +146,16 @@ class pool {
         return job_future<typename Job::Result>(std::move(result), handle);
     }
 
+    /* As submit(), in a class that is learnt from the key: keys with similar service times share one (headway_pool_options.learn_classes). */
+    template <class Body> auto submit_by_key(std::uint64_t key, Body &&body) {
+        using Job = detail::promised_job<std::decay_t<Body>>;
+        auto job = std::make_unique<Job>(std::forward<Body>(body));
+        auto result = job->promise.get_future();
+        headway_job *handle = nullptr;
+        submit_owned(HEADWAY_CLASS_LEARNT, std::move(job), &handle, key);
+        return job_future<typename Job::Result>(std::move(result), handle);
+    }
+
     /* Submits body() without a future. What it throws ends the program; where it is not begun, it is destroyed. */
     template <class Body> void post(std::uint32_t class_index, Body &&body) {
         using Job = detail::posted_job<std::decay_t<Body>>;
@@ -169,6 +180,20 @@ class pool {
         return stats;
     }
 
+    /* For a program that answers Prometheus itself, in the text format of OpenMetrics. */
+    std::string metrics() const {
+        std::string text;
+        std::size_t length = 0;
+        int code;
+        while ((code = headway_pool_metrics(handle_, text.data(), text.size(), &length)) == HEADWAY_E_TOO_LARGE)
+            text.resize(length + 64); // Counts grow meanwhile, and their digits.
+        detail::check(code);
+        text.resize(length);
+        return text;
+    }
+    /* The port at which it answers Prometheus, or 0. */
+    std::uint16_t metrics_port() const noexcept { return headway_pool_metrics_port(handle_); }
+
     /* Ends the pool: as headway_pool_stop(). Nothing else may be called afterwards. */
     void stop(std::chrono::nanoseconds deadline) {
         auto deadline_ns = static_cast<std::uint64_t>(deadline.count() > 0 ? deadline.count() : 0);
@@ -181,13 +206,14 @@ class pool {
 
   private:
     template <class Job>
-    void submit_owned(std::uint32_t class_index, std::unique_ptr<Job> job, headway_job **handle) {
+    void submit_owned(std::uint32_t class_index, std::unique_ptr<Job> job, headway_job **handle, std::uint64_t key = 0) {
         headway_job_options options{};
         options.size = sizeof options;
         options.function = &Job::run_owned;
         options.ended = &Job::end_owned;
         options.data = job.get();
         options.class_index = class_index;
+        options.key = key;
         detail::check(headway_pool_try_submit(handle_, &options, handle, nullptr));
         job.release();
     }

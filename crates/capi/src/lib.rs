@@ -11,7 +11,7 @@
 //! - [`server`]: start, watch, stop.
 //! - `control`: the socket by which `headway ctl` reaches a server.
 //! - `granted`: registering with a host's daemon, whose cores a server or a runtime of threads then runs on.
-//! - [`pool`], [`pool_jobs`], [`pool_stats`]: a pool in process, its jobs and its counts.
+//! - [`pool`], [`pool_options`], [`pool_jobs`], [`pool_stats`]: a pool in process, its options, its jobs and its counts.
 //! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, their locks, and their shared data.
 //! - [`sockets`]: TCP for these threads.
 //!
@@ -22,6 +22,7 @@ mod granted;
 pub mod options;
 pub mod pool;
 pub mod pool_jobs;
+pub mod pool_options;
 pub mod pool_stats;
 pub mod request;
 pub mod requests;

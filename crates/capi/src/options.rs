@@ -364,7 +364,7 @@ fn address(text: &str) -> Result<SocketAddr, CallFailure> {
     })
 }
 
-fn place(control: Option<&str>) -> ControlPlace {
+pub(crate) fn place(control: Option<&str>) -> ControlPlace {
     match control {
         None => ControlPlace::Off,
         Some("auto") => ControlPlace::Usual,

@@ -2,75 +2,16 @@
 #![expect(unsafe_code, reason = "functions with names that C links to")]
 
 use std::ffi::{c_char, c_int};
-use std::slice;
+use std::ptr;
 use std::time::Duration;
 
-use headway_pool::{ClassOptions, Pool, PoolBuilder, PoolClass};
+use headway_pool::{Pool, PoolClass};
 
+use crate::pool_options::{self, HeadwayPoolOptions};
 use crate::pool_stats::{HeadwayPoolClassStats, HeadwayPoolStats};
 use crate::shim;
-use crate::status::{CallFailure, HEADWAY_E_ARGUMENT, report};
-use crate::text;
-use crate::versioned::{self, Versioned};
-
-/// The most classes that a pool may have.
-pub const HEADWAY_POOL_MAX_CLASSES: usize = 15;
-const _: () = assert!(HEADWAY_POOL_MAX_CLASSES == headway_pool::MAX_POOL_CLASSES);
-
-/// A class of a pool's jobs. 0 is each field's default, but the name's.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct HeadwayPoolClass {
-    /// Its name in reports.
-    pub name: *const c_char,
-    /// Its mean service time as far as known, ns; means are learnt.
-    pub mean_ns: u64,
-    /// How long a job may take from its submission to its end, ns: one that would miss it by waiting is refused. 0 for no limit.
-    pub slo_ns: u64,
-    /// A job that did not begin within this time of its submission is shed, ns. 0 for no limit.
-    pub begin_within_ns: u64,
-    /// At most so many of its jobs wait; 0 for no limit but the pool's.
-    pub queue_limit: usize,
-    /// Its jobs run on at most so many workers; 0 for no limit.
-    pub workers_at_most: u32,
-    /// Not 0: its jobs run to their end, where others are interrupted.
-    pub uninterrupted: u32,
-}
-
-/// A pool's options. Begin with `struct headway_pool_options options = {.size = sizeof options};`: 0 is each field's default.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct HeadwayPoolOptions {
-    /// sizeof(struct headway_pool_options).
-    pub size: usize,
-    /// The policy, as in "srpt"; null for the one that docs/pool.md names.
-    pub policy: *const c_char,
-    /// The beginning of the threads' names; null for "pool".
-    pub name: *const c_char,
-    /// The classes, in the order of their numbers; null for one, number 0.
-    pub classes: *const HeadwayPoolClass,
-    /// The number of classes, at most HEADWAY_POOL_MAX_CLASSES.
-    pub class_count: usize,
-    /// The number of jobs that run at a time; 0 for one a processor that the process may use.
-    pub workers: u32,
-    /// The nice value of the threads, 0 to 19.
-    pub nice: u32,
-    /// The most jobs that wait, of all classes; 0 for 16384.
-    pub capacity: usize,
-    /// The most threads that block beside the workers; 0 for 64.
-    pub blocking_threads: usize,
-    /// The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
-    pub stack_bytes: usize,
-    /// Not 0: long jobs have checkpoints, so where no policy is named the pool takes one that interrupts.
-    pub checkpoints: u32,
-    /// 0.
-    pub reserved: u32,
-}
-
-// SAFETY: as asked: numbers and pointers, which may be 0, the size first.
-unsafe impl Versioned for HeadwayPoolOptions {
-    const NAME: &'static str = "headway_pool_options";
-}
+use crate::status::{CallFailure, HEADWAY_E_ARGUMENT, HEADWAY_E_TOO_LARGE, report};
+use crate::versioned;
 
 /// A pool whose threads run.
 pub struct HeadwayPool {
@@ -107,8 +48,8 @@ pub unsafe extern "C" fn headway_pool_start(
             // SAFETY: the caller's promise.
             unsafe {
                 let options = versioned::read(options)?;
-                (builder, names) = classes(builder, &options)?;
-                builder = configured(builder, &options)?;
+                (builder, names) = pool_options::classes(builder, &options)?;
+                builder = pool_options::configured(builder, &options)?;
             }
         }
         if names.is_empty() {
@@ -125,100 +66,6 @@ pub unsafe extern "C" fn headway_pool_start(
         unsafe { pool.write(Box::into_raw(Box::new(started))) };
         Ok(())
     })
-}
-
-/// The builder with the declared classes, and their names.
-///
-/// # Safety
-/// As [`headway_pool_start`]'s.
-unsafe fn classes<'a>(
-    mut builder: PoolBuilder,
-    options: &HeadwayPoolOptions,
-) -> Result<(PoolBuilder, Vec<&'a str>), CallFailure> {
-    let declared = match (options.classes.is_null(), options.class_count) {
-        (_, 0) => &[],
-        (true, count) => {
-            return Err(CallFailure::argument(format!(
-                "headway_pool_options.classes is null, and class_count is {count}"
-            )));
-        }
-        // SAFETY: the caller's promise.
-        (false, count) => unsafe { slice::from_raw_parts(options.classes, count) },
-    };
-    let mut names = Vec::new();
-    for (at, class) in declared.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        let name = unsafe { text::optional(class.name, "the name of a class") }?;
-        let Some(name) = name else {
-            return Err(CallFailure::argument(format!(
-                "class {at} of the pool has no name"
-            )));
-        };
-        names.push(name);
-        builder = builder.class(name, limits(class));
-    }
-    Ok((builder, names))
-}
-
-fn limits(class: &HeadwayPoolClass) -> ClassOptions {
-    let time = |ns: u64| (ns > 0).then(|| Duration::from_nanos(ns));
-    let mut options = ClassOptions::new();
-    if let Some(mean) = time(class.mean_ns) {
-        options = options.mean(mean);
-    }
-    if let Some(slo) = time(class.slo_ns) {
-        options = options.slo(slo);
-    }
-    if let Some(within) = time(class.begin_within_ns) {
-        options = options.begin_within(within);
-    }
-    if class.queue_limit > 0 {
-        options = options.queue_limit(class.queue_limit);
-    }
-    if class.workers_at_most > 0 {
-        options = options.workers_at_most(class.workers_at_most as usize);
-    }
-    if class.uninterrupted != 0 {
-        options = options.uninterrupted();
-    }
-    options
-}
-
-/// # Safety
-/// As [`headway_pool_start`]'s.
-unsafe fn configured(
-    mut builder: PoolBuilder,
-    options: &HeadwayPoolOptions,
-) -> Result<PoolBuilder, CallFailure> {
-    // SAFETY: the caller's promise.
-    let (policy, name) = unsafe {
-        (
-            text::optional(options.policy, "the policy")?,
-            text::optional(options.name, "the name")?,
-        )
-    };
-    if let Some(policy) = policy {
-        builder = builder.policy(policy);
-    }
-    if let Some(name) = name {
-        builder = builder.name(name);
-    }
-    if options.checkpoints != 0 {
-        builder = builder.checkpoints();
-    }
-    if options.workers > 0 {
-        builder = builder.workers(options.workers as usize);
-    }
-    if options.capacity > 0 {
-        builder = builder.capacity(options.capacity);
-    }
-    if options.blocking_threads > 0 {
-        builder = builder.blocking_threads(options.blocking_threads);
-    }
-    if options.stack_bytes > 0 {
-        builder = builder.stack_bytes(options.stack_bytes);
-    }
-    Ok(builder.nice(u8::try_from(options.nice).unwrap_or(u8::MAX)))
 }
 
 /// Waits until every accepted job has ended, those submitted meanwhile included.
@@ -249,7 +96,7 @@ pub unsafe extern "C" fn headway_pool_read_stats(
     })
 }
 
-/// The counts of one class, all read at one moment.
+/// The counts of one class, all read at one moment, and how its jobs ran. After the declared classes come the learnt ones, then that of keys which are not known yet.
 ///
 /// # Safety
 /// As headway_pool_read_stats().
@@ -261,13 +108,58 @@ pub unsafe extern "C" fn headway_pool_read_class_stats(
 ) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        let pool = unsafe { running(pool) }?;
-        pool.class(class_index)?;
-        let all = pool.pool.stats();
-        let of_class = HeadwayPoolClassStats::from(&all.classes[class_index as usize]);
+        let all = unsafe { running(pool) }?.pool.stats();
+        let class = all.classes.get(class_index as usize);
+        let class = class.ok_or_else(|| no_class(class_index, all.classes.len()))?;
+        let of_class = HeadwayPoolClassStats::from(class);
         // SAFETY: the caller's promise.
         unsafe { versioned::write(&of_class, stats) }
     })
+}
+
+/// Writes the pool's metrics in the text format of OpenMetrics, with a NUL at the end, for a program that answers Prometheus itself; docs/ctl.md names them. `*length` gets the length of the
+/// text without the NUL, whether it fits or not: HEADWAY_E_TOO_LARGE where `room` bytes are too few, and nothing is written. `text` may be null where `room` is 0.
+///
+/// # Safety
+/// As headway_pool_wait_idle(); `room` bytes at `text` can be written, and so can `length`, which may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_pool_metrics(
+    pool: *const HeadwayPool,
+    text: *mut c_char,
+    room: usize,
+    length: *mut usize,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let metrics = unsafe { running(pool) }?.pool.metrics_text();
+        if !length.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { length.write(metrics.len()) };
+        }
+        if metrics.len() >= room {
+            let words = format!("the metrics have {} bytes and a NUL", metrics.len());
+            return Err(CallFailure::new(HEADWAY_E_TOO_LARGE, words));
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let text = text.cast::<u8>();
+            ptr::copy_nonoverlapping(metrics.as_ptr(), text, metrics.len());
+            text.add(metrics.len()).write(0);
+        }
+        Ok(())
+    })
+}
+
+/// The port at which the pool answers Prometheus and browsers; 0 where it does not (headway_pool_options.metrics). `pool` may be null.
+///
+/// # Safety
+/// As headway_pool_wait_idle().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_pool_metrics_port(pool: *const HeadwayPool) -> u16 {
+    // SAFETY: the caller's promise.
+    let pool = unsafe { running(pool) }.ok();
+    let addr = pool.and_then(|pool| pool.pool.metrics_addr());
+    addr.map_or(0, |addr| addr.port())
 }
 
 /// Ends the pool and takes its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
@@ -304,10 +196,13 @@ pub unsafe extern "C" fn headway_pool_stop(
 
 impl HeadwayPool {
     pub(crate) fn class(&self, index: u32) -> Result<PoolClass, CallFailure> {
-        self.classes.get(index as usize).copied().ok_or_else(|| {
-            let last = self.classes.len() - 1;
-            let words = format!("there is no class {index}: the pool's last one is {last}");
-            CallFailure::new(HEADWAY_E_ARGUMENT, words)
-        })
+        let class = self.classes.get(index as usize).copied();
+        class.ok_or_else(|| no_class(index, self.classes.len()))
     }
+}
+
+fn no_class(index: u32, classes: usize) -> CallFailure {
+    let last = classes - 1;
+    let words = format!("there is no class {index}: the pool's last one is {last}");
+    CallFailure::new(HEADWAY_E_ARGUMENT, words)
 }

@@ -9,6 +9,9 @@ use crate::pool::{HeadwayPool, running};
 use crate::status::{CallFailure, HEADWAY_OK, report};
 use crate::versioned::{self, Versioned};
 
+/// In place of a class's number: the job's class is learnt from its key. Keys with similar service times share a class (headway_pool_options.learn_classes).
+pub const HEADWAY_CLASS_LEARNT: u32 = u32::MAX;
+
 /// A job whose end somebody will ask for.
 pub struct HeadwayJob(JobFuture<()>);
 
@@ -26,10 +29,12 @@ pub struct HeadwayJobOptions {
     /// HEADWAY_E_CANCELLED or HEADWAY_E_ABANDONED, and headway_last_error() has the words. By whichever thread ends the job: one of the pool's, one that
     /// submits, cancels or stops. headway_job_wait() returns after it, and so does headway_pool_wait_idle() for jobs that ran. It is brief, and no C++ exception may leave it.
     pub ended: Option<unsafe extern "C" fn(data: *mut c_void, code: c_int)>,
-    /// The number of its class.
+    /// The number of its class, or HEADWAY_CLASS_LEARNT.
     pub class_index: u32,
     /// 0.
     pub reserved: u32,
+    /// What its class is learnt from, where it is: a number for its endpoint, its statement's digest.
+    pub key: u64,
 }
 
 // SAFETY: as asked: numbers and pointers, which may be 0, the size first.
@@ -106,6 +111,7 @@ pub unsafe extern "C" fn headway_pool_submit(
         ended: None,
         class_index,
         reserved: 0,
+        key: 0,
     };
     // SAFETY: the caller's promise.
     unsafe { headway_pool_try_submit(pool, &raw const options, job, std::ptr::null_mut()) }
@@ -165,11 +171,13 @@ fn submit(
         ended: options.ended,
         data: options.data,
     };
+    let (run, unrun) = (move || job.run(), move |why: &JoinError| job.unrun(why));
+    if options.class_index == HEADWAY_CLASS_LEARNT {
+        let key = options.key;
+        return Ok(pool.pool.submit_unclassified_or_else(key, run, unrun));
+    }
     let class = pool.class(options.class_index)?;
-    let submitted = pool
-        .pool
-        .submit_or_else(class, move || job.run(), move |why| job.unrun(why));
-    Ok(submitted)
+    Ok(pool.pool.submit_or_else(class, run, unrun))
 }
 
 /// Submits `function(data)` and waits until it has returned. For threads outside of the pool; HEADWAY_E_INSIDE for its jobs.

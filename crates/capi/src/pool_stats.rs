@@ -1,7 +1,7 @@
 //! A pool's counts, for C programs.
 #![expect(unsafe_code, reason = "promises the layout of structs")]
 
-use headway_pool::{ClassCounts, PoolClassStats, PoolStats};
+use headway_pool::{ClassCounts, PoolClassStats, PoolStats, TimeHistogram};
 
 use crate::versioned::Versioned;
 
@@ -30,6 +30,54 @@ pub struct HeadwayPoolClassStats {
     pub running: u64,
     /// The mean service time learnt, ns.
     pub mean_ns: u64,
+    /// Those of `shed` that did not begin in time; the others made room.
+    pub shed_too_late: u64,
+    /// Slices begun.
+    pub slices: u64,
+    /// Times a job was to make way.
+    pub interruptions_asked: u64,
+    /// Times a job made way.
+    pub interruptions: u64,
+    /// Slices that ran on past their end and met no probe for longer than headway_pool_options.stall_after_ns.
+    pub stalls: u64,
+    /// The longest of them past its slice's end, ns.
+    pub longest_gap_ns: u64,
+    /// Times from submission to the first slice. Read some microseconds after the counts.
+    pub wait: HeadwayPoolTimes,
+    /// Service times.
+    pub service: HeadwayPoolTimes,
+}
+
+/// Times of a class's jobs, ns, rounded up by one part in 16 at most; 0 before the first.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadwayPoolTimes {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum_ns: u64,
+    /// Half of them take at most this.
+    pub p50_ns: u64,
+    /// 99 of 100 take at most this.
+    pub p99_ns: u64,
+    /// 999 of 1000 take at most this.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl From<&TimeHistogram> for HeadwayPoolTimes {
+    fn from(times: &TimeHistogram) -> Self {
+        let quantile_ns = |part| times.quantile_ns(part).unwrap_or(0);
+        Self {
+            count: times.count(),
+            sum_ns: times.sum_ns(),
+            p50_ns: quantile_ns(0.5),
+            p99_ns: quantile_ns(0.99),
+            p999_ns: quantile_ns(0.999),
+            max_ns: times.max_ns().unwrap_or(0),
+        }
+    }
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -51,13 +99,25 @@ impl HeadwayPoolClassStats {
             waiting: (counts.waiting + counts.asleep) as u64,
             running: counts.running as u64,
             mean_ns,
+            shed_too_late: counts.shed_too_late,
+            ..Self::default()
         }
     }
 }
 
 impl From<&PoolClassStats> for HeadwayPoolClassStats {
     fn from(stats: &PoolClassStats) -> Self {
-        Self::new(&stats.counts, stats.mean.as_nanos() as u64)
+        let runs = &stats.runs;
+        Self {
+            slices: runs.slices,
+            interruptions_asked: runs.interruptions_asked,
+            interruptions: runs.interruptions,
+            stalls: runs.stalls,
+            longest_gap_ns: runs.longest_gap_ns,
+            wait: HeadwayPoolTimes::from(&runs.wait),
+            service: HeadwayPoolTimes::from(&runs.service),
+            ..Self::new(&stats.counts, stats.mean.as_nanos() as u64)
+        }
     }
 }
 

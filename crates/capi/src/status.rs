@@ -23,7 +23,7 @@ pub const HEADWAY_E_SETUP: c_int = -4;
 pub const HEADWAY_E_START: c_int = -5;
 /// A handler, or a job of a pool, did not return in time; its thread was left behind.
 pub const HEADWAY_E_STUCK: c_int = -6;
-/// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error.
+/// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client gets an error. Or a text does not fit the room for it.
 pub const HEADWAY_E_TOO_LARGE: c_int = -7;
 /// A bug in Headway itself: a thread of the server, or this call, panicked.
 pub const HEADWAY_E_INTERNAL: c_int = -8;
@@ -102,7 +102,9 @@ impl From<BuildError> for CallFailure {
         let code = match error {
             BuildError::Policy(_)
             | BuildError::KnownProfile { .. }
-            | BuildError::SeveralDispatchers { .. } => HEADWAY_E_POLICY,
+            | BuildError::SeveralDispatchers { .. }
+            | BuildError::NoDispatcher { .. } => HEADWAY_E_POLICY,
+            BuildError::Doors(DoorError::Metrics { .. }) => HEADWAY_E_ADDRESS,
             BuildError::Thread(_) | BuildError::Pin(_) | BuildError::Stacks(_) => HEADWAY_E_START,
             _ => HEADWAY_E_ARGUMENT,
         };

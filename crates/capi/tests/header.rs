@@ -16,7 +16,12 @@ use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
 const THREADS: [&str; 4] = ["sharing.rs", "sockets.rs", "threads.rs", "waiting.rs"];
 
 /// The files that say what a pool in process is, in a header of their own.
-const POOL: [&str; 3] = ["pool.rs", "pool_jobs.rs", "pool_stats.rs"];
+const POOL: [&str; 4] = [
+    "pool.rs",
+    "pool_jobs.rs",
+    "pool_options.rs",
+    "pool_stats.rs",
+];
 
 /// With `HEADWAY_WRITE_HEADER` set, writes it instead: `make header`.
 fn assert_current(header: &str, config: &str, of_header: impl Fn(&str) -> bool) {

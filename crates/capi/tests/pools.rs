@@ -52,6 +52,16 @@ fn each_job_of_c_has_one_end_and_mistakes_have_words() {
 }
 
 #[test]
+fn pools_of_c_are_seen_from_outside_and_keep_their_limits() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("tests/c/pool_outside.c", Linked::Shared);
+    let socket = std::env::temp_dir().join(format!("headway-c-{}.sock", std::process::id()));
+    for policy in ["darc-stable", "srpt"] {
+        printed(Command::new(&program).arg(&socket).arg(policy));
+    }
+}
+
+#[test]
 fn futures_of_cpp_carry_results_and_exceptions() {
     let _alone = alone();
     let Some(toolchain) = Toolchain::plain_cpp() else {

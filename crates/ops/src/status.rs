@@ -100,6 +100,8 @@ pub struct PoolStatus {
     pub policy: String,
     /// The policy with the parameters that it was given.
     pub spec: String,
+    /// Who is the dispatcher: `inline` or `dedicated`.
+    pub layout: String,
     /// Jobs that run at a time.
     pub workers: usize,
     /// Threads, those that block included.

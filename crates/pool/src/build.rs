@@ -16,7 +16,9 @@ use crate::class::{ClassNames, ClassOptions, nanoseconds};
 use crate::class_state::ClassLimits;
 use crate::core::{PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
+use crate::dispatcher;
 use crate::error::{BuildError, MAX_POOL_CLASSES, PoolWarning};
+use crate::layout::PoolLayout;
 use crate::learning::KeyLearner;
 use crate::outside::PoolSubject;
 use crate::pool::Pool;
@@ -53,9 +55,9 @@ impl PoolBuilder {
         let (declared, learnt) = (self.declared(), self.learns);
         let limits = self.limits(&shape);
         let (interrupts, is_bound) = (slices.interrupt(), slices.is_bound());
-        let workers = shape.workers;
+        let (workers, layout) = (shape.workers, self.layout);
         let blocking = if is_bound { 0 } else { self.blocking_threads };
-        let decide = systems::with(&spec, &shape, Deciding { workers })?;
+        let decide = systems::with(&spec, &shape, Deciding { workers, layout })?;
         let names = limits.iter().map(|class| class.name.clone()).collect();
         let core = PoolCore::new(PoolParts {
             decide,
@@ -85,12 +87,16 @@ impl PoolBuilder {
                     .then(|| KeyLearner::new(declared.len(), learnt, shape.unknown())),
             },
         );
-        let subject = PoolSubject::new(&shared, spec.name(), spec.to_string(), workers);
+        let subject = PoolSubject::new(&shared, &spec, layout, workers);
         let pool = Pool::new(shared.clone(), warnings, AskedSubject::of(subject));
         for _ in 0..workers {
             let place = shared.core.lock().threads.enlist();
             let place = place.expect("there is a place for each worker");
             shared.start(place).map_err(BuildError::Thread)?;
+        }
+        if layout == PoolLayout::Dedicated {
+            let core = shared.pin_of(workers);
+            shared.keep(dispatcher::start(&shared, core).map_err(BuildError::Thread)?);
         }
         worker::start_rescue(&shared).map_err(BuildError::Thread)?;
         Ok(pool.answer_at(doors)?)
@@ -104,10 +110,15 @@ impl PoolBuilder {
         }
     }
 
+    fn usual_workers(&self) -> usize {
+        let usable = std::thread::available_parallelism().map_or(1, usize::from);
+        let beside = usize::from(self.layout == PoolLayout::Dedicated);
+        usable.saturating_sub(beside).max(1)
+    }
+
     /// What the policy is built for. Its queues have no limits: the pool's come before.
     fn shape(&self) -> Result<Shape, BuildError> {
-        let usable = || std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = self.workers.unwrap_or_else(usable);
+        let workers = self.workers.unwrap_or_else(|| self.usual_workers());
         if !(1..=MAX_WORKERS).contains(&workers) {
             let most = MAX_WORKERS;
             return Err(BuildError::Workers { workers, most });
@@ -165,6 +176,9 @@ impl PoolBuilder {
                 policy,
                 dispatchers,
             });
+        }
+        if self.layout == PoolLayout::Dedicated && facts.owner != Owner::Dispatcher {
+            return Err(BuildError::NoDispatcher { policy });
         }
         let mut warnings = Vec::new();
         if facts.interrupts() && !Clock::global().is_cheap() {

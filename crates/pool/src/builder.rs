@@ -7,6 +7,7 @@ use headway_ops::doors::StatusDoors;
 use headway_ops::socket::ControlPlace;
 
 use crate::class::ClassOptions;
+use crate::layout::PoolLayout;
 
 /// Where no policy is named and jobs run to their end: it keeps workers for short classes by what it learns.
 const RUN_TO_END: &str = "darc-stable";
@@ -31,6 +32,7 @@ const STALL_AFTER: Duration = Duration::from_micros(50);
 pub struct PoolBuilder {
     pub(crate) policy: Option<String>,
     pub(crate) has_checkpoints: bool,
+    pub(crate) layout: PoolLayout,
     pub(crate) workers: Option<usize>,
     pub(crate) classes: Vec<(String, ClassOptions)>,
     pub(crate) learns: usize,
@@ -50,6 +52,7 @@ impl Default for PoolBuilder {
         Self {
             policy: None,
             has_checkpoints: false,
+            layout: PoolLayout::default(),
             workers: None,
             classes: Vec::new(),
             learns: 0,
@@ -95,8 +98,16 @@ impl PoolBuilder {
         self.policy.as_deref().unwrap_or(default)
     }
 
+    /// Who is the dispatcher; unless chosen, the threads that submit and the workers take turns ([`PoolLayout::Inline`]).
+    /// [`build`](Self::build) refuses [`PoolLayout::Dedicated`] under a policy without a dispatcher.
+    #[must_use]
+    pub fn layout(mut self, layout: PoolLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
     /// The number of jobs that run at a time. Unless chosen, one for each processor that the process may use by its affinity mask and its cgroup's
-    /// quota.
+    /// quota, but for a [dispatcher's own](Self::layout).
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
@@ -140,7 +151,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Pins thread `i` to core `cores[i % n]`. Unless chosen the kernel places them.
+    /// Pins thread `i` to core `cores[i % n]`, and a [dispatcher's own](Self::layout) as if it came after the workers. Unless chosen the kernel places them.
     #[must_use]
     pub fn pin(mut self, cores: &[usize]) -> Self {
         self.pins = cores.to_vec();

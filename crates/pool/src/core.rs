@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread::Thread;
 use std::time::Duration;
 
 use headway_policy::{ClassId, Job, JobId, WorkerId};
@@ -15,7 +16,7 @@ use crate::decisions::{Chosen, Decide};
 use crate::error::{JoinError, ShedReason, SubmitError};
 use crate::job::{RunEnd, Runnable};
 use crate::stats::ClassCounts;
-use crate::thread_table::ThreadTable;
+use crate::thread_table::{Rouse, ThreadTable};
 
 /// A full pool sheds a job of a class whose mean is at least so many times the newcomer's.
 const MUCH_LONGER: f64 = 4.0;
@@ -299,7 +300,12 @@ impl PoolCore {
     #[inline]
     pub(crate) fn take(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<ChosenJob> {
         self.sees(now_ns);
-        while let Some(chosen) = self.decide.choose(self.now_ns, only) {
+        loop {
+            if self.phase == PoolPhase::Over {
+                // The dispatcher's thread is gone, or about to, and so is this one if it finds nothing.
+                self.decide.dispatch(self.now_ns);
+            }
+            let chosen = self.decide.choose(self.now_ns, only)?;
             let token = self.tokens[chosen.token.index()].as_ref();
             let token = token.expect("a policy runs the tokens it was given");
             let class = token.class;
@@ -323,7 +329,17 @@ impl PoolCore {
             let usual_ns = state.mean_ns.max(1.0) as u64;
             self.finish_token(chosen, usual_ns);
         }
-        None
+    }
+
+    /// The dispatcher hears what happened, and places jobs at workers.
+    pub(crate) fn dispatch(&mut self, now_ns: u64) {
+        self.sees(now_ns);
+        self.decide.dispatch(self.now_ns);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn awaits_dispatcher(&self) -> bool {
+        self.decide.awaits_dispatcher()
     }
 
     fn begin(&mut self, chosen: Chosen, is_resumed: bool) -> ChosenJob {
@@ -550,8 +566,14 @@ impl PoolCore {
 
     /// Whom to wake or start.
     #[inline]
-    pub(crate) fn rouse(&mut self) -> crate::thread_table::Rouse {
+    pub(crate) fn rouse(&mut self) -> Rouse {
         self.threads.rouse(&*self.decide)
+    }
+
+    /// The dispatcher's thread, if it is to be woken.
+    #[inline]
+    pub(crate) fn rouse_dispatcher(&mut self) -> Option<Thread> {
+        self.threads.rouse_dispatcher(&*self.decide)
     }
 }
 

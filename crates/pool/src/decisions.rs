@@ -1,11 +1,14 @@
 //! A policy of the registry, its types behind one interface: what the pool's lock owns of it.
 
+use std::collections::VecDeque;
+
 use headway_policy::server::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, PreemptionDecision,
 };
 use headway_policy::server::systems::{System, VisitInstance};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
+use crate::layout::PoolLayout;
 use crate::queues::PoolQueues;
 
 /// The longest time that a running job goes on without a question to its policy, where jobs can be interrupted, ns.
@@ -40,11 +43,16 @@ pub(crate) trait Decide: Send {
     fn started(&mut self, now_ns: u64, job: &Job, chosen: Chosen) -> u64;
     /// Whether the job that runs there goes on, and for how long until this is asked again, ns.
     fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64>;
+    /// The dispatcher hears what happened, and places tokens at workers. Nothing is left to do where whoever reports an event is the dispatcher.
+    fn dispatch(&mut self, now_ns: u64);
+    /// Whether the dispatcher has something to hear.
+    fn awaits_dispatcher(&self) -> bool;
 }
 
 /// Builds a [`Decide`] of whichever system the spec names.
 pub(crate) struct Deciding {
     pub(crate) workers: usize,
+    pub(crate) layout: PoolLayout,
 }
 
 impl VisitInstance for Deciding {
@@ -63,8 +71,25 @@ impl VisitInstance for Deciding {
             queues: PoolQueues::new(self.workers, system.shared_queues),
             idle: BitSet::range(0, self.workers),
             slices: vec![WorkerSlice::default(); self.workers],
+            has_dispatcher: self.layout == PoolLayout::Dedicated,
+            unheard: VecDeque::new(),
         })
     }
+}
+
+/// What the dispatcher is to hear.
+#[derive(Clone, Copy)]
+enum Notice {
+    Arrived(Job),
+    Finished {
+        worker: WorkerId,
+        token: JobId,
+        cpu_ns: u64,
+    },
+    Yielded {
+        worker: WorkerId,
+        job: Job,
+    },
 }
 
 struct Decisions<I, L, M> {
@@ -74,6 +99,10 @@ struct Decisions<I, L, M> {
     queues: PoolQueues,
     idle: BitSet,
     slices: Vec<WorkerSlice>,
+    /// Whether another thread is the dispatcher, and hears of events later.
+    has_dispatcher: bool,
+    /// What it did not hear yet, oldest first.
+    unheard: VecDeque<Notice>,
 }
 
 /// When a worker's job is looked at again.
@@ -99,9 +128,44 @@ impl WorkerSlice {
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
-    fn dispatch(&mut self, now_ns: u64) {
+    /// Tells the dispatcher: at once, or by its thread. `false`: the policy's queue is full.
+    fn tell(&mut self, now_ns: u64, notice: Notice) -> bool {
+        if self.has_dispatcher {
+            self.unheard.push_back(notice);
+            return true;
+        }
+        let is_heard = self.hear(now_ns, notice);
+        self.place(now_ns);
+        is_heard
+    }
+
+    fn hear(&mut self, now_ns: u64, notice: Notice) -> bool {
+        match notice {
+            Notice::Arrived(job) => return self.ingress.arrived(now_ns, job).is_ok(),
+            Notice::Finished {
+                worker,
+                token,
+                cpu_ns,
+            } => self.ingress.finished(now_ns, worker, token, cpu_ns),
+            Notice::Yielded { worker, job } => self.ingress.yielded(now_ns, worker, job),
+        }
+        true
+    }
+
+    fn place(&mut self, now_ns: u64) {
         while let Some(Dispatch { worker, job }) = self.ingress.poll(now_ns) {
             self.queues.push(worker.index(), job);
+        }
+    }
+
+    /// The youngest token of the class of which the dispatcher did not hear yet.
+    fn withdraw_unheard(&mut self, class: ClassId) -> Option<JobId> {
+        let is_of_class =
+            |notice: &Notice| matches!(notice, Notice::Arrived(job) if job.class == class);
+        let at = self.unheard.iter().rposition(is_of_class)?;
+        match self.unheard.remove(at) {
+            Some(Notice::Arrived(job)) => Some(job.id),
+            _ => None,
         }
     }
 
@@ -149,14 +213,8 @@ where
     M: Monitor + Send,
 {
     fn arrived(&mut self, now_ns: u64, job: Job) -> bool {
-        if self.ingress.arrived(now_ns, job).is_err() {
-            return false;
-        }
-        if I::OWNER == Owner::Nobody && !self.queues.push_to_all(job.id) {
-            return false;
-        }
-        self.dispatch(now_ns);
-        true
+        self.tell(now_ns, Notice::Arrived(job))
+            && (I::OWNER != Owner::Nobody || self.queues.push_to_all(job.id))
     }
 
     fn choose(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<Chosen> {
@@ -187,29 +245,45 @@ where
         let index = worker.index();
         self.stopped(now_ns, worker);
         self.locals[index].finished(now_ns, job, cpu_ns, &mut self.queues.seen_by(index));
-        self.ingress.finished(now_ns, worker, job.id, cpu_ns);
-        self.dispatch(now_ns);
+        let finished = Notice::Finished {
+            worker,
+            token: job.id,
+            cpu_ns,
+        };
+        self.tell(now_ns, finished);
     }
 
     fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: &Job) {
         let index = worker.index();
         self.stopped(now_ns, worker);
-        if !self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(index)) {
-            if I::OWNER == Owner::Nobody {
-                let fits = self.queues.push_to_all(job.id);
-                assert!(
-                    fits,
-                    "the queue of all that arrives has room for what came from it"
-                );
-            } else {
-                self.ingress.yielded(now_ns, worker, *job);
-            }
+        if self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(index)) {
+            self.place(now_ns);
+        } else if I::OWNER == Owner::Nobody {
+            let fits = self.queues.push_to_all(job.id);
+            assert!(
+                fits,
+                "the queue of all that arrives has room for what came from it"
+            );
+        } else {
+            self.tell(now_ns, Notice::Yielded { worker, job: *job });
         }
-        self.dispatch(now_ns);
     }
 
     fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
-        self.ingress.withdraw(class)
+        self.withdraw_unheard(class)
+            .or_else(|| self.ingress.withdraw(class))
+    }
+
+    fn dispatch(&mut self, now_ns: u64) {
+        while let Some(notice) = self.unheard.pop_front() {
+            let is_heard = self.hear(now_ns, notice);
+            assert!(is_heard, "no policy's queue is shorter than the pool's");
+            self.place(now_ns);
+        }
+    }
+
+    fn awaits_dispatcher(&self) -> bool {
+        !self.unheard.is_empty()
     }
 
     fn runnable(&self) -> usize {

@@ -37,6 +37,14 @@ pub enum BuildError {
         /// How many it has.
         dispatchers: usize,
     },
+    /// The policy has no dispatcher that could have a thread of its own.
+    #[error(
+        "policy {policy} has no dispatcher: leave the dedicated layout out, or choose a policy that has one, such as darc-stable"
+    )]
+    NoDispatcher {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The number of workers is out of range.
     #[error(
         "{workers} workers: give 1 to {most}, or leave it out for one a processor that the process may use"

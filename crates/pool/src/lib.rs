@@ -23,6 +23,7 @@
 //! | `decisions`, `queues` | a policy of the registry behind one interface, and the queues between its roles |
 //! | `class_state`, `class_queue` | a class; its jobs that wait, of which a policy's token stands for the oldest |
 //! | `job`, `spawned` | a job's closure or future, and its result |
+//! | `layout`, `dispatcher` | who is the dispatcher; the thread of one that has its own |
 //! | `thread_table`, `worker` | who is parked and whom to wake; the loop of a thread |
 //! | `slice`, `turn` | one slice of a job, on its thread's stack or on a fiber |
 //! | `owning`, `rescue`, `rescuer` | fibers with a thread's state, and the workers that wait for what is suspended on one |
@@ -41,10 +42,12 @@ mod class_state;
 mod core;
 mod current;
 mod decisions;
+mod dispatcher;
 mod error;
 mod fiber_job;
 mod future;
 mod job;
+mod layout;
 mod learning;
 mod outside;
 mod owning;
@@ -78,6 +81,7 @@ pub use future::JobFuture;
 pub use headway_ops::doors::DoorError;
 pub use headway_ops::histogram::TimeHistogram;
 pub use headway_ops::socket::ControlPlace;
+pub use layout::PoolLayout;
 pub use pool::Pool;
 pub use scope::JobScope;
 pub use stats::{ClassCounts, ClassRuns, PoolClassStats, PoolStats};

@@ -9,9 +9,11 @@ use headway_ops::protocol::CtlResponse;
 use headway_ops::status::{POOL, PoolClassStatus, PoolStatus, TimesStatus};
 use headway_ops::subject::Subject;
 use headway_policy::ClassId;
+use headway_policy::server::systems::ServerSpec;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
 
+use crate::layout::PoolLayout;
 use crate::shared::SharedPool;
 use crate::stats::{ClassRuns, PoolClassStats, PoolStats};
 
@@ -63,6 +65,7 @@ pub(crate) struct PoolSubject {
     pool: Weak<SharedPool>,
     policy: &'static str,
     spec: String,
+    layout: PoolLayout,
     workers: usize,
     since: Instant,
 }
@@ -71,14 +74,15 @@ impl PoolSubject {
     /// Of a pool that was just built.
     pub(crate) fn new(
         pool: &Arc<SharedPool>,
-        policy: &'static str,
-        spec: String,
+        spec: &ServerSpec,
+        layout: PoolLayout,
         workers: usize,
     ) -> Self {
         Self {
             pool: Arc::downgrade(pool),
-            policy,
-            spec,
+            policy: spec.name(),
+            spec: spec.to_string(),
+            layout,
             workers,
             since: Instant::now(),
         }
@@ -98,6 +102,7 @@ impl Subject for PoolSubject {
             name: pool.name.clone(),
             policy: self.policy.into(),
             spec: self.spec.clone(),
+            layout: self.layout.name().into(),
             workers: self.workers,
             threads: stats.threads,
             blocked: stats.blocked,

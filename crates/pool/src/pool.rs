@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use headway_ops::doors::{BoundDoors, DoorError, OpenDoors};
+use headway_ops::metrics;
 use headway_ops::subject::AskedSubject;
 use headway_policy::ClassId;
 use prometheus_client::collector::Collector;
@@ -185,9 +186,27 @@ impl Pool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        self.submit_unclassified_or_else(key, closure, |_| ())
+            .unwrap_or_else(JobFuture::refused)
+    }
+
+    /// As [`submit_unclassified`](Self::submit_unclassified), with an end for each accepted job as by [`submit_or_else`](Self::submit_or_else).
+    ///
+    /// # Errors
+    /// As [`try_submit`](Self::try_submit), and [`SubmitError::NothingLearns`]; then neither closure is called.
+    pub fn submit_unclassified_or_else<F, T>(
+        &self,
+        key: impl Hash,
+        closure: F,
+        otherwise: impl FnOnce(&JoinError) + Send + 'static,
+    ) -> Result<JobFuture<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
         let shared = Arc::clone(self.shared());
         let Some(learner) = &self.shared().learner else {
-            return JobFuture::refused(SubmitError::NothingLearns);
+            return Err(SubmitError::NothingLearns);
         };
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
@@ -208,8 +227,7 @@ impl Pool {
             }
             value
         };
-        self.put(class, ClosureJob::new(timed, |_| (), false))
-            .unwrap_or_else(JobFuture::refused)
+        self.put(class, ClosureJob::new(timed, otherwise, false))
     }
 
     /// Spawns a future. Each of its polls is a job for the policy; once woken it waits in its class's queue again.
@@ -271,6 +289,12 @@ impl Pool {
     #[must_use]
     pub fn collector(&self) -> impl Collector + Clone + use<> {
         self.owner.subject.clone()
+    }
+
+    /// The same as text, in the format of OpenMetrics: for a program that answers Prometheus itself, without a registry.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        metrics::text(self.collector())
     }
 
     /// The path of its control socket, if the [builder](crate::PoolBuilder::control) chose one.

@@ -85,6 +85,11 @@ impl SharedPool {
         self.classes.pool
     }
 
+    /// The core to which this thread is pinned, if threads are.
+    pub(crate) fn pin_of(&self, thread: usize) -> Option<usize> {
+        self.pins.get(thread % self.pins.len().max(1)).copied()
+    }
+
     /// Starts the thread of this place.
     ///
     /// # Errors
@@ -105,9 +110,13 @@ impl SharedPool {
     #[inline]
     pub(crate) fn settle(self: &Arc<Self>, mut core: MutexGuard<'_, PoolCore>) {
         let rouse = core.rouse();
+        let dispatcher = core.rouse_dispatcher();
         let ends = std::mem::take(&mut core.ends);
         let all_done = core.idle_waiters > 0 && core.is_idle();
         drop(core);
+        if let Some(dispatcher) = dispatcher {
+            dispatcher.unpark();
+        }
         match rouse {
             Rouse::Nobody => {}
             Rouse::Wake(thread) => thread.unpark(),

@@ -6,6 +6,7 @@
 use std::thread::Thread;
 
 use crate::decisions::Decide;
+use crate::dispatcher::DispatcherThread;
 use headway_policy::WorkerId;
 
 /// What a thread's place in the table says.
@@ -33,6 +34,8 @@ pub(crate) struct ThreadTable {
     most_blocked: usize,
     /// Whether thread `i` is worker `i`.
     pub(crate) is_bound: bool,
+    /// Beside the workers; asleep nowhere in a layout without one.
+    pub(crate) dispatcher: DispatcherThread,
 }
 
 /// What to do about threads once the lock is released.
@@ -55,6 +58,7 @@ impl ThreadTable {
             workers,
             most_blocked,
             is_bound,
+            dispatcher: DispatcherThread::default(),
         }
     }
 
@@ -145,9 +149,18 @@ impl ThreadTable {
         }
     }
 
+    /// The dispatcher's thread, if it sleeps and has something to hear.
+    #[inline]
+    pub(crate) fn rouse_dispatcher(&mut self, decide: &dyn Decide) -> Option<Thread> {
+        if self.dispatcher.is_parked() && decide.awaits_dispatcher() {
+            return self.dispatcher.wake();
+        }
+        None
+    }
+
     /// Wakes all who are parked.
     pub(crate) fn wake_all(&mut self) -> Vec<Thread> {
-        let mut handles = Vec::new();
+        let mut handles: Vec<_> = self.dispatcher.wake().into_iter().collect();
         while let Some(at) = self.parked.len().checked_sub(1) {
             if let Rouse::Wake(handle) = self.wake(at) {
                 handles.push(handle);

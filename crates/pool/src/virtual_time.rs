@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
@@ -13,13 +14,14 @@ use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::error::JoinError;
 use crate::job::{ClosureJob, Joined, RunEnd, Runnable};
+use crate::layout::PoolLayout;
 use crate::thread_table::ThreadTable;
 
 const CLASSES: usize = 3;
 const SERVICE_NS: [u64; CLASSES] = [1_000, 100_000, 10_000];
 
 /// A pool of so many workers; the last class has one of them at most.
-fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
+fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: usize) -> PoolCore {
     let mut shape = Shape::new(workers);
     for service_ns in SERVICE_NS {
         shape = shape.class(service_ns, 0.3);
@@ -36,13 +38,24 @@ fn core(policy: &str, workers: usize, capacity: usize) -> PoolCore {
     });
     let spec: ServerSpec = policy.parse().unwrap();
     PoolCore::new(PoolParts {
-        decide: systems::with(&spec, &shape, Deciding { workers }).unwrap(),
+        decide: systems::with(&spec, &shape, Deciding { workers, layout }).unwrap(),
         classes: classes.collect(),
         threads: ThreadTable::new(workers, 0, false),
         capacity,
         workers,
         interrupts: false,
     })
+}
+
+/// Every policy inline, and in a layout of its own where it has a dispatcher.
+fn policies() -> impl Iterator<Item = (&'static str, PoolLayout)> {
+    let has_dispatcher = |policy: &&str| {
+        let spec: ServerSpec = policy.parse().unwrap();
+        spec.facts().owner == Owner::Dispatcher
+    };
+    let inline = NAMES.iter().map(|policy| (*policy, PoolLayout::Inline));
+    let dedicated = NAMES.iter().copied().filter(has_dispatcher);
+    inline.chain(dedicated.map(|policy| (policy, PoolLayout::Dedicated)))
 }
 
 /// Job numbers by the order of submission, with their classes.
@@ -65,11 +78,11 @@ struct PoolWorld {
 }
 
 impl PoolWorld {
-    fn new(policy: &str, seed: u64) -> Self {
+    fn new(policy: &str, layout: PoolLayout, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let (workers, capacity) = (1 + rng.below(3), 1 + rng.below(40));
         Self {
-            core: core(policy, workers, capacity),
+            core: core(policy, layout, workers, capacity),
             rng,
             now_ns: 0,
             live: BTreeMap::new(),
@@ -123,6 +136,20 @@ impl PoolWorld {
         chosen.job.publish();
     }
 
+    /// The dispatcher hears of all events so far, and places jobs.
+    fn dispatch(&mut self) {
+        self.core.dispatch(self.now_ns);
+    }
+
+    /// Workers may leave events behind for it as they look for something to run.
+    fn dispatch_all(&mut self) {
+        self.settle();
+        while self.core.awaits_dispatcher() {
+            self.dispatch();
+            self.settle();
+        }
+    }
+
     /// Every idle worker takes what it may, and every job that ended is told.
     fn settle(&mut self) {
         while let Some(chosen) = self.core.take(self.now_ns, None) {
@@ -146,7 +173,16 @@ impl PoolWorld {
         *found.expect("what begins was accepted and has no end").0
     }
 
-    /// The counts add up, the limits hold, and no job waits in vain.
+    /// No job waits in vain, once the dispatcher has heard of it.
+    fn check_progress(&self, policy: &str) {
+        let live = self.live.len();
+        assert!(
+            !self.running.is_empty() || live == 0,
+            "{policy}: {live} wait, and nothing runs"
+        );
+    }
+
+    /// The counts add up, and the limits hold.
     fn check(&self, policy: &str) {
         let mut live = 0;
         for class in 0..CLASSES {
@@ -164,15 +200,11 @@ impl PoolWorld {
         }
         assert_eq!(self.core.live(), live, "{policy}");
         assert_eq!(self.live.len(), live, "{policy}: one end each");
-        assert!(
-            !self.running.is_empty() || live == 0,
-            "{policy}: {live} wait, and nothing runs"
-        );
     }
 }
 
-fn live_through(policy: &str, seed: u64) -> (BegunJobs, usize) {
-    let mut world = PoolWorld::new(policy, seed);
+fn live_through(policy: &str, layout: PoolLayout, seed: u64) -> (BegunJobs, usize) {
+    let mut world = PoolWorld::new(policy, layout, seed);
     for _ in 0..400 {
         world.now_ns += world.rng.below(5_000) as u64;
         match world.rng.below(8) {
@@ -181,23 +213,33 @@ fn live_through(policy: &str, seed: u64) -> (BegunJobs, usize) {
             _ => world.finish(),
         }
         world.settle();
+        // The dispatcher's thread comes when it comes.
+        let is_heard = layout == PoolLayout::Inline || world.rng.below(3) == 0;
+        if is_heard {
+            world.dispatch_all();
+        }
         world.check(policy);
+        if is_heard {
+            world.check_progress(policy);
+        }
     }
     while !world.core.is_idle() {
         world.finish();
-        world.settle();
+        world.dispatch_all();
         world.check(policy);
+        world.check_progress(policy);
     }
     (world.begun, world.cancelled)
 }
 
 #[test]
 fn every_policy_ends_every_job_once_and_repeats_itself() {
-    for policy in NAMES {
+    for (policy, layout) in policies() {
         let mut cancelled = 0;
         for seed in 0..40 {
-            let first = live_through(policy, seed);
-            assert_eq!(first, live_through(policy, seed), "{policy}, seed {seed}");
+            let first = live_through(policy, layout, seed);
+            let again = live_through(policy, layout, seed);
+            assert_eq!(first, again, "{policy}, {layout:?}, seed {seed}");
             cancelled += first.1;
         }
         assert!(cancelled > 0, "{policy}: some jobs leave the queue");
@@ -206,25 +248,63 @@ fn every_policy_ends_every_job_once_and_repeats_itself() {
 
 #[test]
 fn within_a_class_jobs_begin_in_the_order_of_submission() {
-    for policy in NAMES {
+    for (policy, layout) in policies() {
         for seed in 0..40 {
-            let (begun, _) = live_through(policy, seed);
+            let (begun, _) = live_through(policy, layout, seed);
             for class in 0..CLASSES {
                 let numbers = begun
                     .iter()
                     .filter(|(of, _)| *of == class)
                     .map(|(_, number)| *number);
-                assert!(numbers.is_sorted(), "{policy}, seed {seed}, class {class}");
+                assert!(
+                    numbers.is_sorted(),
+                    "{policy}, {layout:?}, seed {seed}, class {class}"
+                );
             }
         }
+    }
+}
+
+/// The submitter leaves its event behind; the policy hears of it, and a worker finds the job, once the dispatcher came.
+#[test]
+fn a_dispatcher_of_its_own_places_what_others_submit() {
+    for (policy, layout) in policies() {
+        let mut world = PoolWorld::new(policy, layout, 0);
+        world.core = core(policy, layout, 1, 4);
+        world.submit();
+        world.settle();
+        let begins_at_once = layout == PoolLayout::Inline;
+        assert_eq!(world.running.len(), usize::from(begins_at_once), "{policy}");
+        world.dispatch();
+        world.settle();
+        assert_eq!(world.running.len(), 1, "{policy}");
+    }
+}
+
+/// A pool that has ended has no dispatcher's thread any more. What was interrupted is placed by the worker that comes next, before that leaves.
+#[test]
+fn after_the_end_workers_place_what_was_interrupted() {
+    for (policy, layout) in policies() {
+        let mut world = PoolWorld::new(policy, layout, 0);
+        world.core = core(policy, layout, 1, 4);
+        world.submit();
+        world.dispatch_all();
+        let (_, chosen) = world.running.pop().unwrap();
+        // The tokens of those that are abandoned are taken up first, and end at once.
+        (0..3).for_each(|_| world.submit());
+        world.dispatch_all();
+        world.core.abandon();
+        world.core.yielded(5, chosen.chosen, 5, chosen.job);
+        world.settle();
+        assert_eq!(world.running.len(), 1, "{policy}, {layout:?}");
     }
 }
 
 /// Cancelled jobs leave their tokens in a policy that cannot give them back; whoever found none left gets one as these are over.
 #[test]
 fn a_class_that_found_no_token_gets_one_later() {
-    let mut world = PoolWorld::new("c-fcfs", 0);
-    world.core = core("c-fcfs", 1, 4);
+    let mut world = PoolWorld::new("c-fcfs", PoolLayout::Inline, 0);
+    world.core = core("c-fcfs", PoolLayout::Inline, 1, 4);
     let submit = |world: &mut PoolWorld, class: u16| {
         let job: WorldJob = ClosureJob::new(Box::new(|| ()), |_| (), false);
         let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
@@ -249,6 +329,7 @@ fn a_class_that_found_no_token_gets_one_later() {
     (0..3).for_each(|_| drop(submit(&mut world, 2)));
     while !world.core.is_idle() {
         world.check("c-fcfs");
+        world.check_progress("c-fcfs");
         world.finish();
         world.settle();
     }

@@ -25,7 +25,7 @@ pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHa
     let shared = Arc::clone(shared);
     let name = format!("{}-{place}", shared.name);
     std::thread::Builder::new().name(name).spawn(move || {
-        if let Some(&core) = shared.pins.get(place % shared.pins.len().max(1)) {
+        if let Some(core) = shared.pin_of(place) {
             // Checked when the pool was built; a mask that was narrowed since leaves the thread where it may be.
             let _ = pin_current(core);
         }

@@ -7,7 +7,8 @@ use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixListener;
 
 use headway_pool::{
-    BuildError, ClassOptions, JoinError, OutsidePool, Pool, PoolWarning, SubmitError, checkpoint,
+    BuildError, ClassOptions, JoinError, OutsidePool, Pool, PoolLayout, PoolWarning, SubmitError,
+    checkpoint,
 };
 use std::time::Duration;
 
@@ -38,6 +39,16 @@ fn a_policy_that_no_pool_follows_is_refused() {
         refused("concord,dispatchers=2"),
         BuildError::SeveralDispatchers { dispatchers: 2, .. } | BuildError::Policy(_)
     ));
+}
+
+#[test]
+fn a_policy_without_a_dispatcher_gives_it_no_thread() {
+    for policy in ["d-fcfs", "synergy", "tardis"] {
+        let builder = Pool::builder().policy(policy).workers(2);
+        let error = builder.layout(PoolLayout::Dedicated).build().unwrap_err();
+        assert!(matches!(error, BuildError::NoDispatcher { .. }), "{error}");
+        assert!(error.to_string().contains("leave the dedicated layout out"));
+    }
 }
 
 #[test]

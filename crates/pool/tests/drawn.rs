@@ -1,9 +1,11 @@
 //! Pools and jobs that a seed draws.
 
 use headway_policy::Rng;
-use headway_policy::server::systems::NAMES;
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{NAMES, ServerSpec};
 use headway_pool::{
-    ClassCounts, ClassOptions, JobFuture, JoinError, Pool, blocking, cancelled, checkpoint,
+    ClassCounts, ClassOptions, JobFuture, JoinError, Pool, PoolLayout, blocking, cancelled,
+    checkpoint,
 };
 use std::future::poll_fn;
 use std::sync::Mutex;
@@ -39,8 +41,16 @@ fn draw_pool(rng: &mut Rng) -> Pool {
                 .slo(Duration::from_micros(50 + below(rng, 500)));
         }
     }
+    let spec: ServerSpec = policy.parse().expect("a name of the registry");
+    let may_be_dedicated = spec.facts().owner == Owner::Dispatcher;
+    let layout = if may_be_dedicated && below(rng, 2) == 0 {
+        PoolLayout::Dedicated
+    } else {
+        PoolLayout::Inline
+    };
     let builder = Pool::builder()
         .policy(policy)
+        .layout(layout)
         .workers(1 + below(rng, 3) as usize)
         .capacity(1 + below(rng, 200) as usize)
         .blocking_threads(below(rng, 3) as usize)

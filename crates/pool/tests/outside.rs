@@ -164,11 +164,10 @@ fn interruptions_are_counted_by_class() {
     let (stats, runs) = (pool.stats(), runs(&pool, 0));
     assert_eq!(stats.interruptions, runs.interruptions);
     assert!(runs.interruptions_asked >= runs.interruptions);
-    assert_eq!(
-        runs.slices,
-        2 + runs.interruptions,
-        "each that made way went on"
-    );
+    // Each that made way went on. One that went on at home was also looked at by workers, which is a slice each.
+    let gone_on = 2 + runs.interruptions;
+    assert!(runs.slices >= gone_on);
+    assert!(runs.slices == gone_on || stats.rescued > 0, "{runs:?}");
     assert_eq!((runs.wait.count(), runs.service.count()), (2, 2));
 }
 

@@ -1,7 +1,8 @@
 //! Every live policy of the registry runs every job, once.
 
-use headway_policy::server::systems::NAMES;
-use headway_pool::{ClassOptions, Pool, PoolBuilder, checkpoint};
+use headway_policy::server::role::Owner;
+use headway_policy::server::systems::{NAMES, ServerSpec};
+use headway_pool::{BuildError, ClassOptions, Pool, PoolBuilder, PoolLayout, checkpoint};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -80,24 +81,71 @@ fn every_policy_runs_every_job_once() {
 }
 
 #[test]
+fn every_policy_with_a_dispatcher_runs_every_job_once_by_its_thread() {
+    for policy in NAMES {
+        let spec: ServerSpec = policy.parse().unwrap();
+        for workers in [1, 2, 3] {
+            let builder = classes(policy, workers).layout(PoolLayout::Dedicated);
+            let pool = match builder.build() {
+                Ok(pool) => pool,
+                Err(BuildError::NoDispatcher { .. }) => {
+                    assert_ne!(spec.facts().owner, Owner::Dispatcher, "{policy}");
+                    continue;
+                }
+                Err(error) => panic!("{policy}: {error}"),
+            };
+            assert_eq!(spec.facts().owner, Owner::Dispatcher, "{policy}");
+            serve(&pool, policy);
+            pool.shutdown(LIMIT).unwrap();
+            until("the threads are gone", || pool.stats().threads == 0);
+        }
+    }
+}
+
+/// `shutdown` joins the dispatcher's thread; dropping a pool ends it too.
+#[test]
+fn the_dispatchers_thread_ends_with_the_pool() {
+    let dispatches = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+        names.filter(|name| name.trim() == "apart-dispatch").count()
+    };
+    let build = || {
+        let builder = classes("darc-stable", 2).name("apart");
+        builder.layout(PoolLayout::Dedicated).build().unwrap()
+    };
+    let pool = build();
+    // A thread names itself as it starts.
+    until("the dispatcher's thread runs", || dispatches() == 1);
+    pool.shutdown(LIMIT).unwrap();
+    assert_eq!(dispatches(), 0);
+    drop(build());
+    until("the dispatcher's thread is gone", || dispatches() == 0);
+}
+
+#[test]
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn every_policy_runs_every_job_once_where_jobs_are_interrupted() {
     for policy in NAMES {
-        // SAFETY: the jobs of `serve` hold nothing over a checkpoint.
-        let built = unsafe { classes(policy, 2).plain_fibers() }.build();
-        let pool = match built {
-            Ok(pool) => pool,
-            // What they interrupt goes on at any worker, which plain fibers cannot.
-            Err(_) if ["tardis", "synergy"].contains(policy) => continue,
-            Err(error) => panic!("{policy}: {error}"),
-        };
-        serve(&pool, policy);
-        assert!(
-            pool.warnings()
-                .iter()
-                .all(|warning| !matches!(warning, headway_pool::PoolWarning::RunsToEnd { .. }))
-        );
-        pool.shutdown(LIMIT).unwrap();
+        for layout in [PoolLayout::Inline, PoolLayout::Dedicated] {
+            // SAFETY: the jobs of `serve` hold nothing over a checkpoint.
+            let builder = unsafe { classes(policy, 2).plain_fibers() };
+            let pool = match builder.layout(layout).build() {
+                Ok(pool) => pool,
+                // What they interrupt goes on at any worker, which plain fibers cannot.
+                Err(_) if ["tardis", "synergy"].contains(policy) => continue,
+                Err(BuildError::NoDispatcher { .. }) => continue,
+                Err(error) => panic!("{policy}: {error}"),
+            };
+            serve(&pool, policy);
+            assert!(
+                pool.warnings()
+                    .iter()
+                    .all(|warning| !matches!(warning, headway_pool::PoolWarning::RunsToEnd { .. }))
+            );
+            pool.shutdown(LIMIT).unwrap();
+        }
     }
 }
 

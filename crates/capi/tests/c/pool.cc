@@ -120,6 +120,20 @@ int main(int argc, char **argv) {
         CHECK(plain.get() == 7);
     }
     {
+        // Classes are learnt from keys, and what a pool counts is a text.
+        headway_pool_options options{};
+        options.workers = 1;
+        options.policy = policy;
+        options.learn_classes = 2;
+        headway::pool pool(options);
+        for (int at = 0; at < 10; at++) CHECK(pool.submit_by_key(7, [at] { return at; }).get() == at);
+        pool.wait_idle();
+        auto metrics = pool.metrics();
+        CHECK(metrics.find("class=\"unknown\",end=\"done\"} 1\n") != std::string::npos);
+        CHECK(metrics.substr(metrics.size() - 6) == "# EOF\n");
+        CHECK(pool.metrics_port() == 0);
+    }
+    {
         // The destructor waits for all.
         std::atomic<int> done{0};
         {

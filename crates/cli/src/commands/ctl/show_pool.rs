@@ -7,8 +7,8 @@ use headway_workload::duration;
 /// A paragraph about the pool, and tables of its classes: what became of their jobs, and how they ran.
 pub(super) fn text(pool: &PoolStatus) -> String {
     let mut text = format!(
-        "pool {}, process {}, up for {:.1}s\npolicy {}; {} of {} threads block",
-        pool.name, pool.pid, pool.uptime_s, pool.spec, pool.blocked, pool.threads,
+        "pool {}, process {}, up for {:.1}s\npolicy {}, {}; {} of {} threads block",
+        pool.name, pool.pid, pool.uptime_s, pool.spec, pool.layout, pool.blocked, pool.threads,
     );
     text += &format!(
         "; {} workers; {} interruptions, {} rescued",

@@ -1,0 +1,71 @@
+//! The dispatcher's thread, in the layout that has one.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{JoinHandle, Thread};
+
+use headway_machine::thread::{fork, give_way, pin_current};
+
+use crate::core::PoolPhase;
+use crate::shared::SharedPool;
+
+/// What the pool's lock knows of the dispatcher's thread.
+#[derive(Default)]
+pub(crate) struct DispatcherThread {
+    /// The thread, where it sleeps or is about to.
+    parked: Option<Thread>,
+}
+
+impl DispatcherThread {
+    pub(crate) fn park(&mut self) {
+        self.parked = Some(std::thread::current());
+    }
+
+    #[inline]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    /// The thread to wake, if it sleeps.
+    pub(crate) fn wake(&mut self) -> Option<Thread> {
+        self.parked.take()
+    }
+}
+
+/// Starts the dispatcher's thread.
+///
+/// # Errors
+/// The system refuses a thread.
+pub(crate) fn start(shared: &Arc<SharedPool>, core: Option<usize>) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let name = format!("{}-dispatch", shared.name);
+    std::thread::Builder::new().name(name).spawn(move || {
+        if let Some(core) = core {
+            // Checked when the pool was built, as a worker's is.
+            let _ = pin_current(core);
+        }
+        if shared.nice > 0 {
+            let _ = give_way(shared.nice);
+        }
+        fork::is_worker();
+        dispatch(&shared);
+    })
+}
+
+/// Hears of events and places jobs until the pool has ended. From then on the workers that are left do it.
+fn dispatch(shared: &Arc<SharedPool>) {
+    loop {
+        let now_ns = shared.clock.now_ns();
+        let mut core = shared.core.lock();
+        core.dispatch(now_ns);
+        let is_over = core.phase == PoolPhase::Over;
+        if !is_over {
+            core.threads.dispatcher.park();
+        }
+        shared.settle(core);
+        if is_over {
+            return;
+        }
+        std::thread::park();
+    }
+}
