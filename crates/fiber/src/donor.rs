@@ -253,18 +253,34 @@ fn settle(donor: &Donor, colour_bytes: usize) -> Result<NonNull<Mapping>, libc::
     let mapping = top as *mut Mapping;
     // SAFETY: far below this frame, and the calls that this thread makes while it is parked take less than the reserve. Of that the lower part is for handlers alone.
     unsafe {
-        let alternate = libc::stack_t {
-            ss_sp: mapping.add(1).cast(),
-            ss_flags: 0,
-            ss_size: signal_bytes() + ALTERNATE_BYTES,
-        };
-        libc::sigaltstack(&raw const alternate, ptr::null_mut());
+        take_alternate_stack(mapping.add(1).cast());
         mapping.write(Mapping {
             start: (low - GUARD_BYTES) as *mut u8,
             bytes: bytes + GUARD_BYTES,
             donor: ptr::from_ref(donor).cast(),
         });
         Ok(NonNull::new_unchecked(mapping))
+    }
+}
+
+/// Has handlers of signals that want it run at this place, unless the thread has one for them already, as a sanitizer's threads do.
+///
+/// # Safety
+/// The place has room for [`alternate_bytes`], and nothing else uses it while the thread lives.
+unsafe fn take_alternate_stack(place: *mut libc::c_void) {
+    // SAFETY: asks for the present one; the caller's promise.
+    unsafe {
+        let mut present: libc::stack_t = mem::zeroed();
+        libc::sigaltstack(ptr::null(), &raw mut present);
+        if present.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        let alternate = libc::stack_t {
+            ss_sp: place,
+            ss_flags: 0,
+            ss_size: alternate_bytes(),
+        };
+        libc::sigaltstack(&raw const alternate, ptr::null_mut());
     }
 }
 
@@ -323,7 +339,11 @@ unsafe extern "C" {
 }
 
 fn reserve_bytes() -> usize {
-    2 * signal_bytes() + RESERVE_BYTES + ALTERNATE_BYTES
+    signal_bytes() + RESERVE_BYTES + alternate_bytes()
+}
+
+fn alternate_bytes() -> usize {
+    signal_bytes() + ALTERNATE_BYTES
 }
 
 /// The largest frame of a signal.
