@@ -4,11 +4,14 @@
 //! names of the rows to measure.
 #![expect(unsafe_code, reason = "calls allocators")]
 
+mod common;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::{donors, each, preemption_of, resume, stacks, switch_of};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use headway_fiber::{
@@ -17,6 +20,9 @@ use headway_fiber::{
 };
 use headway_machine::thread::pin_current;
 use headway_machine::{Clock, Topology};
+
+/// Repetitions within a round.
+const MANY: u64 = 500_000;
 
 /// Rounds of each measurement.
 const ROUNDS: usize = 11;
@@ -28,7 +34,7 @@ const ROWS: [(&str, Measure); 27] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
     ("resume + suspend, with a thread's state", |clock| {
-        switch_of(clock, &donors())
+        switch_of(clock, &donors(), MANY)
     }),
     ("one fiber suspended, another resumed, by a loop", by_loop),
     ("the same, with a thread's state", |clock| {
@@ -43,7 +49,7 @@ const ROWS: [(&str, Measure); 27] = [
     }),
     ("preemption: asked, yielded, resumed", preemption),
     ("preemption, with a thread's state", |clock| {
-        preemption_of(clock, &donors())
+        preemption_of(clock, &donors(), MANY)
     }),
     ("a donor made and ended", made),
     ("a loop", bare_loop),
@@ -105,15 +111,6 @@ fn chosen() -> Vec<(&'static str, Measure)> {
     ROWS.into_iter().filter(|(name, _)| named(name)).collect()
 }
 
-/// The time of each of `count` calls.
-fn each(clock: &Clock, count: u64, mut call: impl FnMut(u64)) -> f64 {
-    let start_ns = clock.now_ns();
-    (0..count).for_each(&mut call);
-    (clock.now_ns() - start_ns) as f64 / count as f64
-}
-
-const MANY: u64 = 500_000;
-
 fn library_switch(clock: &Clock) -> f64 {
     let mut coroutine = Coroutine::new(|yielder, ()| {
         loop {
@@ -127,37 +124,8 @@ fn library_switch(clock: &Clock) -> f64 {
     time
 }
 
-fn stacks() -> Stacks {
-    Stacks::new(64 << 10, 16).expect("there is memory for stacks")
-}
-
-/// Stacks with a thread's state.
-fn donors() -> Stacks {
-    Stacks::of_donors(64 << 10, 2).expect("threads can be made")
-}
-
-/// Resumes the fiber. No bench calls it in a thread-local variable's destructor, where [`Fiber::resume`] is unsound.
-fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
-    // SAFETY: no destructor of a thread-local variable calls this.
-    unsafe { fiber.resume() }
-}
-
 fn switch(clock: &Clock) -> f64 {
-    switch_of(clock, &stacks())
-}
-
-fn switch_of(clock: &Clock, stacks: &Stacks) -> f64 {
-    let mut fiber = Fiber::new(stacks.take().expect("a stack"), |turns: &mut u64| {
-        for _ in 0..*turns {
-            yield_now();
-        }
-    });
-    fiber.run(MANY, 0);
-    let time = each(clock, MANY - 1, |_| {
-        assert!(matches!(resume(&mut fiber), Turn::Yielded));
-    });
-    resume(&mut fiber);
-    time
+    switch_of(clock, &stacks(), MANY)
 }
 
 /// Two fibers in turns: one is suspended, the loop resumes the other.
@@ -258,27 +226,7 @@ fn rerun_of(clock: &Clock, stacks: &Stacks) -> f64 {
 }
 
 fn preemption(clock: &Clock) -> f64 {
-    preemption_of(clock, &stacks())
-}
-
-fn preemption_of(clock: &Clock, stacks: &Stacks) -> f64 {
-    let attached = Attached::new();
-    let flag = attached.flag();
-    let mut fiber = Fiber::new(stacks.take().expect("a stack"), |turns: &mut u64| {
-        for _ in 0..*turns {
-            checkpoint();
-        }
-    });
-    attached.begin(1);
-    flag.raise(1);
-    fiber.run(MANY, 0);
-    let time = each(clock, MANY - 1, |turn| {
-        attached.begin(turn + 2);
-        flag.raise(turn + 2);
-        black_box(resume(&mut fiber));
-    });
-    resume(&mut fiber);
-    time
+    preemption_of(clock, &stacks(), MANY)
 }
 
 fn made(clock: &Clock) -> f64 {

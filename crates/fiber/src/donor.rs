@@ -22,6 +22,7 @@ use headway_machine::thread::fork;
 use crate::fs;
 use crate::kernel_mask;
 use crate::mapping::{GUARD_BYTES, Mapping};
+use crate::sanitizer;
 use crate::saved::Saved;
 
 /// What a parked donor waits for.
@@ -36,6 +37,9 @@ mod order {
 
 /// Bytes of a donor's stack above the fiber's part for what runs there at home, and for a handler of the program's that runs there, beside the largest frame of a signal.
 const RESERVE_BYTES: usize = 64 << 10;
+
+/// Of that part, for handlers that run on a stack of their own, such as the one that tells that a fiber at home has none left. Beside the largest frame of a signal.
+const ALTERNATE_BYTES: usize = 32 << 10;
 
 /// Of a thread's own record, static thread-local variables and first frames, where the C library does not say how much that is.
 const RECORD_BYTES: usize = 64 << 10;
@@ -114,6 +118,7 @@ pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapp
     while birth.is_born.load(Ordering::Acquire) == 0 {
         wait_while(&birth.is_born, 0);
     }
+    sanitizer::acquire(&raw const birth);
     let Some(mapping) = birth.born.get() else {
         return Err(io::Error::from_raw_os_error(birth.why_not.get()));
     };
@@ -182,10 +187,13 @@ impl Donor {
     /// Whether it goes on with its fiber still.
     #[inline]
     pub(crate) fn is_at_home(&self) -> bool {
-        self.order.load(Ordering::Acquire) == order::RUN
+        let is_at_home = self.order.load(Ordering::Acquire) == order::RUN;
+        sanitizer::acquire(self);
+        is_at_home
     }
 
     fn give_order(&self, order: u32) {
+        sanitizer::release(self);
         self.order.store(order, Ordering::Release);
         wake(&self.order);
     }
@@ -214,8 +222,10 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
     }
     // Said after the last use of `birth`'s cells; its futex word is waited for, and the wake names no memory that is read.
     if born.is_ok() {
+        sanitizer::release(birth);
         // SAFETY: the donor lives in this frame, and the word until it says 1.
         unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
+        sanitizer::acquire(&raw const donor);
         // Destructors of the fiber's thread-local variables come next.
         kernel_mask::replace(donor.mask);
     } else {
@@ -241,14 +251,36 @@ fn settle(donor: &Donor, colour_bytes: usize) -> Result<NonNull<Mapping>, libc::
     let (low, bytes) = own_stack()?;
     let top = ((&raw const *donor) as usize - reserve_bytes() - colour_bytes) & !63;
     let mapping = top as *mut Mapping;
-    // SAFETY: far below this frame, and the calls that this thread makes while it is parked take less than the reserve.
+    // SAFETY: far below this frame, and the calls that this thread makes while it is parked take less than the reserve. Of that the lower part is for handlers alone.
     unsafe {
+        take_alternate_stack(mapping.add(1).cast());
         mapping.write(Mapping {
             start: (low - GUARD_BYTES) as *mut u8,
             bytes: bytes + GUARD_BYTES,
             donor: ptr::from_ref(donor).cast(),
         });
         Ok(NonNull::new_unchecked(mapping))
+    }
+}
+
+/// Has handlers of signals that want it run at this place, unless the thread has one for them already, as a sanitizer's threads do.
+///
+/// # Safety
+/// The place has room for [`alternate_bytes`], and nothing else uses it while the thread lives.
+unsafe fn take_alternate_stack(place: *mut libc::c_void) {
+    // SAFETY: asks for the present one; the caller's promise.
+    unsafe {
+        let mut present: libc::stack_t = mem::zeroed();
+        libc::sigaltstack(ptr::null(), &raw mut present);
+        if present.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        let alternate = libc::stack_t {
+            ss_sp: place,
+            ss_flags: 0,
+            ss_size: alternate_bytes(),
+        };
+        libc::sigaltstack(&raw const alternate, ptr::null_mut());
     }
 }
 
@@ -307,9 +339,17 @@ unsafe extern "C" {
 }
 
 fn reserve_bytes() -> usize {
+    signal_bytes() + RESERVE_BYTES + alternate_bytes()
+}
+
+fn alternate_bytes() -> usize {
+    signal_bytes() + ALTERNATE_BYTES
+}
+
+/// The largest frame of a signal.
+fn signal_bytes() -> usize {
     // SAFETY: always valid to ask.
-    let signal_bytes = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
-    signal_bytes + RESERVE_BYTES
+    unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) as usize }
 }
 
 /// What the C library takes from a thread's stack.

@@ -17,7 +17,7 @@ use crate::control::{Ended, FiberControl, Said, rest};
 use crate::held::{Held, HeldNote};
 use crate::local;
 use crate::owned_thread::{enter_with_thread, take_thread};
-use crate::sanitizer::Shadow;
+use crate::sanitizer::{self, Shadow};
 use crate::stack::{MIN_STACK_BYTES, Stack};
 
 /// The end of a turn.
@@ -406,7 +406,11 @@ impl<J> Drop for Fiber<J> {
 unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> Ended {
     let core = control.cast::<FiberCore<J>>();
     // SAFETY: the control lives as long as its fiber.
-    let (shadow, owns_thread_state) = unsafe { (&(*control).shadow, (*control).owns_thread_state) };
+    let (shadow, owns_thread_state) = unsafe {
+        let shadow = &(*control).shadow;
+        sanitizer::acquire(shadow);
+        (shadow, (*control).owns_thread_state)
+    };
     if owns_thread_state {
         shadow.arrived_with_thread();
     } else {

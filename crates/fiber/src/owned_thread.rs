@@ -9,6 +9,7 @@ use crate::donor::Donor;
 use crate::fs;
 use crate::handover::ThreadWords;
 use crate::kernel_mask;
+use crate::sanitizer;
 
 /// Gives a new fiber the state of a parked donor.
 ///
@@ -49,6 +50,7 @@ pub(crate) unsafe fn enter_with_thread(
         fiber.resumer_base.set(own_base);
         fiber.shadow.entering_with_thread();
         fs::set_base(fiber.base);
+        fiber.shadow.arrived_with_thread();
         own.pass_timer_on(its);
         let (left_at, _) = context::enter(control, from, unwind);
         fiber.shadow.left_with_thread();
@@ -71,6 +73,7 @@ pub(crate) unsafe fn enter_with_thread(
 unsafe extern "C" fn run_at_home(donor: *const Donor) {
     // SAFETY: whoever gave the order leaves the fiber alone until it is carried out.
     unsafe {
+        sanitizer::acquire(donor);
         let control = NonNull::new_unchecked((*donor).fiber().cast::<FiberControl>());
         let fiber = control.as_ref();
         fiber.resumer_base.set((*donor).base());
@@ -85,5 +88,6 @@ unsafe extern "C" fn run_at_home(donor: *const Donor) {
         }
         fiber.left_mask();
         kernel_mask::replace(parked);
+        sanitizer::release(donor);
     }
 }

@@ -9,7 +9,20 @@ pub(crate) use address::Shadow;
 #[cfg(not(any(headway_asan, headway_tsan)))]
 pub(crate) use none::Shadow;
 #[cfg(headway_tsan)]
-pub(crate) use thread::Shadow;
+pub(crate) use thread::{Shadow, acquire, release};
+#[cfg(not(headway_tsan))]
+pub(crate) use unseen_order::{acquire, release};
+
+#[cfg(not(headway_tsan))]
+mod unseen_order {
+    /// What comes before this comes before what follows an [`acquire`] of the address, by code in assembly.
+    #[inline(always)]
+    pub(crate) fn release<T>(_address: *const T) {}
+
+    /// See [`release`].
+    #[inline(always)]
+    pub(crate) fn acquire<T>(_address: *const T) {}
+}
 
 #[cfg(not(any(headway_asan, headway_tsan)))]
 mod none {
@@ -265,6 +278,20 @@ mod thread {
     /// Events before a switch happen before events after it: one thread does both.
     const SYNCHRONISES: c_uint = 0;
 
+    /// What comes before this comes before what follows an [`acquire`] of the address, as if by a lock: it is so by code in assembly.
+    #[inline(always)]
+    pub(crate) fn release<T>(address: *const T) {
+        // SAFETY: an address of ours, of which nothing is read.
+        unsafe { __tsan_release(address.cast()) };
+    }
+
+    /// See [`release`].
+    #[inline(always)]
+    pub(crate) fn acquire<T>(address: *const T) {
+        // SAFETY: as above.
+        unsafe { __tsan_acquire(address.cast()) };
+    }
+
     /// The sanitizer's record of a fiber.
     pub(crate) struct Shadow {
         /// Null for a fiber with a thread's state, which the sanitizer takes for that thread.
@@ -284,35 +311,22 @@ mod thread {
 
         #[inline(always)]
         pub(crate) fn entering_with_thread(&self) {
-            self.release();
+            release(self);
         }
 
         #[inline(always)]
         pub(crate) fn left_with_thread(&self) {
-            self.acquire();
+            acquire(self);
         }
 
         #[inline(always)]
         pub(crate) fn arrived_with_thread(&self) {
-            self.acquire();
+            acquire(self);
         }
 
         #[inline(always)]
         pub(crate) fn departing_with_thread(&self) {
-            self.release();
-        }
-
-        /// What came before the last [`release`](Self::release) comes before what follows, as if by a lock.
-        #[inline(always)]
-        fn acquire(&self) {
-            // SAFETY: an address of ours.
-            unsafe { __tsan_acquire((&raw const *self).cast()) };
-        }
-
-        #[inline(always)]
-        fn release(&self) {
-            // SAFETY: as above.
-            unsafe { __tsan_release((&raw const *self).cast()) };
+            release(self);
         }
 
         /// This side reports both switches, in one frame. Functions entered in between also return in between, so the sanitizer's call stacks stay

@@ -151,8 +151,9 @@ pub(crate) unsafe fn leave(control: NonNull<FiberControl>) -> bool {
     if fiber.owns_thread_state {
         // SAFETY: it runs, so it was entered; between the two switches nothing here uses a thread-local variable.
         unsafe {
+            let base = fiber.resumer_base.get();
             fiber.shadow.departing_with_thread();
-            fs::set_base(fiber.resumer_base.get());
+            fs::set_base(base);
             let unwind = context::leave(control.as_ptr());
             fiber.shadow.arrived_with_thread();
             return unwind;

@@ -189,6 +189,7 @@ fn a_signal_does_not_suspend_a_handler() {
 
 /// A handler that was suspended inside an allocation would leave the allocator locked, for all other jobs.
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn handlers_interrupt_allocations_and_meet_probes() {
     extern "C" fn meets_one(_: libc::c_int) {
         let before = suspensions();
@@ -271,6 +272,7 @@ const fn bit(signal: libc::c_int) -> u64 {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it stands before `pthread_sigmask` itself")]
 fn a_job_leaves_its_mask_to_nobody_and_finds_it_again() {
     for (kind, stacks) in both_kinds() {
         let before = mask();

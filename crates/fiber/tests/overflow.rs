@@ -7,9 +7,10 @@ mod common;
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 use common::{run_alone, stacks};
-use headway_fiber::{Attached, Fiber, report_overflows};
+use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, report_overflows, yield_now};
 
 fn assert_died(test: &str, signal: i32, says: &str) {
     let output = run_alone(test, "");
@@ -27,6 +28,12 @@ fn an_overflow_names_the_class() {
 #[test]
 fn an_overflow_in_a_thread_of_c_names_the_class() {
     assert_died("overflows_in_a_thread_of_c", libc::SIGABRT, "of class 77:");
+}
+
+#[test]
+fn an_overflow_at_home_names_the_class() {
+    let says = "stack overflow in a request of class SCAN: its fiber has ";
+    assert_died("overflows_at_home", libc::SIGABRT, says);
 }
 
 #[test]
@@ -86,6 +93,23 @@ fn overflows_in_a_thread_of_c() {
         libc::pthread_create(&mut thread, std::ptr::null(), run, std::ptr::null_mut());
         libc::pthread_join(thread, std::ptr::null_mut());
     }
+}
+
+#[test]
+#[ignore = "ends its process: another test runs it and watches"]
+fn overflows_at_home() {
+    report_overflows(name).expect("handlers can be installed");
+    let stacks = Stacks::of_donors(64 << 10, 1).expect("a thread can be made");
+    let body = |depth: &mut u64| {
+        yield_now();
+        recurse(depth);
+    };
+    let Ok(mut fiber) = SendFiber::owning_thread_state(stacks.take().unwrap(), body) else {
+        unreachable!("the stack is a donor's")
+    };
+    assert_eq!(fiber.run(0, 3), Turn::Yielded);
+    fiber.run_at_home();
+    std::thread::sleep(Duration::from_secs(60));
 }
 
 #[test]

@@ -159,7 +159,7 @@ impl<'a> Fibers<'a> {
         );
         self.attached.begin_on(&request.fiber, self.epoch);
         self.next = next;
-        (slot, request.said_long)
+        (slot, request.said_long.is_set())
     }
 
     /// What this thread will write to when the next request is interrupted. The addresses lie in a line that others write too, so they are
@@ -369,7 +369,7 @@ impl<'a> Fibers<'a> {
             return self.waits_for_home(running, span);
         }
         request.attained_ns += span.end.ns - span.start.ns;
-        request.said_long = request.fiber.said_long();
+        request.said_long = request.fiber.said_long().into();
         let held = request.fiber.take_held();
         let held = held.map(|held| self.held_turn(held, span.end));
         let end = match turn {
@@ -381,7 +381,7 @@ impl<'a> Fibers<'a> {
             Turn::Yielded => {
                 let job = request.job(running.id);
                 request.stopped_ns = span.end.ns;
-                if request.owns_thread_state {
+                if request.owns_thread_state.is_set() {
                     self.context.suspended.may_go_home(running.id);
                     self.context.rescue.watch();
                 }
@@ -391,7 +391,7 @@ impl<'a> Fibers<'a> {
                 }
             }
             Turn::Finished(work) => {
-                if request.said_long {
+                if request.said_long.is_set() {
                     self.context.sayers.said(request.class);
                 } else if self.context.sayers.contains(request.class) {
                     self.context.sayers.said_nothing(request.class);
@@ -435,14 +435,14 @@ impl<'a> Fibers<'a> {
             response: None,
         };
         let request = place.insert(Suspended {
-            owns_thread_state: fiber.owns_thread_state(),
+            owns_thread_state: fiber.owns_thread_state().into(),
             fiber,
             stopped_ns: 0,
             worker: self.me,
             class,
             arrived_ns,
             attained_ns: 0,
-            said_long: false,
+            said_long: false.into(),
         });
         request.fiber.run(work, u64::from(class))
     }

@@ -36,10 +36,34 @@ pub(crate) struct Suspended {
     /// When it last stopped, ns; 0 in its first turn.
     pub(super) stopped_ns: u64,
     /// Whether it had said that it is long when it last stopped.
-    pub(super) said_long: bool,
+    pub(super) said_long: ByteFlag,
     /// Whether its fiber has a thread's state of its own.
-    pub(super) owns_thread_state: bool,
+    pub(super) owns_thread_state: ByteFlag,
 }
+
+/// Yes or no in a byte of which every value means one of the two: who looks at suspended requests reads it while another thread writes it, or before.
+#[derive(Clone, Copy)]
+pub(super) struct ByteFlag(u8);
+
+impl From<bool> for ByteFlag {
+    #[inline]
+    fn from(is_set: bool) -> Self {
+        Self(u8::from(is_set))
+    }
+}
+
+impl ByteFlag {
+    #[inline]
+    pub(super) fn is_set(self) -> bool {
+        self.0 != 0
+    }
+}
+
+// The address of its fiber tells whether a request is there, and no other field has values that may not be read: such a field would have room for a second `None`.
+const _: () = assert!(
+    size_of::<Option<Suspended>>() == size_of::<Suspended>()
+        && size_of::<Option<Option<Suspended>>>() > size_of::<Suspended>()
+);
 
 impl Suspended {
     /// The request as policies see it.
@@ -47,7 +71,7 @@ impl Suspended {
     pub(super) fn job(&self, id: JobId) -> Job {
         Job {
             attained_ns: self.attained_ns,
-            said_long: self.said_long,
+            said_long: self.said_long.is_set(),
             ..Job::new(id, ClassId(self.class), self.arrived_ns)
         }
     }

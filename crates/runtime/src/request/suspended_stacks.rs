@@ -111,11 +111,11 @@ impl SeenRequest {
         if !read_own_memory(place.request.get() as usize, to)? {
             return Ok(None);
         }
-        // SAFETY: a copy of what lies there, whose fields are words that are written one by one: whatever mixture this is, each has a value of its own. It is not dropped.
+        // SAFETY: a copy of what lies there, whole or a mixture. Any bytes are a value of each of its fields but the fiber's address, of which none is the value that says that nothing is there (`suspended.rs` has that checked). It is not dropped.
         let seen = unsafe { ManuallyDrop::new(bytes.assume_init()) };
         Ok(seen.as_ref().map(|request| Self {
             fiber: request.fiber.address(),
-            owns_thread_state: request.owns_thread_state,
+            owns_thread_state: request.owns_thread_state.is_set(),
             class: request.class,
             worker: request.worker.index(),
             arrived_ns: request.arrived_ns,

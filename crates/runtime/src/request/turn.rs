@@ -100,7 +100,7 @@ impl RunningRequest<'_> {
             && matches!(turn, Turn::Yielded)
             && request_in(self.place.as_mut()).fiber.take_saying();
         if says {
-            request_in(self.place.as_mut()).said_long = true;
+            request_in(self.place.as_mut()).said_long = true.into();
         }
         says
     }
