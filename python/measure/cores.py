@@ -192,8 +192,11 @@ def on_paper(point_s: float, answer_bytes: float) -> None:
     print(f"  the answers are {answer_bytes * LARGE_POINTS / 1e9:.1f} GB ({answer_bytes:,.0f} bytes a point)")
     print(f"  the driver takes {driver_s:,.0f} s of one core: {read_s * 1e3:.2f} ms to read a point, {hand_s * 1e3:.2f} ms to hand out a task")
     print(f"  the driver keeps {kept * LARGE_POINTS / 1e9:,.0f} GB ({kept / 1e3:.1f} kB a point)")
-    even_s = driver_s / LARGE_POINTS * LARGE_CORES
-    print(f"  the bottleneck is {'the driver' if driver_s > work_s else 'the work'}; they are even at {even_s:.2f} s a point")
+    print(f"  the bottleneck is {'the driver' if driver_s > work_s else 'the work'}")
+    # Where points are longer than that, and still several make a task.
+    spare = 1 / LARGE_CORES - hand_s / executors.TASK_S
+    if spare > 0:
+        print(f"  both take as long with points of {1e3 * read_s / spare:.0f} ms")
 
 
 def main() -> None:

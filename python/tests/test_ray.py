@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from conftest import Command
 
@@ -175,16 +177,13 @@ def test_a_reproduction_outlives_a_killed_worker_and_a_killed_node(two_nodes: An
 
 
 def worker_of_a_task() -> int:
-    """The process of a worker that runs tasks of this package."""
+    """The process of a worker that runs tasks, of the cluster that began here: no other's."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                name = (process / "cmdline").read_bytes().replace(b"\0", b" ")
-            except OSError:
-                continue
-            if name.startswith(b"ray::task"):
-                return int(process.name)
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if " ".join(process.cmdline()).startswith("ray::task"):
+                    return process.pid
         time.sleep(0.01)
     raise AssertionError("no task runs")
 
