@@ -296,17 +296,18 @@ python: toolchain
 	@PYTHON_OUT=$(PYTHON_OUT) CARGO=$(CARGO) python/build
 
 # The package against the command: its tests, those of Ray and Dask on clusters on this machine, its types, its style, its notebooks, and the wheel under
-# the other versions of Python that are here.
+# the other versions of Python that are here. The command is the one that the workspace's tests have built.
+test-python: TESTED := $(abspath $(CARGO_OUT))/debug/headway
 test-python: toolchain
 	@if ! why=$$(PYTHON_OUT=$(PYTHON_OUT) python/build --packages); then \
 		echo "SKIPPED test-python: $$why"; \
 	else \
-		$(MAKE) --no-print-directory build python && \
+		$(CARGO) test --locked --workspace --test cli --no-run && $(MAKE) --no-print-directory python && \
 		CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings && \
 		$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python && \
 		(cd python && $(VENV)/bin/mypy) && \
-		(cd python && HEADWAY=$(abspath $(HEADWAY)) $(VENV)/bin/pytest -rs) && \
-		HEADWAY=$(abspath $(HEADWAY)) python/versions $(PYTHON_OUT); \
+		(cd python && HEADWAY=$(TESTED) $(VENV)/bin/pytest -rs) && \
+		HEADWAY=$(TESTED) python/versions $(PYTHON_OUT); \
 	fi
 
 # The package's rate beside the command's, sweeps on 1 to N cores (BENCH_PYTHON="--on threads --most 16"), tuning beside the planner's grid: minutes.

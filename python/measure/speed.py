@@ -9,6 +9,7 @@ beside those of the clock, since others use the machine too.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import subprocess
@@ -80,6 +81,7 @@ def main() -> None:
         cells = [f"{statistics.median(one):.3f} | {min(one):.3f} to {max(one):.3f}" for one in both]
         print(f"| `{policy}` | {' | '.join(cells)} |")
     rows()
+    print(f"load average {os.getloadavg()[1]:.1f}")
 
 
 if __name__ == "__main__":

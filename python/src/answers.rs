@@ -182,12 +182,20 @@ fn slice(slice: &Slice) -> Value {
     ])
 }
 
-/// Refuses what [`sweep_point`] would refuse, without a run.
+/// Refuses what [`sweep_point`] and the judgement of its runs would refuse, without a run.
 #[pyfunction]
-pub(crate) fn check(asked: Asked, replications: Replications) -> PyResult<Option<String>> {
+pub(crate) fn check(
+    asked: Asked,
+    replications: Replications,
+    slo: Option<&str>,
+) -> PyResult<Option<String>> {
     headway_study::traffic::check_scalable(asked.workload()).map_err(|error| mistaken(&error))?;
     let (experiment, note) = asked.experiment(SWEEP_REQUESTS, &Cutoff::flag(None))?;
-    replications.wanted(&experiment.workload.class_names())?;
+    let classes = experiment.workload.class_names();
+    replications.wanted(&classes)?;
+    if let Some(slo) = slo {
+        figures::slo(slo, &classes).map_err(|error| mistaken(&error))?;
+    }
     Ok(note)
 }
 

@@ -57,12 +57,12 @@ impl NativeWorkload {
         name: &str,
         classes: Vec<String>,
         arrivals_ns: PyReadonlyArray1<'_, u64>,
-        class: PyReadonlyArray1<'_, u16>,
+        class_: PyReadonlyArray1<'_, u16>,
         service_ns: PyReadonlyArray1<'_, u64>,
     ) -> PyResult<Self> {
         let contiguous = |_| HeadwayError::new_err("arrays: must be contiguous");
         let at_ns = arrivals_ns.as_slice().map_err(contiguous)?;
-        let class = class.as_slice().map_err(contiguous)?;
+        let class = class_.as_slice().map_err(contiguous)?;
         let service_ns = service_ns.as_slice().map_err(contiguous)?;
         let build = || Trace::from_columns(name, classes, at_ns, class, service_ns);
         let workload = py.detach(|| build().map(|trace| trace.into_workload(name)));

@@ -30,10 +30,11 @@ LENGTH = ("--requests", "20k", "--seed", "7")
         "synergy",
         "ps",
         "racksched,inner=darc",
+        "pallas",
     ],
 )
 def test_a_run_is_the_commands(command: Command, policy: str) -> None:
-    servers = 3 if policy.startswith("racksched") else 1
+    servers = 3 if policy.startswith(("racksched", "pallas")) else 1
     flags = ("--policy", policy, "--workload", "tpcc", "--load", "0.7", "--workers", "6", "--servers", str(servers))
     ours = headway.simulate(policy, "tpcc", load=0.7, workers=6, servers=servers, requests="20k", seed=7)
     assert ours.run.details == command.json("sim", *flags, *LENGTH)

@@ -104,6 +104,8 @@ def test_a_mistake_is_said_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(HeadwayError, match="did you mean 'darc'"):
         headway.sweep(["c-fcfs", "drac"], loads=LOADS, requests=10**9, store=tmp_path)
     assert not list(tmp_path.iterdir())
+    with pytest.raises(HeadwayError, match="slo: "):
+        headway.sweep("darc", loads=LOADS, requests=10**10, slo="class.nonesuch.slowdown.p99<=3")
     with pytest.raises(HeadwayError, match="neither 'threads'"):
         headway.sweep("darc", on="somewhere")
 

@@ -47,6 +47,8 @@ ANY = st.one_of(
     st.none(),
     st.lists(st.sampled_from(WORDS), max_size=3),
 )
+#: A number of runs, or of what runs at once: few, or none that is right.
+FEW = st.one_of(st.integers(-2, 3), st.sampled_from([*WORDS, None, True, 0.5, -(2**70)]))
 #: Few requests and small systems, so that what is right runs quickly.
 SMALL = {"requests": st.one_of(ANY, st.integers(1, 300)).filter(lambda it: not is_many(it))}
 NAMES = [
@@ -75,9 +77,9 @@ def is_many(given: Any) -> bool:
         return False
 
 
-def refuses_or_runs(call: Any) -> None:
-    """What is wrong is an exception for a caller: no fault of the package, and no panic."""
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
+def refuses_or_runs(call: Any, *others: type[Exception]) -> None:
+    """What is wrong is the package's exception with its sentence: no fault, no panic, and nothing of a library underneath."""
+    with contextlib.suppress(headway.HeadwayError, *others):
         call()
 
 
@@ -107,7 +109,8 @@ def test_simulate(policy: Any, workload: Any, at: Any, more: Any, length: Any, r
     replicated=st.fixed_dictionaries(
         {},
         optional={
-            "replications": st.one_of(st.integers(-3, 3), st.just(2**40)),
+            "replications": st.one_of(FEW, st.just(2**40)),
+            "threads": FEW,
             "until_ci": ANY,
             "ci_of": ANY,
             "slo": ANY,
@@ -117,7 +120,7 @@ def test_simulate(policy: Any, workload: Any, at: Any, more: Any, length: Any, r
 def test_sweep(policies: Any, loads: Any, replicated: Any) -> None:
     if replicated.get("until_ci") is not None:
         replicated = {**replicated, "replications": 2}
-    refuses_or_runs(lambda: headway.sweep(policies, loads=loads, requests=100, workers=2, threads=1, **replicated))
+    refuses_or_runs(lambda: headway.sweep(policies, loads=loads, requests=100, workers=2, **{"threads": 1, **replicated}))
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -126,12 +129,13 @@ def test_sweep(policies: Any, loads: Any, replicated: Any) -> None:
         st.sampled_from(["class.*.slowdown.p99<=10", "overall.latency.p50<=5us", "x<=1", "class.short.slowdown.p99<=10"]),
         ANY,
     ),
-    tolerance=st.one_of(st.floats(), st.just(0.3)),
+    tolerance=st.one_of(st.floats(), st.just(0.3), ANY),
     more=st.dictionaries(st.sampled_from(NAMES), ANY, max_size=1),
+    replications=st.one_of(st.just(2), FEW),
 )
-def test_capacity_and_plan(slo: Any, tolerance: Any, more: Any) -> None:
+def test_capacity_and_plan(slo: Any, tolerance: Any, more: Any, replications: Any) -> None:
     refuses_or_runs(lambda: headway.capacity("c-fcfs", slo=slo, tolerance=tolerance, requests=200, threads=1, **more))
-    refuses_or_runs(lambda: headway.plan(slo=slo, policies=["c-fcfs"], requests=200, replications=2, threads=1, **more))
+    refuses_or_runs(lambda: headway.plan(slo=slo, policies=["c-fcfs"], requests=200, replications=replications, threads=1, **more))
 
 
 KEYS = st.sampled_from(["name", "class", "share", "service", "dist", "mean", "arrivals", "process", "phase", "slo", "x"])
@@ -210,9 +214,11 @@ def test_reproduce(tmp_path_factory: Any, name: Any, changed: Any, more: Any) ->
         st.dictionaries(st.sampled_from(["delta", "q", "x"]), ANY, max_size=2), st.lists(st.sampled_from(["delta", "q"]), max_size=2), ANY
     ),
     slo=st.one_of(st.just("overall.slowdown.p99<=9"), ANY),
+    numbers=st.fixed_dictionaries({}, optional={name: FEW for name in ("trials", "replications", "at_once", "threads", "seed")}),
 )
-def test_tune(policy: Any, space: Any, slo: Any) -> None:
-    refuses_or_runs(lambda: headway.tune(policy, space, slo, trials=1, replications=2, requests=100, workers=2, threads=1))
+def test_tune(policy: Any, space: Any, slo: Any, numbers: Any) -> None:
+    given = {"trials": 1, "replications": 2, "threads": 1, **numbers}
+    refuses_or_runs(lambda: headway.tune(policy, space, slo, requests=100, workers=2, **given))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -237,5 +243,6 @@ def test_a_policys_answers(decisions: Any, about: Any) -> None:
 
     for key, value in about.items():
         setattr(Policy, key, value)
-    refuses_or_runs(lambda: headway.simulate(Policy(), requests=100, workers=3))
-    refuses_or_runs(lambda: headway.check_policy(Policy(), requests=50, seeds=1))
+    # What a class of the caller's answers has Python's own exceptions for a wrong type.
+    refuses_or_runs(lambda: headway.simulate(Policy(), requests=100, workers=3), TypeError, OverflowError)
+    refuses_or_runs(lambda: headway.check_policy(Policy(), requests=50, seeds=1), TypeError, OverflowError)

@@ -21,3 +21,10 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     assert all(not cell.get("outputs") for cell in notebook.cells), "a notebook is committed without outputs"
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert any(output.get("data", {}).get("image/png") for cell in notebook.cells for output in cell.get("outputs", ())), "it draws a picture"
+
+
+def test_the_new_policy_has_forty_lines() -> None:
+    notebook = nbformat.read(next(path for path in NOTEBOOKS if path.stem == "a-new-policy"), as_version=4)
+    policy = next(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert "headway.ServerPolicy" in policy
+    assert len([line for line in policy.splitlines() if line.strip()]) <= 40

@@ -75,3 +75,10 @@ def test_progress_counts_to_the_end() -> None:
     told.clear()
     headway.plan(policies=["darc"], requests=5_000, replications=2, progress=lambda *at: told.append(at))
     assert told[-1][0] == told[-1][1] > 0
+
+
+def test_a_bar_counts_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    headway.sweep(["darc"], loads=[0.3, 0.6, 0.7], requests=5_000, progress=True)
+    shown = capsys.readouterr().err
+    assert "simulating" in shown
+    assert "3/3" in shown

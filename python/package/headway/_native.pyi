@@ -1,7 +1,7 @@
 """The compiled part: texts in, the command's JSON out. Use the package's functions instead."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ __version__: str
 
 class HeadwayError(ValueError): ...
 
+@final
 class Cutoff:
     """Ends the runs that were given it: no further request arrives."""
 
@@ -18,6 +19,7 @@ class Cutoff:
     @property
     def is_cut(self) -> bool: ...
 
+@final
 class Job:
     """A request, as a policy sees it."""
 
@@ -36,12 +38,14 @@ class Job:
     @property
     def remaining_ns(self) -> int: ...
 
+@final
 class QueuesNow:
     """The workers' queues, as they are now."""
 
     @property
     def lengths(self) -> list[int]: ...
 
+@final
 class Shape:
     """The server that a policy is built for."""
 
@@ -56,6 +60,7 @@ class Shape:
     @property
     def seed(self) -> int: ...
 
+@final
 class NativeWorkload:
     @staticmethod
     def resolve(name_or_file: str, trace_format: str | None, service: str | None, skip_zero: bool) -> NativeWorkload: ...
@@ -146,7 +151,7 @@ def simulate(asked: _Asked, recording: _Recording, of_host: _HostAsked, cutoff: 
 def simulate_custom(asked: _Asked, recording: _Recording, policy: object, cutoff: Cutoff | None) -> str: ...
 def play_contract(policy: object, seed: int, events: int) -> None: ...
 def intervals_of(runs: str) -> str: ...
-def check(asked: _Asked, replications: _Replications) -> str | None: ...
+def check(asked: _Asked, replications: _Replications, slo: str | None) -> str | None: ...
 def sweep_point(asked: _Asked, replications: _Replications, threads: int, cutoff: Cutoff | None) -> str: ...
 def capacity(asked: _Asked, slo: str, tolerance: float, cutoff: Cutoff | None) -> str: ...
 def plan(

@@ -12,7 +12,7 @@ from headway._native import Cutoff
 from headway.executors import On
 from headway.points import Kept, Where, computed, settings_inputs, text_digest
 from headway.results import Framed, Run, as_frame
-from headway.settings import Asked, LoadTexts, policy_texts, text, texts
+from headway.settings import Asked, LoadTexts, number, policy_texts, text, texts
 from headway.workloads import Workload, workload_source
 
 if TYPE_CHECKING:
@@ -115,13 +115,15 @@ def capacity(
     :param slo: ``"class.*.slowdown.p999<=10"``, ``"class.GET.latency.p99<=250us"``, …
     :param tolerance: the largest error of the load, 0.0001 to 0.5.
     :param on: where the searches run, as in :func:`headway.sweep`.
+    :param threads: how many searches run at once; the cores by default.
     :param store: a folder where each policy's answer is kept as soon as it is found, as in :func:`headway.sweep`.
+    :param progress: ``True`` for a bar, or a function of the searches done and of all.
     :param settings: see :class:`headway.SystemSettings`; 2 000 000 requests by default.
     :raises HeadwayError: for a mistake, in the command's words.
 
     It bisects, as ``headway capacity`` does, to the same bits.
     """
-    common = SearchTask(workload_source(workload), texts(settings), text("slo", slo), float(tolerance))
+    common = SearchTask(workload_source(workload), texts(settings), text("slo", slo), number("tolerance", tolerance))
     kept = Kept(lambda policy: inputs(common, policy), rows_of)
     given = computed(compute_capacity, common, policy_texts(policies), Where(on, threads, store, progress), kept, "searching")
     done = tuple(json.loads(answer) for answer in given)

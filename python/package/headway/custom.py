@@ -170,6 +170,7 @@ def check_policy(policy: ServerPolicy, *, requests: int = 2_000, seeds: int = 2)
     was accepted is answered, a request runs at one place at a time and for its service time, a worker runs one. At last a run is repeated: the same
     seed gives the same run, since a policy knows no clock and draws by ``shape.seed`` alone.
 
+    :param policy: the policy.
     :param requests: arrivals of each run.
     :param seeds: how often all of it is tried.
     :raises HeadwayError: for the first promise that it breaks, with the situation.

@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
 from headway._native import Cutoff, HeadwayError
+from headway.settings import whole
 
 #: How long a task should last, s.
 TASK_S = 2.0
@@ -143,7 +144,7 @@ class Ray:
 @contextmanager
 def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iterator[Backend]:
     """The backend that ``on`` names, for as long as it is needed."""
-    slots = threads or available_cores()
+    slots = available_cores() if threads is None else whole("threads", threads, 1)
     if on == "ray":
         yield Ray(compute, common)
     elif on == "threads":

@@ -11,7 +11,7 @@ from headway import _native
 from headway._native import HeadwayError
 from headway.progress import Progress
 from headway.results import Framed, as_frame
-from headway.settings import LoadTexts, policy_texts, text, texts
+from headway.settings import LoadTexts, policy_texts, text, texts, whole
 from headway.workloads import Workload, workload_source
 
 if TYPE_CHECKING:
@@ -94,11 +94,13 @@ def plan(
         fitted to it, and its own arrivals decide.
     :param slo: ``"class.*.slowdown.p999<=10"``, …
     :param policies: try these only; all of a server by default.
-    :param load: offered load (0.8), or ``rate`` in requests per second.
+    :param load: offered load, a fraction of the workers' capacity (0.8).
+    :param rate: offered rate instead, requests per second: ``260_000`` or ``"260k"``.
     :param cores: cores of the machine, dispatchers' among them; 15 by default, and where a rate is given enough for a load of 0.7.
     :param requests: arrivals of each run of the last round.
     :param replications: runs of each candidate in the last round, 2 to 1000.
     :param threads: threads; the plan does not depend on it.
+    :param progress: ``True`` for a bar, or a function of the runs done and of all that were begun.
     :param settings: ``seed``, ``costs``, ``dispatch_cost``, ``network``, ``queue_limit`` and ``resume`` of :class:`headway.SystemSettings`.
     :raises HeadwayError: for a mistake, in the command's words.
 
@@ -107,7 +109,14 @@ def plan(
     for name in settings:
         if name not in PlanSettings.__annotations__:
             raise HeadwayError(f"{name}: a plan does not take it; it takes {', '.join(PlanSettings.__annotations__)}")
-    asked = PlanAsked(text("slo", slo), policy_texts(policies), text("requests", requests), replications, cores, threads)
+    asked = PlanAsked(
+        slo=text("slo", slo),
+        policies=policy_texts(policies),
+        requests=text("requests", requests),
+        replications=whole("replications", replications, 2, 1000),
+        cores=None if cores is None else whole("cores", cores, 1),
+        threads=None if threads is None else whole("threads", threads, 1),
+    )
     source = workload_source(workload)
     with Progress(progress, 0, "planning") as bar:
 
@@ -163,7 +172,12 @@ def fit(trace: WorkloadSource, *, trace_format: str | None = None, service_model
     """Fits a synthetic workload to a trace, which can be offered at any load.
 
     :param trace: a trace's file, or a :class:`headway.Workload` of arrays or a table.
+    :param trace_format: of a file, as :func:`headway.workload` takes it, like ``service_model`` and ``skip_zero``.
+    :param service_model: service times of a log that has none.
+    :param skip_zero: leave out the rows whose requests took no time.
     :raises HeadwayError: where it is no trace, or cannot be read.
+
+    Which processes and distributions are tried, and by which distance the best is chosen, is in docs/traces.md.
     """
     if isinstance(trace, Workload):
         source = trace

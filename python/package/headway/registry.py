@@ -81,6 +81,9 @@ def policies(level: str | None = None) -> Policies:
     """The policies of the registry, with their parameters.
 
     :param level: ``"server"``, ``"rack"`` or ``"host"``; all by default.
+    :raises HeadwayError: for another level.
+
+    What each does, and where it departs from its paper, is in docs/policies.md.
     """
     every = json.loads(_native.policies())
     if level not in (None, "server", "rack", "host"):

@@ -123,6 +123,7 @@ def reproduce(
     :param name: one of :func:`headway.experiments`, or an experiment's file: ``"persephone-fig1"``, ``"mine.toml"``.
     :param fast: a tenth of the requests, for a first impression with rough tails and verdicts.
     :param on: where the points run, as in :func:`headway.sweep`.
+    :param threads: how many points run at once; the cores by default.
     :param store: a folder where each point is kept as a Parquet file as soon as it is done. What is there is not run again.
     :param progress: ``True`` for a bar, or a function of the points done and of all.
     :raises HeadwayError: for an unknown name, a mistake in the file, and for an experiment that is measured live: the command measures these.

@@ -95,6 +95,21 @@ def listed(name: str, value: object) -> list[Any]:
     return list(value)
 
 
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """A whole number of a range."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least or (most is not None and int(value) > most):
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        raise HeadwayError(f"{name}: must be {bounds}, not {value!r}")
+    return int(value)
+
+
+def number(name: str, value: object) -> float:
+    """A number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise HeadwayError(f"{name}: {value!r} is no number")
+    return float(value)
+
+
 def policy_texts(policies: object) -> list[str]:
     """One policy, or several."""
     each = [policies] if isinstance(policies, str) else listed("policy", policies)

@@ -11,7 +11,7 @@ from headway import _native
 from headway._native import Cutoff
 from headway.custom import ServerPolicy, stand_in
 from headway.results import Framed, Run, as_frame
-from headway.settings import Asked, HostAsked, LoadTexts, Recording, listed, optional_text, text, texts
+from headway.settings import Asked, HostAsked, LoadTexts, Recording, listed, optional_text, text, texts, whole
 from headway.workloads import Workload, workload_source
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def simulate(
 ) -> SimulationResult:
     """Simulates one run, without the interpreter's lock; Ctrl-C ends it.
 
-    :param policy: a policy and its parameters: ``"darc,delta=3"``; of a rack with ``servers=``: ``"pallas"``.
-        one of your own (:class:`headway.ServerPolicy`), which is slow;
-        of a host, whose applications trade its cores (``workers=``): ``"shenango"``.
+    :param policy: a policy and its parameters: ``"darc,delta=3"``; of a rack, with ``servers=``: ``"pallas"``;
+        of a host, whose applications trade its cores (``workers=``): ``"shenango"``; or one of your own
+        (:class:`headway.ServerPolicy`), which is slow.
     :param workload: what :func:`headway.workload` makes a workload of. A trace is replayed at its times.
     :param load: offered rate × mean service time ÷ workers (0.8).
     :param rate: offered rate instead, requests per second: ``260_000`` or ``"260k"``.
@@ -133,8 +133,9 @@ def simulate(
 
     The model is that of the papers' simulations: docs/guide.md and ARCHITECTURE.md.
     """
+    siblings = None if threads_per_core is None else whole("threads_per_core", threads_per_core, 1, 2)
     recording = Recording(optional_text("timeline", timeline), bool(schedule), optional_text("window", window))
-    of_host = HostAsked([text("apps", app) for app in listed("apps", apps)], threads_per_core, optional_text("host_costs", host_costs))
+    of_host = HostAsked([text("apps", app) for app in listed("apps", apps)], siblings, optional_text("host_costs", host_costs))
     source, at = workload_source(workload), LoadTexts.of(load, rate)
     given = policy if isinstance(policy, ServerPolicy) else text("policy", policy)
     answer = simulate_texts(given, source, at, texts(settings), cutoff, recording, of_host)

@@ -21,6 +21,7 @@ from headway.settings import (
     optional_text,
     text,
     texts,
+    whole,
 )
 from headway.workloads import Workload, workload_source
 
@@ -170,6 +171,7 @@ def sweep(
     :param replications: runs of each point with different seeds, two or more for intervals; with ``until_ci`` their
         largest number (1, or 100).
     :param until_ci: replicate each point until the 95 % interval of ``ci_of`` is this tight: ``"2%"`` or 0.02.
+    :param ci_of: the figure whose interval ``until_ci`` bounds: ``"class.GET.latency.p99"``.
     :param slo: judge each point: ``"class.*.slowdown.p999<=10"``.
     :param on: where the points run: ``"threads"``, ``"processes"``, ``"ray"``, a ``concurrent.futures.Executor`` or a client of Dask.
     :param threads: how many points run at once; the cores by default.
@@ -180,14 +182,16 @@ def sweep(
 
     The figures are those of ``headway sweep`` to the bit, wherever the points run.
     """
-    replicated = Replications(replications, optional_text("until_ci", until_ci), text("ci_of", ci_of))
+    runs = None if replications is None else whole("replications", replications, 1, 1000)
+    replicated = Replications(runs, optional_text("until_ci", until_ci), text("ci_of", ci_of))
     common = PointTask(workload_source(workload), texts(settings), replicated)
     items = [(policy, at) for policy in policies_of(policies) for at in offers(loads, rate)]
-    notes = [checked(common, *item) for item in items]
+    judged_by = optional_text("slo", slo)
+    notes = [checked(common, *item, judged_by) for item in items]
     kept = Kept(lambda item: inputs(common, item), rows_of)
     given = computed(compute_point, common, items, Where(on, threads, store, progress), kept, "simulating")
     done = tuple(json.loads(answer) for answer in given)
-    points = tuple(point_of(one, slo) for one in done)
+    points = tuple(point_of(one, judged_by) for one in done)
     return SweepResult(points, tuple(dict.fromkeys(note for note in notes if note)), done)
 
 
@@ -199,12 +203,12 @@ def policies_of(policies: object) -> list[PolicySource]:
     return [one if isinstance(one, ServerPolicy) else text("policy", one) for one in each]
 
 
-def checked(common: PointTask, policy: PolicySource, at: LoadTexts) -> str | None:
-    """Refuses a point that cannot run; what is to be noted of its costs."""
+def checked(common: PointTask, policy: PolicySource, at: LoadTexts, slo: str | None) -> str | None:
+    """Refuses a point that cannot run or be judged; what is to be noted of its costs."""
     if isinstance(policy, ServerPolicy) and common.replications.until_ci is not None:
         raise HeadwayError("until_ci: a policy in Python is replicated by a fixed number: give replications")
     name = stand_in(policy) if isinstance(policy, ServerPolicy) else policy
-    return _native.check(Asked(common.workload.native, name, at, common.settings), common.replications)
+    return _native.check(Asked(common.workload.native, name, at, common.settings), common.replications, slo)
 
 
 def offers(loads: str | Iterable[float], rate: Number | None) -> list[LoadTexts]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from headway.executors import On
 from headway.progress import Progress
 from headway.registry import Parameter, policies
 from headway.results import Framed, Interval, as_frame
-from headway.settings import text
+from headway.settings import text, whole
 from headway.sweeps import sweep
-from headway.workloads import workload_source
+from headway.workloads import Workload, workload_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: How far from its default a parameter is searched where the registry bounds it less: a factor either way.
 REACH = 30.0
+#: Of intervals.
+CONFIDENCE = 0.95
 #: What a parameter's space may be: its values, or its least and most.
 Space = Mapping[str, "Iterable[Any] | tuple[Any, Any]"]
 
@@ -72,25 +75,33 @@ def tune(
     :param space: the parameters to search. Keys alone take their ranges and units from the registry; a mapping gives a pair ``(least, most)`` or a
         list of values. All that the registry bounds by default.
     :param slo: the SLO; a trial's value is its largest figure ÷ bound, infinite where the server is overloaded.
+    :param workload: what :func:`headway.workload` makes a workload of; no trace.
+    :param load: offered load, a fraction of the workers' capacity.
     :param trials: how many sets of parameters; the policy's defaults are the first.
-    :param replications: runs of each, of the same seeds for all (common random numbers). After each run the pruner may end a trial.
+    :param replications: runs of each, 2 to 1000, of the same seeds for all (common random numbers). After each run the pruner may end a trial.
     :param at_once: trials of a round: their runs go to ``on`` together. The result depends on it, but neither on ``on`` nor on ``threads``.
-    :param sampler: one of Optuna's; ``TPESampler(seed=seed)`` by default.
-    :param pruner: one of Optuna's; ``MedianPruner`` by default.
+    :param sampler: one of Optuna's; ``TPESampler(seed=seed)`` by default (Bergstra et al., NIPS 2011).
+    :param pruner: one of Optuna's; ``MedianPruner`` by default, from the second run of the sixth trial on (Golovin et al., KDD 2017).
+    :param on: where the runs take place, as in :func:`headway.sweep`.
+    :param threads: how many runs at once; the cores by default.
     :param store: a folder where each run is kept as soon as it is done, as in :func:`headway.sweep`: a search that was cut off goes on.
+    :param progress: ``True`` for a bar, or a function of the trials done and of all.
     :param settings: see :class:`headway.SystemSettings`; 1 000 000 requests a run by default.
-    :raises HeadwayError: for a mistake.
+    :raises HeadwayError: for a mistake, before anything runs, and where the pruner ended every trial.
+
+    The planner's own grid of a policy's parameters is searched by :func:`headway.plan`; docs/python.md shows both on three workloads.
     """
     try:
         import optuna
     except ImportError as error:
         raise HeadwayError("tune: needs the package optuna: pip install 'headway-sched[tune]'") from error
+    whole("trials", trials, 1), whole("replications", replications, 2, 1000), whole("at_once", at_once, 1)
     policy, slo = text("policy", policy), text("slo", slo)
-    source, seed = workload_source(workload), int(settings.get("seed", 1))
+    common = TrialTask(policy, slo, workload_source(workload), load, replications, on, threads, store, settings)
     searched = distributions(optuna, policy, space)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
-        sampler=sampler or optuna.samplers.TPESampler(seed=seed),
+        sampler=sampler or optuna.samplers.TPESampler(seed=common.seed),
         pruner=pruner or optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
     )
     study.enqueue_trial(defaults(policy, searched))
@@ -98,48 +109,86 @@ def tune(
     with Progress(progress, trials, "tuning") as bar:
         while len(rows) < trials:
             round_ = [study.ask(searched) for _ in range(min(at_once, trials - len(rows)))]
-            specs = [spec(policy, trial.params) for trial in round_]
-            uses: list[list[float]] = [[] for _ in round_]
-            going = list(range(len(round_)))
-            for step in range(replications):
-                again: SystemSettings = {**settings, "seed": seed + step}
-                ran = sweep(
-                    list(dict.fromkeys(specs[at] for at in going)), source, loads=[load],  # type: ignore[list-item]
-                    on=on,
-                    threads=threads,
-                    store=store,
-                    **again,
-                )  # fmt: skip
-                found = {point.policy: json.dumps(point.runs[0].details) for point in ran.points}
-                for at in list(going):
-                    uses[at].append(_native.slo_use(slo, found[canonical(specs[at])]))
-                    round_[at].report(mean(uses[at]), step)
-                    if round_[at].should_prune():
-                        going.remove(at)
-                if not going:
-                    break
-            for at, trial in enumerate(round_):
-                pruned = len(uses[at]) < replications
+            for trial, uses in zip(round_, common.uses(round_), strict=True):
+                pruned = len(uses) < replications
                 state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
-                study.tell(trial, None if pruned else mean(uses[at]), state=state)
-                value = {"slo_use": mean(uses[at]), "replications": len(uses[at]), "pruned": pruned}
-                rows.append({"policy": specs[at], **trial.params, **value, "uses": tuple(uses[at])})
+                study.tell(trial, None if pruned else finite(mean(uses)), state=state)
+                value = {"slo_use": mean(uses), "replications": len(uses), "pruned": pruned}
+                rows.append({"policy": spec(policy, trial.params), **trial.params, **value, "uses": tuple(uses)})
             bar.advance(len(round_))
-    whole = [row for row in rows if not row["pruned"]]
-    best = min(whole, key=lambda row: row["slo_use"])
-    params = {key: best[key] for key in searched}
+    return best_of(rows, slo, searched)
+
+
+@dataclass(frozen=True)
+class TrialTask:
+    """What all trials share."""
+
+    policy: str
+    slo: str
+    workload: Workload
+    load: float | str
+    replications: int
+    on: On
+    threads: int | None
+    store: Path | None
+    settings: SystemSettings
+
+    @property
+    def seed(self) -> int:
+        """The seed of the first replication."""
+        try:
+            return int(self.settings.get("seed", 1))
+        except (TypeError, ValueError):
+            raise HeadwayError(f"seed: {self.settings['seed']!r} is no whole number") from None
+
+    def uses(self, trials: Sequence[Any]) -> list[list[float]]:
+        """What each trial uses of the SLO, a figure a replication; the pruner ends a trial after fewer."""
+        specs = [spec(self.policy, trial.params) for trial in trials]
+        uses: list[list[float]] = [[] for _ in trials]
+        going = list(range(len(trials)))
+        for step in range(self.replications):
+            found = self.run(list(dict.fromkeys(specs[at] for at in going)), self.seed + step)
+            for at in list(going):
+                uses[at].append(_native.slo_use(self.slo, found[_native.canonical(specs[at])]))
+                trials[at].report(finite(mean(uses[at])), step)
+                if trials[at].should_prune():
+                    going.remove(at)
+            if not going:
+                break
+        return uses
+
+    def run(self, specs: list[str], seed: int) -> dict[str, str]:
+        """The run of each policy under this seed."""
+        settings: SystemSettings = {**self.settings, "seed": seed}
+        where: dict[str, Any] = {"on": self.on, "threads": self.threads, "store": self.store}
+        points = sweep(specs, self.workload, loads=[self.load], slo=self.slo, **where, **settings).points  # type: ignore[list-item]
+        return {point.policy: json.dumps(point.runs[0].details) for point in points}
+
+
+def best_of(rows: Sequence[dict[str, Any]], slo: str, searched: Iterable[str]) -> TuneResult:
+    """The trial that uses least of the SLO, of those that were not pruned."""
+    whole_trials = [row for row in rows if not row["pruned"]]
+    if not whole_trials:
+        raise HeadwayError("pruner: it ended every trial, so none has all its replications: give another")
+    best = min(whole_trials, key=lambda row: row["slo_use"])
     use = interval(best["uses"])
-    return TuneResult(best["policy"], params, slo, use, use.estimate <= 1.0, tuple(rows))
+    return TuneResult(best["policy"], {key: best[key] for key in searched}, slo, use, use.estimate <= 1.0, tuple(rows))
 
 
-def mean(values: Iterable[float]) -> float:
-    """The mean; large where one is infinite, since Optuna takes no infinity."""
-    each = [min(value, 1e9) for value in values]
-    return sum(each) / len(each)
+def mean(values: Sequence[float]) -> float:
+    """The mean; infinite where one is."""
+    return sum(values) / len(values)
 
 
-def interval(values: tuple[float, ...]) -> Interval:
-    """Student's interval of a mean."""
+def finite(value: float) -> float:
+    """The value for Optuna, which takes no infinity."""
+    return min(value, 1e9)
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Student's interval of a mean; infinite where an overloaded run is among them."""
+    if math.isinf(mean(values)):
+        return Interval(math.inf, math.inf, math.inf, CONFIDENCE)
     found = json.loads(_native.mean_interval(list(values)))
     return Interval(found["estimate"], found["lo"], found["hi"], found["confidence"])
 
@@ -152,11 +201,6 @@ def spec(policy: str, params: Mapping[str, Any]) -> str:
 def written(value: Any) -> str:
     """A parameter's value as a policy's text has it."""
     return text("space", value)
-
-
-def canonical(policy: str) -> str:
-    """The policy's text as results have it."""
-    return _native.canonical(policy)
 
 
 def distributions(optuna: Any, policy: str, space: Space | Iterable[str] | None) -> dict[str, Any]:
