@@ -482,7 +482,7 @@ fn a_device_whose_packets_are_merged_before_the_program_is_refused() {
     in_namespaces("AF_XDP behind GRO", || {
         enter_namespace();
         shell(
-            "ip link add d0 type dummy; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up; ethtool -K d0 gro on",
+            "ip link add d0 type bridge; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up; ethtool -K d0 gro on",
         );
         let said = XskPort::open("d0").expect_err("merged").to_string();
         assert!(said.contains("`ethtool -K d0 gro off`"), "{said}");
@@ -498,7 +498,7 @@ fn a_device_is_watched_for_what_it_must_keep() {
     in_namespaces("AF_XDP device watch", || {
         enter_namespace();
         shell(
-            "ip link add d0 type dummy; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up",
+            "ip link add d0 type bridge; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up",
         );
         let datapath = XskDatapath::open(XskConfig {
             device: "d0".into(),
@@ -514,7 +514,7 @@ fn a_device_is_watched_for_what_it_must_keep() {
             "{said}"
         );
         // Another device of the same name is not the same device.
-        shell("ip link delete dev d0; ip link add d0 type dummy; ip link set dev d0 up");
+        shell("ip link delete dev d0; ip link add d0 type bridge; ip link set dev d0 up");
         let said = watch.check().expect_err("removed").to_string();
         assert!(said.contains("device d0 was removed"), "{said}");
     });
