@@ -10,7 +10,7 @@ static __always_inline bool readdress(struct frame *f, void *end, __u8 family, c
 	f->wire = (void *)(f->udp + 1);
 	if ((void *)(f->wire + 1) > end)
 		return false;
-	redirect_to(f, server, flag);
+	redirect_to(f, 0, server, flag);
 	return true;
 }
 

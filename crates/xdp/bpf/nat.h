@@ -91,7 +91,7 @@ static __always_inline int forward(struct step *s, struct nat_entry *entry, __u3
 		.class = entry->wire_class, .flag = flag, .index = bpf_htonl(entry->index), .time_ns = entry->time_ns,
 	};
 	addresses_of_switch(&to, own_ip, s->f.family);
-	rewrite(&s->f, &to);
+	rewrite(&s->f, s->ctx, &to);
 	return leave_by(s, server->ifindex);
 }
 

@@ -84,6 +84,12 @@ static __always_inline __u64 sum_ip6(const void *at)
 	return (__u64)word(at) + word(at + 4) + word(at + 8) + word(at + 12);
 }
 
+/* Two bytes in the packet's order. */
+static __always_inline __u16 pair(__u8 first, __u8 second)
+{
+	return bpf_htons((__u16)first << 8 | second);
+}
+
 /* Sums modulo 0xffff: of words of any size, in any order. */
 static __always_inline __u16 folded(__u64 sum)
 {
@@ -114,17 +120,52 @@ static __always_inline __u64 sum_addresses(const struct frame *f)
 	return sum_ip6(&f->ip6->saddr) + sum_ip6(&f->ip6->daddr);
 }
 
+/* Of the pseudo header beside the addresses: the protocol and the length. */
+static __always_inline __u64 sum_pseudo(const struct udphdr *udp)
+{
+	return (__u64)bpf_htons(IPPROTO_UDP) + udp->len;
+}
+
+/* Whether the sender left the checksum to hardware that no packet of its way has met: then the field has the sum of the pseudo header alone. A whole
+ * checksum is equal to that one time in 65 535. */
+static __always_inline bool is_unfinished(const struct frame *f, __u64 addresses)
+{
+	return config.unfinished && f->udp->check == folded(addresses + sum_pseudo(f->udp));
+}
+
+#define MOST_HEADERS 127 /* more bytes than are before a UDP header */
+
+/* The sum of the packet's bytes from an offset on, at most of a datagram. A function that the verifier checks by itself, and its loop once. */
+__noinline __u32 sum_bytes(struct xdp_md *ctx, __u32 from, __u32 bytes)
+{
+	void *end = (void *)(long)ctx->data_end, *at = (void *)(long)ctx->data + (from & MOST_HEADERS);
+	__u32 sum = 0;
+	for (__u32 summed = 2; summed <= sizeof(struct udphdr) + MOST_PAYLOAD; summed += 2, at += 2) {
+		if (summed > bytes || at + 2 > end)
+			break;
+		sum += *(const __u16 *)at;
+	}
+	if (bytes & 1 && at + 1 <= end)
+		sum += pair(*(const __u8 *)at, 0);
+	return sum;
+}
+
+/* Finishes the checksum of a rewritten datagram. The packet leaves for a wire, where nobody knows what its sender left to whom. IPv4 allows that there is none. */
+static __always_inline void finish_udp_check(struct frame *f, struct xdp_md *ctx, __u64 addresses)
+{
+	f->udp->check = 0;
+	if (f->family == FAMILY_IP4)
+		return;
+	__u64 sum = addresses + sum_pseudo(f->udp);
+	sum += sum_bytes(ctx, (void *)f->udp - (void *)(long)ctx->data, bpf_ntohs(f->udp->len));
+	put_udp_check(f->udp, ~folded(sum));
+}
+
 /* Ports and wire header. */
 static __always_inline __u64 sum_rewritten(const struct frame *f)
 {
 	const void *wire = f->wire;
 	return (__u64)word(f->udp) + *(const __u16 *)wire + word(wire + 2) + word(wire + 6);
-}
-
-/* Two bytes in the packet's order. */
-static __always_inline __u16 pair(__u8 first, __u8 second)
-{
-	return bpf_htons((__u16)first << 8 | second);
 }
 
 static __always_inline void put_macs(struct frame *f, const struct mac_pair *macs)
@@ -143,9 +184,10 @@ static __always_inline void put_ip6(void *at, const __u32 *ip)
 
 /* Rewrites the packet's addresses and wire header, and updates its checksums. It never reads written bytes back, since a load that spans
  * several stores waits for them. */
-static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
+static __always_inline void rewrite(struct frame *f, struct xdp_md *ctx, const struct rewrite *to)
 {
-	__u64 addresses = SUM_MODULUS - sum_addresses(f), rest = sum_rewritten(f);
+	__u64 before = sum_addresses(f), addresses = SUM_MODULUS - before, rest = sum_rewritten(f);
+	bool unfinished = is_unfinished(f, before);
 	__u16 class_and_flag = pair(to->class, to->flag);
 	if (f->family == FAMILY_IP4) {
 		__u32 source = to->source_ip[0], dest = to->dest_ip[0];
@@ -164,14 +206,19 @@ static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
 	put_word(f->wire->index, to->index);
 	put_word(f->wire->time_ns, to->time_ns);
 	rest = (__u64)to->source_port + to->dest_port + class_and_flag + to->index + to->time_ns - rest;
-	if (f->udp->check)
+	if (unfinished)
+		finish_udp_check(f, ctx, before + addresses);
+	else if (f->udp->check)
 		put_udp_check(f->udp, updated(f->udp->check, addresses + rest));
 	put_macs(f, to->macs);
 }
 
-/* Redirects the packet to another server. It keeps its sender and its wire header except the flag. */
-static __always_inline void redirect_to(struct frame *f, const struct server_entry *server, __u8 flag)
+/* Redirects the packet to another server. It keeps its sender and its wire header except the flag. There is no `ctx` behind the XDP program, which left
+ * nothing unfinished. */
+static __always_inline void redirect_to(struct frame *f, struct xdp_md *ctx, const struct server_entry *server, __u8 flag)
 {
+	__u64 before = sum_addresses(f);
+	bool unfinished = ctx && is_unfinished(f, before);
 	__u16 class_and_flag = pair(f->wire->class, flag);
 	__u64 addresses = SUM_MODULUS, rest = (__u64)server->port + class_and_flag - f->udp->dest - *(const __u16 *)f->wire;
 	*(__u16 *)f->wire = class_and_flag;
@@ -185,7 +232,9 @@ static __always_inline void redirect_to(struct frame *f, const struct server_ent
 		addresses += sum_ip6(server->ip) - sum_ip6(&f->ip6->daddr);
 		put_ip6(&f->ip6->daddr, server->ip);
 	}
-	if (f->udp->check)
+	if (unfinished)
+		finish_udp_check(f, ctx, before + addresses);
+	else if (f->udp->check)
 		put_udp_check(f->udp, updated(f->udp->check, addresses + rest));
 	put_macs(f, &server->macs);
 }

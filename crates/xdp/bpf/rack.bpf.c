@@ -1,5 +1,11 @@
 /* The step of a rack's switch in XDP: a request goes to the server whose turn it is, a response back to its client. The step is that of
  * `headway_policy::rack::Shaper` and of `headway_rack::RackSwitch`; tests/planes.rs holds the three against each other. */
+#include <linux/types.h>
+#include "tables.h"
+
+/* The loader writes it before the load, so that the kernel compiles the other mode away. */
+volatile const struct switch_config config = {};
+
 #include "packet.h"
 
 #define MAP(name, kind, value_t, entries) \
@@ -11,9 +17,6 @@ MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
 MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
 MAP(loads, BPF_MAP_TYPE_ARRAY, struct rack_loads, 1);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
-
-/* The loader writes it before the load, so that the kernel compiles the other mode away. */
-volatile const struct switch_config config = {};
 
 /* One packet on its way: its frame, and the tables and registers that it uses throughout. */
 struct step {
@@ -149,7 +152,7 @@ static __always_inline void address_to_client(struct step *s, const struct nat_e
 		.class = entry->wire_class, .flag = flag, .index = entry->client_index, .time_ns = time_ns,
 	};
 	addresses_of_switch(&to, own_ip, s->f.family);
-	rewrite(&s->f, &to);
+	rewrite(&s->f, s->ctx, &to);
 }
 
 #include "shed.h"
@@ -178,7 +181,7 @@ static __always_inline int request(struct step *s)
 	if (server->family != s->f.family)
 		return drop(s, COUNT_OTHER_FAMILY);
 	registers_of(s, number)->sent += 1;
-	redirect_to(&s->f, server, 0);
+	redirect_to(&s->f, s->ctx, server, 0);
 	return leave_by(s, server->ifindex);
 }
 

@@ -54,6 +54,6 @@ static __always_inline int shed_request(struct step *s)
 		.flag = FLAG_RESPONSE | STATUS_SHED << FLAG_STATUS_SHIFT, .index = word(f->wire->index), .time_ns = 0,
 	};
 	addresses_of_switch(&to, own_ip, f->family);
-	rewrite(f, &to);
+	rewrite(f, s->ctx, &to);
 	return cut_and_send(s, s->ctx->ingress_ifindex);
 }

@@ -33,7 +33,7 @@ struct switch_config {
 	__u8 mode;
 	__u8 cloning;
 	__u8 overflows;    /* requests that find no idle core of their group go elsewhere */
-	__u8 pad;
+	__u8 unfinished;   /* senders may leave UDP checksums to hardware that is not there */
 	__u64 window_ns;   /* of bursts */
 	__u64 index_seed;  /* what the indices of requests begin with */
 	__u32 question_index; /* of the control plane's own probes; no client's request gets it */

@@ -141,6 +141,7 @@ mirror! {
         mode: u8 as "mode" at 28,
         cloning: u8 as "cloning" at 29,
         overflows: u8 as "overflows" at 30,
+        unfinished: u8 as "unfinished" at 31,
         window_ns: u64 as "window_ns" at 32,
         index_seed: u64 as "index_seed" at 40,
         question_index: u32 as "question_index" at 48,

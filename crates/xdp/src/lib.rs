@@ -12,11 +12,13 @@
 //! | tables and registers in memory, described once | `bpf/tables.h`, mirrored in `layout.rs` |
 //! | the object, built by clang | [`compile`] |
 //! | how the kernel reaches a server | [`neighbour_of`], [`interface_to`] |
+//! | what a device can do for the program | [`takes_redirected`], [`may_lack_checksums`] |
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
 //! | the kernel's ticks | `ticks.rs` |
 
+mod features;
 mod grace;
 mod layout;
 mod neighbours;
@@ -29,6 +31,7 @@ mod ticks;
 
 /// The driver's way to run the program.
 pub use aya::programs::XdpMode;
+pub use features::{may_lack_checksums, takes_redirected};
 pub use neighbours::{NeighbourError, interface_to, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};

@@ -58,7 +58,7 @@ const RTM_GETROUTE: u16 = 26;
 const RTM_GETNEIGH: u16 = 30;
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
-const HEADER: usize = 16;
+pub(crate) const HEADER: usize = 16;
 const ROUTE_BODY: usize = 12;
 const NEIGH_BODY: usize = 12;
 const LINK_BODY: usize = 16;
@@ -80,7 +80,7 @@ const STATES_WITH_ADDRESS: u16 = 0xde;
 pub fn neighbour_of(server: SocketAddr, patience: Duration) -> Result<Neighbour, NeighbourError> {
     let ip = server.ip();
     let no_route = |source| NeighbourError::NoRoute { server: ip, source };
-    let kernel = Kernel::open().map_err(no_route)?;
+    let kernel = Kernel::open(SockProtocol::NetlinkRoute).map_err(no_route)?;
     let route = kernel.route(ip).map_err(no_route)?;
     if route.is_local {
         return Err(NeighbourError::Own { server: ip });
@@ -121,7 +121,7 @@ pub fn neighbour_of(server: SocketAddr, patience: Duration) -> Result<Neighbour,
 /// [`NeighbourError::NoRoute`]
 pub fn interface_to(server: IpAddr) -> Result<Option<u32>, NeighbourError> {
     let no_route = |source| NeighbourError::NoRoute { server, source };
-    let route = Kernel::open().and_then(|kernel| kernel.route(server));
+    let route = Kernel::open(SockProtocol::NetlinkRoute).and_then(|kernel| kernel.route(server));
     let route = route.map_err(no_route)?;
     Ok((!route.is_local).then_some(route.ifindex))
 }
@@ -150,12 +150,11 @@ struct EthernetLink {
 }
 
 /// A netlink socket.
-struct Kernel(OwnedFd);
+pub(crate) struct Kernel(OwnedFd);
 
 impl Kernel {
-    fn open() -> Result<Self, Errno> {
+    pub(crate) fn open(protocol: SockProtocol) -> Result<Self, Errno> {
         let kind = SockType::Raw;
-        let protocol = SockProtocol::NetlinkRoute;
         socket(
             AddressFamily::Netlink,
             kind,
@@ -213,7 +212,7 @@ impl Kernel {
     }
 
     /// Sends one request; returns the first message of the answer, at least as long as its fixed part.
-    fn ask(
+    pub(crate) fn ask(
         &self,
         kind: u16,
         body: &[u8],
@@ -249,7 +248,7 @@ impl Kernel {
 }
 
 /// The value of an attribute; attributes begin at `from`.
-fn attribute(message: &[u8], from: usize, wanted: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(message: &[u8], from: usize, wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(from..)?;
     while rest.len() >= 4 {
         let length = usize::from(u16::from_ne_bytes([rest[0], rest[1]]));

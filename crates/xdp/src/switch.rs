@@ -44,6 +44,9 @@ pub struct XdpSwitchConfig {
     /// Whether requests that find no idle core of their group go elsewhere, by the loads of the published [`Shaper`](headway_policy::rack::Shaper). In
     /// [direct mode](Mode::Direct) none do: there no response tells what servers have.
     pub overflows: bool,
+    /// Whether senders may leave their UDP checksums to hardware that no packet of theirs meets, as those behind virtual devices do. Then such a
+    /// checksum is finished; else it would arrive as a wrong one.
+    pub unfinished_checksums: bool,
     /// The time after which an unanswered request makes room for another.
     pub answer: Duration,
 }
@@ -397,6 +400,7 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         mode: mode as u8,
         cloning: cloning as u8,
         overflows: u8::from(config.overflows && config.mode == Mode::Nat),
+        unfinished: u8::from(config.unfinished_checksums),
         index_seed: getrandom::u64().expect("the system gives random numbers"),
         question_index: getrandom::u32().expect("the system gives random numbers"),
     })

@@ -22,6 +22,7 @@ fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
         mode,
         cloning: Cloning::Off,
         overflows: false,
+        unfinished_checksums: false,
         answer,
     };
     XdpSwitch::load(object, &config).expect("the program loads")

@@ -12,7 +12,7 @@ use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
 use headway_xdp::{
     Mode, Neighbour, Registers, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig, XdpTables,
-    tables_of,
+    tables_of, takes_redirected,
 };
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
@@ -39,6 +39,7 @@ fn config(mode: Mode) -> XdpSwitchConfig {
         mode,
         cloning: Cloning::Off,
         overflows: false,
+        unfinished_checksums: false,
         answer: Duration::from_secs(60),
     }
 }
@@ -144,6 +145,8 @@ struct Load {
     config: XdpSwitchConfig,
     /// Makes the first tables, once there are interfaces.
     first: fn() -> XdpTables,
+    /// Whether the hosts leave their checksums to hardware, as every veth pair does that nobody configured.
+    offloads: bool,
 }
 
 impl Load {
@@ -152,6 +155,7 @@ impl Load {
             requests,
             config: config(mode),
             first: || tables(&CORES),
+            offloads: false,
         }
     }
 }
@@ -162,6 +166,7 @@ fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch
         requests,
         config,
         first,
+        offloads,
     } = load;
     enter_namespace();
     // Responses of direct servers come past the switch, by the kernel.
@@ -172,12 +177,16 @@ fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch
         .map(|server| {
             let (number, stop) = (FIRST_SERVER + server, Arc::clone(&stop));
             let listening = Arc::clone(&listening);
-            Host::start(number, move || serve(number, &listening, &stop))
+            Host::start(number, move || {
+                leave_checksums(offloads);
+                serve(number, &listening, &stop)
+            })
         })
         .collect();
     let done = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&done);
     let client = Host::start(CLIENT, move || {
+        leave_checksums(offloads);
         let seen = std::panic::catch_unwind(|| ask(requests));
         tell.store(true, Ordering::Relaxed);
         seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -216,6 +225,13 @@ fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch
     seen.served = servers.into_iter().map(Host::end).sum();
     seen.registers = switch.registers().expect("registers");
     seen
+}
+
+/// Has this host's device leave checksums to hardware.
+fn leave_checksums(offloads: bool) {
+    if offloads {
+        shell("ethtool -K e0 tx on");
+    }
 }
 
 /// Every request was served once, and the registers say so.
@@ -259,6 +275,51 @@ fn turns_are_exact_and_nothing_is_lost() {
 }
 
 #[test]
+fn checksums_left_to_hardware_lose_nothing() {
+    in_namespaces("offloads of veth pairs", |object| {
+        for mode in [Mode::Nat, Mode::Direct] {
+            let object = object.clone();
+            let mut load = Load::new(mode, 800);
+            load.offloads = true;
+            load.config.unfinished_checksums = true;
+            let rack = std::thread::spawn(move || run_rack(&object, &load, |_| ()));
+            check(&rack.join().expect("the rack"), mode, 800);
+        }
+    });
+}
+
+/// What the device does not take is dropped without a count.
+#[test]
+fn a_veth_pair_takes_redirected_packets_while_its_peer_has_gro() {
+    if let Some(why) = missing() {
+        println!("SKIPPED devices that take redirected packets: {why}");
+        return;
+    }
+    let takes = std::thread::spawn(|| {
+        enter_namespace();
+        shell(
+            "ip link add a0 type veth peer name b0; ip link set dev a0 up; ip link set dev b0 up",
+        );
+        let take = |gro: &str| {
+            shell(&format!("ethtool -K b0 gro {gro}"));
+            takes_redirected("a0")
+        };
+        (
+            take("on"),
+            take("off"),
+            take("on"),
+            takes_redirected("none"),
+        )
+    });
+    let takes = takes.join().expect("the devices");
+    if takes.0.is_none() {
+        println!("SKIPPED devices that take redirected packets: it needs Linux 6.3");
+        return;
+    }
+    assert_eq!(takes, (Some(true), Some(false), Some(true), None));
+}
+
+#[test]
 fn tables_change_under_load_and_nothing_is_lost() {
     in_namespaces("tables under load", |object| {
         let mut changes = 0;
@@ -296,12 +357,14 @@ fn the_excess_of_a_burst_reaches_two_servers_and_is_answered_once() {
             types: 2,
             cloning: EVERY,
             overflows: false,
+            unfinished_checksums: false,
             ..config(Mode::Nat)
         };
         let load = Load {
             requests: 2_000,
             config,
             first: tables_of_bursts,
+            offloads: false,
         };
         let seen = run_rack(&object, &load, |_| ());
         let Registers { counts, types, .. } = seen.registers;

@@ -147,6 +147,7 @@ fn the_switch_in_the_kernel_hears_servers_on_their_side_alone() {
                 mode: Mode::Nat,
                 cloning: Cloning::Off,
                 overflows: false,
+                unfinished_checksums: false,
                 answer: Duration::from_secs(60),
             };
             let mut switch = XdpSwitch::load(&objects.rack, &config).expect("the program loads");

@@ -9,7 +9,7 @@ use headway_machine::thread::fork::ParentsOnly;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::udp::Steering;
 
-use crate::device::NetDevice;
+use crate::device::{DeviceWatch, NetDevice};
 use crate::error::XskError;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceSockets};
@@ -67,6 +67,12 @@ impl XskDatapath {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.device.address(), self.config.port)
+    }
+
+    /// What the device must stay like: the server gets no packets otherwise, and nothing else says so.
+    #[must_use]
+    pub fn watch(&self) -> DeviceWatch {
+        self.device.watch()
     }
 
     /// Opens the sockets and attaches the program.

@@ -94,6 +94,16 @@ impl NetDevice {
         Ok(device)
     }
 
+    /// What must stay as it is.
+    pub(crate) fn watch(&self) -> DeviceWatch {
+        DeviceWatch {
+            name: self.name.clone(),
+            ifindex: self.ifindex,
+            mac: self.mac,
+            queues: self.queues,
+        }
+    }
+
     /// Looks up a device for UDP service. It must have an address, and the kernel must support these sockets.
     pub(crate) fn find_reachable(name: &str) -> Result<Self, XskError> {
         let device = Self::find(name)?;
@@ -122,6 +132,46 @@ impl NetDevice {
         let is_link_local = |ip: &[u8; 16]| ip[0] == 0xfe && ip[1] & 0xc0 == 0x80;
         let mut addresses = self.addresses.iter().copied();
         addresses.find(|ip| unmapped(*ip).is_some() == host.is_ipv4() && !is_link_local(ip))
+    }
+}
+
+/// What a part needs of its device to stay as it was when the part opened it. Any thread may look.
+#[derive(Debug, Clone)]
+pub struct DeviceWatch {
+    name: String,
+    ifindex: u32,
+    mac: MacAddress,
+    queues: u32,
+}
+
+impl DeviceWatch {
+    /// Whether every packet still comes.
+    ///
+    /// # Errors
+    /// [`XskError::Removed`], [`XskError::QueuesChanged`] and [`XskError::AddressChanged`].
+    pub fn check(&self) -> Result<(), XskError> {
+        let device = self.name.clone();
+        let Some(now) = NetDevice::find(&device)
+            .ok()
+            .filter(|now| now.ifindex == self.ifindex)
+        else {
+            return Err(XskError::Removed { device });
+        };
+        if now.queues != self.queues {
+            return Err(XskError::QueuesChanged {
+                device,
+                were: self.queues,
+                found: now.queues,
+            });
+        }
+        if now.mac != self.mac {
+            return Err(XskError::AddressChanged {
+                device,
+                was: self.mac,
+                found: now.mac,
+            });
+        }
+        Ok(())
     }
 }
 

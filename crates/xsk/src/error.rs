@@ -7,6 +7,8 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use headway_bpf::ObjectError;
 
+use crate::device::MacAddress;
+
 /// Why a device's packets are out of reach.
 #[derive(thiserror::Error)]
 pub enum XskError {
@@ -113,6 +115,26 @@ pub enum XskError {
         were: u32,
         /// Their number now.
         found: u32,
+    },
+    /// The device got another Ethernet address, to which frames come that no socket gets.
+    #[error(
+        "device {device} has the Ethernet address {found}, and had {was}: start anew to use it, or set it back (`ip link set {device} address {was}`)"
+    )]
+    AddressChanged {
+        /// The device.
+        device: String,
+        /// Its address when it was opened.
+        was: MacAddress,
+        /// Its address now.
+        found: MacAddress,
+    },
+    /// The program runs behind the driver, where the kernel has merged packets into longer ones than packet memory holds.
+    #[error(
+        "the driver of {device} takes no XDP program, and the kernel merges packets before it (GRO), most of which would be lost: turn that off (`ethtool -K {device} gro off`)"
+    )]
+    MergesPackets {
+        /// The device.
+        device: String,
     },
     /// Any other failure.
     #[error("{operation} for AF_XDP on {device}: {source}")]

@@ -15,7 +15,7 @@
 //! | the program that steers | `bpf/steer.bpf.c`, `program.rs` |
 //! | sockets and their rings | `socket.rs`, `queue.rs` |
 //! | packet memory | `umem.rs` |
-//! | a device's addresses and queues | `device.rs` |
+//! | a device's addresses and queues, and what must stay of them | `device.rs`, [`DeviceWatch`] |
 //! | what this machine lacks for it | [`missing`] |
 
 mod checksum;
@@ -37,10 +37,10 @@ mod udp_port;
 mod umem;
 
 pub use datapath::{XskConfig, XskDatapath};
-pub use device::MacAddress;
+pub use device::{DeviceWatch, MacAddress};
 pub use error::XskError;
 pub use links::{HostLinks, LinkedHost};
-pub use port::{DeviceWatch, HostAddress, XskPort};
+pub use port::{HostAddress, XskPort};
 pub use rx::XskRx;
 pub use support::missing;
 pub use tx::XskTx;

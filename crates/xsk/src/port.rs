@@ -6,11 +6,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use aya::programs::XdpMode;
 use headway_net::udp::Steering;
-use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use crate::device::{MacAddress, NetDevice};
+use crate::device::{DeviceWatch, MacAddress, NetDevice};
 use crate::error::XskError;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceQueue, DeviceSockets};
@@ -37,35 +36,6 @@ pub struct XskPort {
     mode: XdpMode,
     /// While it is open, the device takes frames to all addresses.
     _promiscuous: OwnedFd,
-}
-
-/// What a port needs of its device to stay as it was when the port was opened. Any thread may look.
-#[derive(Debug, Clone)]
-pub struct DeviceWatch {
-    name: String,
-    ifindex: u32,
-    queues: u32,
-}
-
-impl DeviceWatch {
-    /// Whether the port still gets every frame.
-    ///
-    /// # Errors
-    /// [`XskError::Removed`] and [`XskError::QueuesChanged`].
-    pub fn check(&self) -> Result<(), XskError> {
-        let device = self.name.clone();
-        if if_nametoindex(self.name.as_str()) != Ok(self.ifindex) {
-            return Err(XskError::Removed { device });
-        }
-        match system::receive_queues(&self.name) {
-            found if found == self.queues => Ok(()),
-            found => Err(XskError::QueuesChanged {
-                device,
-                were: self.queues,
-                found,
-            }),
-        }
-    }
 }
 
 struct PortReceiver {
@@ -109,6 +79,11 @@ impl XskPort {
         let sender = sender.ok_or(io::ErrorKind::InvalidData.into());
         let sender = FrameSender::new(sender.map_err(failed)?).map_err(failed)?;
         let mode = program.attach(&device)?;
+        if mode == XdpMode::Skb && system::merges_packets(&device.name) {
+            return Err(XskError::MergesPackets {
+                device: device.name,
+            });
+        }
         let promiscuous = system::promiscuous(device.ifindex);
         let promiscuous = promiscuous
             .map_err(|source| XskError::of_call(&device.name, 0, "promiscuous mode", source))?;
@@ -149,11 +124,7 @@ impl XskPort {
     /// What the device must stay like.
     #[must_use]
     pub fn watch(&self) -> DeviceWatch {
-        DeviceWatch {
-            name: self.device.name.clone(),
-            ifindex: self.device.ifindex,
-            queues: self.device.queues,
-        }
+        self.device.watch()
     }
 
     /// Receives this host's frames from now on.

@@ -168,10 +168,28 @@ pub(crate) fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+
+/// Whether the kernel merges packets of the device into longer ones (GRO). No where it does not say.
+pub(crate) fn merges_packets(device: &str) -> bool {
+    const ETHTOOL_GGRO: u32 = 0x2b;
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let mut gro = Value {
+        command: ETHTOOL_GGRO,
+        data: 0,
+    };
+    let mut request = request_of(device);
+    request.ifr_ifru.ifru_data = (&raw mut gro).cast();
+    control(SIOCETHTOOL as _, &mut request).is_ok() && gro.data != 0
+}
+
 /// A device's number of receive queues; 1 when its driver does not report it.
 pub(crate) fn receive_queues(device: &str) -> u32 {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
-    const SIOCETHTOOL: libc::c_ulong = 0x8946;
     #[repr(C)]
     #[derive(Default)]
     struct Channels {

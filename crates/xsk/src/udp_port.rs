@@ -11,7 +11,7 @@ use headway_net::udp::Steering;
 use headway_net::waker::Waker;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-use crate::device::NetDevice;
+use crate::device::{DeviceWatch, NetDevice};
 use crate::error::XskError;
 use crate::frame::{ResponseFrame, UdpEnd, parse};
 use crate::links::{HostLinks, LinkTable, PeerLink};
@@ -144,6 +144,12 @@ impl XskUdpPort {
     #[must_use]
     pub fn ifindex(&self) -> u32 {
         self.sender.device.ifindex
+    }
+
+    /// What the device must stay like.
+    #[must_use]
+    pub fn watch(&self) -> DeviceWatch {
+        self.sender.device.watch()
     }
 
     /// Whether the device has a source address for packets to this one.

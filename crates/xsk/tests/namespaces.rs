@@ -475,3 +475,47 @@ fn arp_reply(question: &[u8], host: HostAddress, to: &mut [u8]) -> Option<usize>
     frame[32..42].copy_from_slice(&question[22..32]);
     Some(42)
 }
+
+/// Behind a driver without XDP the kernel merges TCP's packets first, and a merged one fits no frame.
+#[test]
+fn a_device_whose_packets_are_merged_before_the_program_is_refused() {
+    in_namespaces("AF_XDP behind GRO", || {
+        enter_namespace();
+        shell(
+            "ip link add d0 type bridge; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up; ethtool -K d0 gro on",
+        );
+        let said = XskPort::open("d0").expect_err("merged").to_string();
+        assert!(said.contains("`ethtool -K d0 gro off`"), "{said}");
+        assert!(!shell("ip -details link show dev d0").contains("prog/xdp"));
+        shell("ethtool -K d0 gro off");
+        let port = XskPort::open("d0").expect("a device as it must be");
+        assert!(!port.is_in_driver());
+    });
+}
+
+#[test]
+fn a_device_is_watched_for_what_it_must_keep() {
+    in_namespaces("AF_XDP device watch", || {
+        enter_namespace();
+        shell(
+            "ip link add d0 type bridge; ip address add 10.78.0.1/24 dev d0; ip link set dev d0 up",
+        );
+        let datapath = XskDatapath::open(XskConfig {
+            device: "d0".into(),
+            port: PORT,
+            steering: Steering::Flow,
+        });
+        let watch = datapath.expect("AF_XDP").watch();
+        watch.check().expect("as it was");
+        shell("ip link set dev d0 address 02:00:00:00:00:77");
+        let said = watch.check().expect_err("another address").to_string();
+        assert!(
+            said.contains("has the Ethernet address 02:00:00:00:00:77"),
+            "{said}"
+        );
+        // Another device of the same name is not the same device.
+        shell("ip link delete dev d0; ip link add d0 type bridge; ip link set dev d0 up");
+        let said = watch.check().expect_err("removed").to_string();
+        assert!(said.contains("device d0 was removed"), "{said}");
+    });
+}

@@ -412,6 +412,18 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
         let said = refused_by(&[], &other);
         assert!(said.contains("ip link show p10"), "{said}");
         drop(rack);
+        if headway_xdp::takes_redirected("p11").is_some() {
+            let (own, task) = (std::process::id(), hosts[1].task());
+            shell(&format!(
+                "nsenter --net=/proc/{own}/task/{task}/ns/net ethtool -K e0 gro off"
+            ));
+            let said = refused_by(&[], &rack_args("p10,p11", &[]));
+            assert!(said.contains("device p11 sends no packets"), "{said}");
+            assert!(said.contains("`ethtool -K PEER gro on`"), "{said}");
+            assert!(!has_program("p10") && !has_program("p11"));
+        } else {
+            println!("SKIPPED devices that take no redirected packets: it needs Linux 6.3");
+        }
         for host in &hosts {
             host.begin();
         }

@@ -185,3 +185,29 @@ fn what_a_device_refuses_is_one_sentence_with_its_remedy() {
         client.end();
     });
 }
+
+/// A server without packets that goes on in silence is a server that nobody restarts.
+#[test]
+fn a_device_that_is_removed_or_changed_ends_the_server_with_the_reason() {
+    in_namespaces("changes of a server's device", || {
+        enter_namespace();
+        for (change, says) in [
+            (
+                "ip link set dev p2 address 02:00:00:00:08:77",
+                "address 02:00:00:00:08:02`",
+            ),
+            ("ip link delete dev p2", "device p2 was removed"),
+        ] {
+            let client = Host::start(CLIENT, || Value::Null);
+            wire(&client);
+            let serving = Serving::start_command(&serve_args(&["--policy", "c-fcfs"]));
+            shell(change);
+            let (status, said) = serving.end();
+            assert_eq!(status, Some(1), "{said}");
+            assert!(said.contains(says), "{said}");
+            assert!(said.contains("served 0"), "{said}");
+            client.begin();
+            client.end();
+        }
+    });
+}

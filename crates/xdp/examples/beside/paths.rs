@@ -255,6 +255,7 @@ fn attach(object: &[u8], mode: Mode) -> XdpSwitch {
         mode,
         cloning: Cloning::Off,
         overflows: false,
+        unfinished_checksums: false,
         answer: Duration::from_secs(5),
     };
     let neighbours = SERVERS.map(|number| Neighbour {

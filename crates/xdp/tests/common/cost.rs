@@ -36,6 +36,7 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitc
         mode,
         cloning,
         overflows: false,
+        unfinished_checksums: false,
         // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
     };

@@ -123,13 +123,29 @@ impl Frame {
         bytes
     }
 
+    /// The frame's bytes as a device leaves them whose hardware is to finish the UDP checksum: the field has the sum of the pseudo header alone.
+    pub(crate) fn unfinished_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.bytes();
+        let udp = self.udp_at();
+        let pseudo = 17 + (bytes.len() - udp) as u32;
+        let check = sum(&bytes[self.addresses()], pseudo);
+        bytes[udp + 6..udp + 8].copy_from_slice(&check.to_be_bytes());
+        bytes
+    }
+
+    /// Where the IP addresses are.
+    fn addresses(&self) -> std::ops::Range<usize> {
+        let ip = self.ip_at();
+        match self.from.ip() {
+            IpAddr::V4(_) => ip + 12..ip + 20,
+            IpAddr::V6(_) => ip + 8..ip + 40,
+        }
+    }
+
     /// The UDP checksum of `bytes`, whose checksum field is 0.
     fn udp_check(&self, bytes: &[u8]) -> u16 {
         let udp = &bytes[self.udp_at()..];
-        let addresses = match self.from.ip() {
-            IpAddr::V4(_) => &bytes[self.ip_at() + 12..self.ip_at() + 20],
-            IpAddr::V6(_) => &bytes[self.ip_at() + 8..self.ip_at() + 40],
-        };
+        let addresses = &bytes[self.addresses()];
         let pseudo = 17 + udp.len() as u32;
         match !sum(udp, u32::from(sum(addresses, pseudo))) {
             0 => 0xffff,

@@ -148,6 +148,7 @@ impl Planes {
             mode: Mode::Nat,
             cloning,
             overflows: overflow != Overflow::Off,
+            unfinished_checksums: false,
             answer: Duration::from_secs(3600),
         };
         let mut planes = Self {

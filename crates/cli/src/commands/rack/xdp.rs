@@ -5,7 +5,7 @@ use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, all_counts};
-use super::xdp_devices::AttachedDevices;
+use super::xdp_devices::{AttachedDevices, some_lack_checksums};
 use super::xdp_expiry::SentHistory;
 use super::xdp_servers::ServerWatch;
 use crate::commands::serve::config::Sourced;
@@ -145,7 +145,7 @@ fn load(
     interfaces: &Sourced<Vec<String>>,
 ) -> Result<XdpSwitch> {
     let objects = compile().map_err(|error| interfaces.refused(error))?;
-    let switch = XdpSwitch::load(&objects.rack, &config(settings, at, shaper));
+    let switch = XdpSwitch::load(&objects.rack, &config(settings, at, shaper, interfaces));
     switch.map_err(|error| interfaces.refused(error))
 }
 
@@ -195,7 +195,12 @@ fn check_direct(settings: &RackSettings, direct: &Sourced<()>, shaper: &Shaper) 
     Err(direct.refused(why))
 }
 
-fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitchConfig {
+fn config(
+    settings: &RackSettings,
+    at: SocketAddr,
+    shaper: &Shaper,
+    interfaces: &Sourced<Vec<String>>,
+) -> XdpSwitchConfig {
     let (own_ip4, own_ip6) = match at.ip() {
         IpAddr::V4(ip) => (Some(ip), None),
         IpAddr::V6(ip) => (None, Some(ip)),
@@ -212,6 +217,7 @@ fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitch
         },
         cloning: shaper.cloning(),
         overflows: shaper.loads().is_some(),
+        unfinished_checksums: some_lack_checksums(&interfaces.value),
         answer: ANSWER,
     }
 }
@@ -322,6 +328,8 @@ impl Relay {
             attached.map_err(|error| interfaces.refused(error))?;
             self.devices.add(interface);
         }
+        let takes = self.devices.check_takes();
+        takes.map_err(|error| interfaces.refused(error))?;
         let names = interfaces.value.join(", ");
         eprintln!("the switch is in the kernel, on {names}");
         Ok(())

@@ -1,36 +1,78 @@
-//! The devices that a switch in the kernel is attached to, and their end.
+//! The devices that a switch in the kernel is attached to: what it needs of them, and their end.
 
+use headway_xdp::{may_lack_checksums, takes_redirected};
 use nix::net::if_::if_nametoindex;
 
-/// A device that the switch is attached to no longer exists.
+/// Why a device serves the switch no more, or not at all.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "device {device} was removed, or another one has its name now, and the switch gets no packets there: `ip link show {device}` shows it; start the switch anew when it is there"
-)]
-pub(super) struct DeviceGone {
-    device: String,
+pub(super) enum DeviceError {
+    #[error(
+        "device {0} was removed, or another one has its name now, and the switch gets no packets there: `ip link show {0}` shows it; start the switch anew when it is there"
+    )]
+    Gone(String),
+    /// The kernel drops what is redirected to it, and counts it nowhere.
+    #[error(
+        "device {0} sends no packets that come in by another device: of a veth pair give the other end GRO (`ethtool -K PEER gro on`); of another device see whether its driver sends redirected packets (ndo_xdp_xmit), or use one device for clients and servers, or leave --xdp out"
+    )]
+    TakesNothing(String),
 }
 
-/// Devices by name, with the kernel's numbers at the time when the switch was attached.
+struct AttachedDevice {
+    name: String,
+    /// The kernel's number at the time when the switch was attached.
+    ifindex: u32,
+    takes: bool,
+}
+
+/// Devices by name.
 #[derive(Default)]
-pub(super) struct AttachedDevices(Vec<(String, u32)>);
+pub(super) struct AttachedDevices(Vec<AttachedDevice>);
 
 impl AttachedDevices {
     /// Adds a device that the switch was just attached to.
     pub(super) fn add(&mut self, device: &str) {
-        // One that is gone already has the number 0, which no device has.
-        let number = if_nametoindex(device).unwrap_or(0);
-        self.0.push((device.to_owned(), number));
+        self.0.push(AttachedDevice {
+            name: device.to_owned(),
+            // One that is gone already has the number 0, which no device has.
+            ifindex: if_nametoindex(device).unwrap_or(0),
+            takes: true,
+        });
     }
 
-    /// Checks that each name still means the same device.
-    pub(super) fn check(&self) -> Result<(), DeviceGone> {
-        let is_gone =
-            |(name, number): &&(String, u32)| if_nametoindex(name.as_str()).ok() != Some(*number);
-        self.0.iter().find(is_gone).map_or(Ok(()), |(name, _)| {
-            Err(DeviceGone {
-                device: name.clone(),
-            })
-        })
+    /// Checks that each takes what comes in by the others. Some drivers do so only since the switch is attached.
+    pub(super) fn check_takes(&mut self) -> Result<(), DeviceError> {
+        if self.0.len() < 2 {
+            return Ok(());
+        }
+        for device in &mut self.0 {
+            // A kernel that does not say leaves it to the user to see.
+            device.takes = takes_redirected(&device.name).unwrap_or(true);
+            if !device.takes {
+                return Err(DeviceError::TakesNothing(device.name.clone()));
+            }
+        }
+        Ok(())
     }
+
+    /// Checks that each name still means the same device. Says of one that it no longer takes packets, once, and goes on: others may do.
+    pub(super) fn check(&mut self) -> Result<(), DeviceError> {
+        let several = self.0.len() > 1;
+        for device in &mut self.0 {
+            if if_nametoindex(device.name.as_str()).ok() != Some(device.ifindex) {
+                return Err(DeviceError::Gone(device.name.clone()));
+            }
+            let took = device.takes;
+            device.takes = !several || takes_redirected(&device.name).unwrap_or(true);
+            if took && !device.takes {
+                let error = DeviceError::TakesNothing(device.name.clone());
+                eprintln!("{error}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one of these devices may bring packets whose checksums were left to hardware.
+pub(super) fn some_lack_checksums(devices: &[String]) -> bool {
+    devices.iter().any(|device| may_lack_checksums(device))
 }

@@ -4,7 +4,7 @@ use crate::device_port::DevicePort;
 use headway::config::address;
 use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::udp::{Steering, UdpDatapath};
-use headway_xsk::{XskConfig, XskDatapath, XskError};
+use headway_xsk::{DeviceWatch, XskConfig, XskDatapath, XskError};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -78,6 +78,14 @@ impl ServeDatapath {
         match self {
             Self::Udp(udp) => udp.local_addr(),
             Self::Xdp(xdp) => xdp.address(),
+        }
+    }
+
+    /// What the device must stay like, if there is one.
+    pub(super) fn watch(&self) -> Option<DeviceWatch> {
+        match self {
+            Self::Udp(_) => None,
+            Self::Xdp(xdp) => Some(xdp.watch()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod check;
 pub(crate) mod config;
 mod datapath;
 mod describe;
+mod device;
 mod hosted;
 mod interrupt;
 mod meter;
@@ -20,6 +21,7 @@ use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
+use device::DeviceLook;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_net::classify::AnyClassifier;
 use headway_ops::signals;
@@ -61,7 +63,7 @@ impl Args {
         let cores = app
             .map(|app| app.register(&mut settings.workers.value))
             .transpose()?;
-        let server = settings.start(wish.journal_entries(), cores)?;
+        let (server, device) = settings.start(wish.journal_entries(), cores)?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
@@ -71,6 +73,7 @@ impl Args {
         signals::heed(move || leaving.request_stop()).context("cannot watch for signals")?;
         announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
+        let device = DeviceLook::begin(&server, device)?;
         server.wait();
         let stopped = server.shutdown(settings.drain);
         let watched = watch.map_or(Ok(()), WatchThread::end);
@@ -78,6 +81,7 @@ impl Args {
         eprintln!("{stats}");
         learner.tell(&stats);
         watched?;
+        device.map_or(Ok(()), DeviceLook::end)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -14,6 +14,7 @@ use headway_ops::socket::ControlPlace;
 use headway_policy::server::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, LayoutCosts, Pin, Server};
 use headway_workload::Workload;
+use headway_xsk::DeviceWatch;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,12 @@ pub(super) struct ServeSettings {
 }
 
 impl ServeSettings {
-    pub(super) fn start(&self, journal: usize, cores: Option<Arc<HostClient>>) -> Result<Server> {
+    /// The running server, and what its device must stay like.
+    pub(super) fn start(
+        &self,
+        journal: usize,
+        cores: Option<Arc<HostClient>>,
+    ) -> Result<(Server, Option<DeviceWatch>)> {
         let builder = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
@@ -89,10 +95,11 @@ impl ServeSettings {
         let steering = self.steer.as_ref().map(|steer| steer.value);
         let opened = self.listen.value.open(steering.unwrap_or_default());
         let datapath = opened.map_err(|why| self.listen.refused(why))?;
-        let at = datapath.address();
+        let (at, device) = (datapath.address(), datapath.watch());
         let builder = builder.datapath_at(datapath, at);
         let started = self.interruption.apply(self.app, builder).start();
-        started.map_err(|error| self.refused(error))
+        let server = started.map_err(|error| self.refused(error))?;
+        Ok((server, device))
     }
 
     /// The limit of a queue, where it was chosen.
