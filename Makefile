@@ -172,7 +172,7 @@ ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address 
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	$(CARGO) +nightly test --locked --target $(HOST)
 
-# What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
+# What threads share, and threads that lend requests their state, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
 TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
 	$(CARGO) +nightly test -Zbuild-std --locked --target $(HOST)
 tsan: toolchain
@@ -182,6 +182,7 @@ ifeq ($(NIGHTLY),yes)
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
 		$(TSAN) -p headway-sync --lib; \
 		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
+		$(TSAN) -p headway-pool --lib --test pool; \
 	else \
 		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \
 	fi
@@ -241,6 +242,12 @@ bench-threads: toolchain
 		echo "SKIPPED Go beside them: it $$why"; \
 	fi; \
 	$(CARGO) bench --locked -p headway-threads --bench threads -- $$peers $(BENCH_THREADS)
+
+# What threads that lend requests their state cost: memory, switches, and a process with a thousand of them beside one without, in interleaved rounds. A minute or
+# two, on a quiet machine (docs/performance.md). gdb takes part where it is installed.
+.PHONY: bench-donors
+bench-donors: toolchain
+	$(CARGO) bench --locked -p headway-fiber --bench donors
 
 # Instructions of one request as workers grow to 256, by valgrind: ten minutes, on any machine (docs/scaling.md).
 .PHONY: bench-scaling

@@ -1,14 +1,16 @@
 //! C programs, compiled here as users would, and talked to over UDP.
 
+mod checked;
+#[allow(dead_code, reason = "other tests use the rest")]
 mod toolchain;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use checked::{ATTEMPTS, alone, preemptions};
 use headway_net::header::{Flag, Header, Status};
 use toolchain::{Linked, Toolchain, shim};
 
@@ -17,15 +19,6 @@ const LONG: u8 = 1;
 /// A tenth of a second and more; far more than the shorts need to overtake it.
 const LONG_STEPS: u64 = 150_000_000;
 const SHORTS: u32 = 10;
-
-/// Where the machine gives a dispatcher and its worker no time together, nobody is interrupted: then once more.
-const ATTEMPTS: usize = 20;
-
-/// These tests need the machine's cores: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The example server, running.
 struct HeadwayServer {
@@ -326,32 +319,6 @@ fn handlers_of_signals_are_not_suspended_and_masks_are_the_requests_own() {
     often_interrupted("tests/c/signalled.c");
 }
 
-/// Each request has a second stack of its own, as it has all that a thread has. Where requests would share one, the server does not start, and says why.
-#[test]
-fn requests_have_their_own_unsafe_stacks_or_are_refused() {
-    let _alone = alone();
-    let Some(clang) = Toolchain::safe_stack() else {
-        return;
-    };
-    let program = clang.build("tests/c/unsafe_stacks.c", Linked::Shared);
-    for policy in ["concord,q=5us", "tardis,q=5us"] {
-        let often = (0..ATTEMPTS).any(|_| preemptions(Command::new(&program).arg(policy)) > 100);
-        assert!(often, "{policy}: in {ATTEMPTS} attempts");
-    }
-    for plain in ["fibers", "threads"] {
-        let output = Command::new(&program)
-            .args(["concord", plain])
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(
-            said.contains("-fsanitize=safe-stack") && said.contains("leave one"),
-            "{said}"
-        );
-    }
-}
-
 /// A child of `vfork` runs in its parent's memory: a probe there must not suspend it.
 #[test]
 fn a_request_may_vfork_and_spawn() {
@@ -514,16 +481,6 @@ fn exceptions_stay_with_the_request_that_threw_them() {
         assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
     }
     assert_eq!(run("c-fcfs", "2"), 0);
-}
-
-/// Runs a program that checks itself and says at its end how often it was interrupted.
-fn preemptions(program: &mut Command) -> u64 {
-    let output = program.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program:?}: {said}");
-    let counted = String::from_utf8(output.stdout).unwrap();
-    let preemptions = counted.trim().rsplit(' ').next().unwrap();
-    preemptions.parse::<u64>().unwrap()
 }
 
 /// The output of a program without checks of its own.

@@ -2,10 +2,11 @@
 //!
 //! Each round starts a process without parked donors and one with a thousand, each of which lends its state to a fiber that is suspended. A round's figure of what takes
 //! less than a millisecond is the least of several short tries: the machine has other work, and does not interrupt each of them. gdb takes part where it is installed.
-#![expect(unsafe_code, reason = "forks and resumes")]
+#![expect(unsafe_code, reason = "forks, resumes, and sets the base")]
 
 mod common;
 
+use std::arch::asm;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +16,7 @@ use std::time::Instant;
 use common::{donors, each, preemption_of, stacks, switch_of};
 use headway_fiber::{Fiber, Stacks, Turn, yield_now};
 use headway_machine::Clock;
+use headway_machine::doctor::has_fsgsbase;
 use headway_sync::park::Parker;
 
 const ROUNDS: usize = 7;
@@ -175,6 +177,12 @@ fn measure_beside(parked: usize) {
     let (plain, owning) = (stacks(), donors());
     let switch = |stacks| least(|| switch_of(&clock, stacks, TURNS));
     let interruption = |stacks| least(|| preemption_of(&clock, stacks, TURNS));
+    if has_fsgsbase() {
+        say(
+            "two changes of the base alone, ns",
+            least(|| base_changed_twice(&clock)),
+        );
+    }
     say("resume and yield, plain stack, ns", switch(&plain));
     say(
         "resume and yield, with a thread's state, ns",
@@ -201,6 +209,16 @@ fn suspended(stacks: &Stacks) -> Fiber<()> {
     let mut fiber = Fiber::new(stack, |(): &mut ()| yield_now());
     assert_eq!(fiber.run((), 0), Turn::Yielded);
     fiber
+}
+
+/// What no switch to another thread's variables and back can do without.
+fn base_changed_twice(clock: &Clock) -> f64 {
+    each(clock, TURNS, |_| {
+        // SAFETY: the base is this thread's own, which stands at the base (System V ABI for x86-64), and the machine has the instruction.
+        unsafe {
+            asm!("mov {0}, qword ptr fs:[0]", "wrfsbase {0}", "wrfsbase {0}", out(reg) _, options(nostack, preserves_flags));
+        }
+    })
 }
 
 /// Half of the way from one thread to the other and back, as workers sleep and are woken.

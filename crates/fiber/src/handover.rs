@@ -89,10 +89,7 @@ impl ThreadWords {
             }
             if mine.load(Ordering::Acquire) == epoch && epoch != 0 {
                 // The request came before the line was known.
-                set(
-                    to.shared + MESSAGE_OFFSET,
-                    get(self.shared + MESSAGE_OFFSET),
-                );
+                self.copy_message(to);
                 its.store(epoch, Ordering::Relaxed);
                 mine.store(resting, Ordering::Relaxed);
                 return;
@@ -136,7 +133,7 @@ impl ThreadWords {
             copy(from.workers, self.workers, [ALIVE_OFFSET]);
             let asked = from.asked().load(Ordering::Acquire);
             if asked == get(self.own + EPOCH_OFFSET) {
-                copy(from.shared, self.shared, [MESSAGE_OFFSET]);
+                from.copy_message(self);
             }
             self.asked().store(asked, Ordering::Relaxed);
         }
@@ -159,10 +156,23 @@ impl ThreadWords {
         self.asked().store(0, Ordering::Relaxed);
     }
 
+    /// Who asks late may write it meanwhile, beside a request that is taken back.
+    #[inline(always)]
+    fn copy_message(self, to: ThreadWords) {
+        let message = self.shared_word(MESSAGE_OFFSET).load(Ordering::Relaxed);
+        to.shared_word(MESSAGE_OFFSET)
+            .store(message, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn asked(&self) -> &AtomicU64 {
-        // SAFETY: a word that lives as long as the thread; nobody accesses it but atomically.
-        unsafe { &*((self.shared + ASKED_OFFSET) as *const AtomicU64) }
+        self.shared_word(ASKED_OFFSET)
+    }
+
+    #[inline(always)]
+    fn shared_word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: a word that lives as long as the thread; other threads access it atomically.
+        unsafe { &*((self.shared + offset) as *const AtomicU64) }
     }
 }
 

@@ -13,7 +13,7 @@ use common::backlog::{turn_ns, work};
 use common::median;
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Call, Idle, Layout, Server, Stats};
+use headway_runtime::{Builder, Call, Idle, Layout, Server, Stats};
 
 const ROUNDS: usize = 31;
 
@@ -39,7 +39,7 @@ struct Bench {
     turns: u64,
 }
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     Row {
         name: "a reading of the clock",
         bound_ns: None,
@@ -49,6 +49,11 @@ const ROWS: [Row; 15] = [
         name: "own queue, synergy",
         bound_ns: Some(60.0),
         measure: |_| own_queue("synergy", Layout::Inline),
+    },
+    Row {
+        name: "own queue, synergy, longs get a thread's state",
+        bound_ns: Some(60.0),
+        measure: |_| own_queue_of(own_task("synergy", Layout::Inline, Longs::OwnThreadState)),
     },
     Row {
         name: "own queue, synergy, monitor's own core",
@@ -161,6 +166,14 @@ fn reading(bench: &Bench) -> f64 {
     (bench.clock.now_ns() - start_ns) as f64 / READINGS as f64
 }
 
+/// What a request has that is interrupted.
+#[derive(Clone, Copy, PartialEq)]
+enum Longs {
+    PlainStack,
+    /// As by default.
+    OwnThreadState,
+}
+
 /// The settings of a measured server with one worker.
 #[derive(Clone, Copy)]
 struct Task<'a> {
@@ -168,6 +181,7 @@ struct Task<'a> {
     layout: Layout,
     feedback: bool,
     requests: u32,
+    longs: Longs,
 }
 
 /// How it went.
@@ -196,9 +210,10 @@ fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static
         .idle(Idle::Spin)
         .slots(256)
         .by_feedback(task.feedback);
-    // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the handlers are the bench's own")]
-    let builder = unsafe { builder.plain_fibers() };
+    let builder = match task.longs {
+        Longs::PlainStack => plain(builder),
+        Longs::OwnThreadState => builder,
+    };
     let server = builder
         .handler(handler)
         .datapath(datapath)
@@ -217,6 +232,15 @@ fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static
     Served {
         whole_ns: last.expect("requests were answered") as f64,
         stats,
+    }
+}
+
+/// The server's fibers are plain ones.
+fn plain(builder: Builder) -> Builder {
+    // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "the handlers are the bench's own")]
+    unsafe {
+        builder.plain_fibers()
     }
 }
 
@@ -259,10 +283,7 @@ fn one_among_busy(workers: usize) -> f64 {
         .layout(Layout::Inline)
         .idle(Idle::Park)
         .slots(256 * workers);
-    // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
-    #[expect(unsafe_code, reason = "the handlers are the bench's own")]
-    let builder = unsafe { builder.plain_fibers() };
-    let server = builder
+    let server = plain(builder)
         .handler(move |call| {
             if call.class().0 == 1 {
                 let (is_over, over) = &*gate;
@@ -289,14 +310,22 @@ fn one_among_busy(workers: usize) -> f64 {
     last.expect("requests were answered") as f64 / f64::from(REQUESTS)
 }
 
-/// A request with an empty handler.
-fn own_queue(policy: &str, layout: Layout) -> f64 {
-    let task = Task {
+fn own_task(policy: &str, layout: Layout, longs: Longs) -> Task<'_> {
+    Task {
         policy,
         layout,
         feedback: false,
         requests: 20_000,
-    };
+        longs,
+    }
+}
+
+fn own_queue(policy: &str, layout: Layout) -> f64 {
+    own_queue_of(own_task(policy, layout, Longs::PlainStack))
+}
+
+/// A request with an empty handler.
+fn own_queue_of(task: Task<'_>) -> f64 {
     fastest(TRIES, || serve(task, |_| {})).whole_ns / f64::from(task.requests)
 }
 
@@ -312,6 +341,7 @@ fn slice(bench: &Bench, policy: &str, longs: u32) -> f64 {
                 layout: Layout::Inline,
                 feedback: false,
                 requests: longs,
+                longs: Longs::PlainStack,
             };
             serve(task, move |_| work(turns))
         })
@@ -330,6 +360,7 @@ fn first_feedback() -> f64 {
         layout: Layout::Inline,
         feedback: true,
         requests: 20_000,
+        longs: Longs::PlainStack,
     };
     let silent = fastest(TRIES, || serve(task, |_| {}));
     let told = fastest(TRIES, || {
@@ -350,6 +381,7 @@ fn feedback(heard: bool) -> f64 {
         layout: Layout::Inline,
         feedback: heard,
         requests: 1,
+        longs: Longs::PlainStack,
     };
     serve(task, |call| {
         let clock = Clock::global();

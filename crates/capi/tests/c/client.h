@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Ends the function that uses it with 1, and says where. */
+#define CHECK(condition) \
+    if (!(condition)) return fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), 1
+
 /* The time since some start. */
 static inline uint64_t now_ns(void) {
     struct timespec now;
@@ -76,6 +80,30 @@ static inline int signal_every_us(int signal_number, long interval_us) {
 /* The exit status that asks for another try, since no expected interruption happened. */
 #define NOT_ASKED 2
 
-/* Ends the function that uses it with 1, and says where. */
-#define CHECK(condition) \
-    if (!(condition)) return fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), 1
+/* Starts a server of two workers with one class, which is asked so many requests and stopped. 0 when each was answered. */
+static inline int serve_itself(const char *policy, const struct headway_service *service, int requests, int in_flight,
+                               struct headway_stats *stats) {
+    struct headway_class classes[] = {{"all", 0}};
+    struct headway_options options = {.size = sizeof options, .classes = classes, .class_count = 1};
+    options.policy = policy;
+    options.workers = 2;
+    options.pin = HEADWAY_PIN_OFF;
+    struct headway_server *server;
+    if (headway_start(&options, service, &server) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;
+    const int fd = connected((uint16_t)headway_port(server));
+    CHECK(fd >= 0);
+    CHECK(answer_all(fd, requests, in_flight) == 0);
+    signal(SIGPROF, SIG_IGN);
+    CHECK(headway_stop(server, 10000000000u, stats) == HEADWAY_OK);
+    CHECK(stats->answered == (uint64_t)requests);
+    return 0;
+}
+
+/* Has this signal handled, with calls of the system restarted; 0 when it is. */
+static inline int handle(int signal_number, void (*handler)(int)) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    return sigaction(signal_number, &action, NULL);
+}

@@ -76,7 +76,9 @@ int main(int argc, char **argv) {
         for (auto &part : sums) sum += part.get();
         CHECK(sum == 6 * (19999L * 20000 / 2));
 
-        // Two jobs keep the workers, two wait, the fifth is refused.
+        // Two jobs keep the workers, two wait, the fifth is refused. A policy with a queue for each worker places a job as it is submitted: beside a parent that has not been
+        // counted as done yet, it may put both behind each other, and the second would wait for the first.
+        pool.wait_idle();
         std::atomic<bool> open{false};
         std::atomic<int> running{0};
         std::vector<std::future<void>> waits;

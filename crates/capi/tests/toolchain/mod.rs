@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 pub(crate) enum Linked {
     Shared,
     Static,
+    /// With everything else in the program too: `-static`.
+    AllStatic,
     /// Shared, behind the shim.
     Shimmed,
 }
@@ -103,6 +105,16 @@ impl Toolchain {
         self.part(source, "so", &["-fPIC", "-shared"])
     }
 
+    /// Compiles one file in C++ to a shared library with a C++ runtime of its own.
+    pub(crate) fn library_with_runtime(&self, source: &str) -> PathBuf {
+        let own = [
+            "-static-libstdc++",
+            "-static-libgcc",
+            "-Wl,--exclude-libs,ALL",
+        ];
+        self.part(source, "so", &[&["-fPIC", "-shared"][..], &own].concat())
+    }
+
     /// Compiles one file of this crate to an object, with options of its own.
     pub(crate) fn object(&self, source: &str, options: &[&str]) -> PathBuf {
         self.part(source, "o", &[&["-c"], options].concat())
@@ -112,11 +124,10 @@ impl Toolchain {
         let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
         let thread = std::thread::current().id();
         let part = sdk().join(format!("{stem}-{}-{thread:?}.{extension}", self.name));
-        let mut command = Command::new(&self.c);
+        let mut command = self.compiler(source);
         command
-            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
-            .args(options)
             .arg(root().join(source))
+            .args(options)
             .arg("-o")
             .arg(&part);
         run(&mut command);
@@ -135,13 +146,8 @@ impl Toolchain {
         let name = format!("{stem}-{}-{linked:?}", self.name);
         let thread = std::thread::current().id();
         let program = sdk.join(format!("{name}-{thread:?}"));
-        let (compiler, standard) = match Path::new(source).extension() {
-            Some(extension) if extension == "cc" => (&self.cpp, "-std=c++17"),
-            _ => (&self.c, "-std=gnu11"),
-        };
-        let mut command = Command::new(compiler);
+        let mut command = self.compiler(source);
         command
-            .args([standard, "-O2", "-Wall", "-Wextra", "-Werror"])
             .arg("-I")
             .arg(root().join("include"))
             .arg(root().join(source))
@@ -160,9 +166,32 @@ impl Toolchain {
                 "-lgcc_s",
                 "-Wl,-z,now",
             ]),
+            Linked::AllStatic => command.arg("-static").arg(sdk.join("libheadway.a")).args([
+                "-lpthread",
+                "-ldl",
+                "-lm",
+                "-lgcc_eh",
+            ]),
         };
         run(&mut command);
         program
+    }
+}
+
+impl Toolchain {
+    /// The compiler of the file's language, with the options for all.
+    fn compiler(&self, source: &str) -> Command {
+        let is_cpp = Path::new(source)
+            .extension()
+            .is_some_and(|extension| extension == "cc");
+        let (compiler, standard) = if is_cpp {
+            (&self.cpp, "-std=c++17")
+        } else {
+            (&self.c, "-std=gnu11")
+        };
+        let mut command = Command::new(compiler);
+        command.args([standard, "-O2", "-Wall", "-Wextra", "-Werror"]);
+        command
     }
 }
 

@@ -1,0 +1,23 @@
+//! Programs that check themselves and are interrupted meanwhile.
+
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where the machine gives a dispatcher and its worker no time together, nobody is interrupted: then once more.
+pub(crate) const ATTEMPTS: usize = 20;
+
+/// These tests need the machine's cores: one at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a program that checks itself and says at its end how often it was interrupted.
+pub(crate) fn preemptions(program: &mut Command) -> u64 {
+    let output = program.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program:?}: {said}");
+    let counted = String::from_utf8(output.stdout).unwrap();
+    let preemptions = counted.trim().rsplit(' ').next().unwrap();
+    preemptions.parse::<u64>().unwrap()
+}
