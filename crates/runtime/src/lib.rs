@@ -49,6 +49,7 @@ pub use headway_fiber::{
     on_own_thread, suspensions,
 };
 pub use headway_ops::doors::DoorError;
+pub use headway_ops::histogram::TimeHistogram;
 pub use headway_ops::socket::ControlPlace;
 pub use headway_policy::Resume;
 pub use pull::{Pull, PullService, Request, Requests};
@@ -59,7 +60,8 @@ pub use server::{Builder, InForce, NoService, NoSource, Observer, Server, Stoppe
 pub use stats::journal::{Journal, JournalEntry};
 pub use stats::stall::{Stall, alive};
 pub use stats::tally::{
-    ClassStats, FeedbackStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats,
+    ClassStats, FeedbackStats, HeldSections, HeldStats, ShedStats, Stats, WaitQueueStats,
+    WorkerStats,
 };
 pub use threads::park::Idle;
 pub use threads::rack::{DutyError, DutyOrder, RackCounts, RackLink};
