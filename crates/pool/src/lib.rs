@@ -58,6 +58,8 @@ mod rescue;
 mod rescuer;
 mod scope;
 mod shared;
+#[cfg(test)]
+mod shifting;
 mod slice;
 mod slice_settings;
 mod spawned;
