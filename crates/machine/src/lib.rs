@@ -3,6 +3,7 @@
 //! Everything a live run needs to know about the place it runs in, and nothing about scheduling:
 //!
 //! - [`Clock`]: nanoseconds from the time-stamp counter, cheap enough to read at every probe;
+//! - [`histogram`]: how long things took, counted at the price of an addition;
 //! - [`Topology`]: the cores this process may use;
 //! - [`MachineDescription`]: the description of the machine in a report;
 //! - [`stderr`]: lines without a lock;
@@ -16,6 +17,7 @@ compile_error!("headway-machine reads Linux's sysfs, procfs and scheduler interf
 pub mod clock;
 pub mod description;
 pub mod doctor;
+pub mod histogram;
 pub mod noise;
 pub mod rss;
 pub mod stderr;

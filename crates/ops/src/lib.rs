@@ -9,17 +9,16 @@
 //! | `protocol`, `socket` | the control socket: a line of JSON each way, a thread that answers |
 //! | `http` | one port for a page, the status and the metrics; many clients at once |
 //! | `subject`, `doors` | one process behind both |
-//! | `status` | the fields of the status of a pool and of a server |
-//! | `histogram` | times on a job's path: a leading-zero count and an addition |
+//! | `status`, `server_status` | the fields of the status of a pool, and of a server |
 //! | `metrics` | the same in the words of `prometheus-client` |
 //! | `signals` | SIGTERM drains |
 
 pub mod doors;
-pub mod histogram;
 pub mod http;
 pub mod metrics;
 pub mod place;
 pub mod protocol;
+pub mod server_status;
 pub mod signals;
 pub mod socket;
 pub mod status;

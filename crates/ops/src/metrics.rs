@@ -7,7 +7,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::histogram::TimeHistogram;
+use headway_machine::histogram::TimeHistogram;
 
 /// The labels of a sample.
 pub type Labels<'a> = Vec<(&'static str, &'a str)>;

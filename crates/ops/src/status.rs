@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::TimeHistogram;
+use headway_machine::histogram::TimeHistogram;
 
 /// `kind` of a pool's status.
 pub const POOL: &str = "pool";

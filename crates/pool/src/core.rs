@@ -306,11 +306,11 @@ impl PoolCore {
                 self.decide.dispatch(self.now_ns);
             }
             let chosen = self.decide.choose(self.now_ns, only)?;
-            let token = self.tokens[chosen.token.index()].as_ref();
+            let token = self.tokens[chosen.token.index()].as_mut();
             let token = token.expect("a policy runs the tokens it was given");
             let class = token.class;
-            if token.job.is_some() {
-                return Some(self.begin(chosen, true));
+            if let Some(job) = token.job.take() {
+                return Some(self.begin(chosen, job, true));
             }
             self.expire(class);
             let state = &mut self.classes[class.index()];
@@ -320,10 +320,7 @@ impl PoolCore {
                 let waited_ns = self.now_ns.saturating_sub(queued.submitted_ns);
                 state.runs.wait.record(waited_ns);
                 self.waiting -= 1;
-                if let Some(token) = &mut self.tokens[chosen.token.index()] {
-                    token.job = Some(queued.job);
-                }
-                return Some(self.begin(chosen, false));
+                return Some(self.begin(chosen, queued.job, false));
             }
             // Its job left. To the policy that is one more job of its class, of the usual length: the profile stays as it is.
             let usual_ns = state.mean_ns.max(1.0) as u64;
@@ -342,11 +339,9 @@ impl PoolCore {
         self.decide.awaits_dispatcher()
     }
 
-    fn begin(&mut self, chosen: Chosen, is_resumed: bool) -> ChosenJob {
+    #[inline]
+    fn begin(&mut self, chosen: Chosen, job: Arc<dyn Runnable>, is_resumed: bool) -> ChosenJob {
         let seen = self.seen(chosen.token);
-        let token = self.tokens[chosen.token.index()].as_mut();
-        let job = token.and_then(|token| token.job.take());
-        let job = job.expect("a job was bound");
         let class = seen.class;
         let state = &mut self.classes[class.index()];
         state.runs.slices += 1;

@@ -128,7 +128,8 @@ impl WorkerSlice {
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
-    /// Tells the dispatcher: at once, or by its thread. `false`: the policy's queue is full.
+    /// Tells the dispatcher: at once, or by its thread. `false`: the policy's queue is full. Inlined, so that whoever is the dispatcher makes no notice.
+    #[inline(always)]
     fn tell(&mut self, now_ns: u64, notice: Notice) -> bool {
         if self.has_dispatcher {
             self.unheard.push_back(notice);
@@ -139,6 +140,7 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
         is_heard
     }
 
+    #[inline(always)]
     fn hear(&mut self, now_ns: u64, notice: Notice) -> bool {
         match notice {
             Notice::Arrived(job) => return self.ingress.arrived(now_ns, job).is_ok(),

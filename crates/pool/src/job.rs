@@ -247,10 +247,15 @@ pub(crate) fn wake(waker: Option<Waker>) {
 }
 
 /// Drops what a job captured. A destructor that panics harms its own job only.
+#[inline]
 pub(crate) fn drop_quietly<V>(value: V) {
-    let panicked = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    if !std::mem::needs_drop::<V>() {
+        return;
+    }
     // The payload's own destructor may panic too, with a payload of which nothing more is known.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(panicked))) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
+    {
         std::mem::forget(payload);
     }
 }

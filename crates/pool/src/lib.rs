@@ -58,6 +58,8 @@ mod rescue;
 mod rescuer;
 mod scope;
 mod shared;
+#[cfg(test)]
+mod shifting;
 mod slice;
 mod slice_settings;
 mod spawned;
@@ -78,8 +80,8 @@ pub use error::{
     SubmitError,
 };
 pub use future::JobFuture;
+pub use headway_machine::histogram::TimeHistogram;
 pub use headway_ops::doors::DoorError;
-pub use headway_ops::histogram::TimeHistogram;
 pub use headway_ops::socket::ControlPlace;
 pub use layout::PoolLayout;
 pub use pool::Pool;

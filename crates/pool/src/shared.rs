@@ -14,7 +14,7 @@ use headway_sync::{Guarded, MutexGuard};
 use crate::class::ClassNames;
 use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
-use crate::error::{ShutdownTimeout, SubmitError};
+use crate::error::{JoinError, ShutdownTimeout, SubmitError};
 use crate::job::{RunEnd, Runnable};
 use crate::learning::KeyLearner;
 use crate::slice_settings::SliceSettings;
@@ -41,6 +41,12 @@ pub(crate) struct SharedPool {
     pub(crate) learner: Option<Mutex<KeyLearner>>,
     start: StartThread,
     handles: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Tells jobs that ended without running.
+#[cold]
+fn end_all(ends: Vec<(Arc<dyn Runnable>, JoinError)>) {
+    ends.into_iter().for_each(|(job, why)| job.end(why));
 }
 
 /// Starts the thread of a place.
@@ -111,7 +117,7 @@ impl SharedPool {
     pub(crate) fn settle(self: &Arc<Self>, mut core: MutexGuard<'_, PoolCore>) {
         let rouse = core.rouse();
         let dispatcher = core.rouse_dispatcher();
-        let ends = std::mem::take(&mut core.ends);
+        let ends = (!core.ends.is_empty()).then(|| std::mem::take(&mut core.ends));
         let all_done = core.idle_waiters > 0 && core.is_idle();
         drop(core);
         if let Some(dispatcher) = dispatcher {
@@ -122,8 +128,8 @@ impl SharedPool {
             Rouse::Wake(thread) => thread.unpark(),
             Rouse::Start(place) => self.replace(place),
         }
-        for (job, why) in ends {
-            job.end(why);
+        if let Some(ends) = ends {
+            end_all(ends);
         }
         if all_done {
             self.core.notify_all();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headway_ops::histogram::TimeHistogram;
+use headway_machine::histogram::TimeHistogram;
 
 /// The jobs of one class, read at one moment under the pool's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -53,6 +53,7 @@ pub use headway_fiber::{
     Mechanism, NoPreempt, NoTimer, Section, StackCopy, TimerCost, WorkMeter, checkpoint,
     on_own_thread, suspensions,
 };
+pub use headway_machine::histogram::TimeHistogram;
 #[cfg(feature = "ops")]
 pub use headway_ops::doors::DoorError;
 #[cfg(feature = "ops")]
@@ -66,7 +67,8 @@ pub use server::{Builder, InForce, NoService, NoSource, Observer, Server, Stoppe
 pub use stats::journal::{Journal, JournalEntry};
 pub use stats::stall::{Stall, alive};
 pub use stats::tally::{
-    ClassStats, FeedbackStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats,
+    ClassStats, FeedbackStats, HeldSections, HeldStats, ShedStats, Stats, WaitQueueStats,
+    WorkerStats,
 };
 pub use threads::park::Idle;
 pub use threads::rack::{DutyError, DutyOrder, RackCounts, RackLink};

@@ -17,7 +17,8 @@ use headway_net::replay::{Completion, Replay, ReplayArrival};
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{Resume, Shape};
 use headway_runtime::{
-    Admission, Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Stats, admit, checkpoint,
+    Admission, Builder, Call, ClassStats, DeclaredClass, Idle, Layout, Pin, Server, ShedStats,
+    Stats, admit, checkpoint,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -183,10 +184,32 @@ impl Overload {
         let left: u64 = of_classes.map(|class| class.answered + class.shed).sum();
         assert_eq!(accepted, left + stats.abandoned, "{context}");
         assert!(stats.received + stats.kernel_drops <= sent, "{context}");
-        if matches!(self.stop, Stop::AtRest) {
+        let is_at_rest = matches!(self.stop, Stop::AtRest);
+        if is_at_rest {
             assert_eq!(stats.received + stats.kernel_drops, sent, "{context}");
             assert_eq!(stats.abandoned + stats.refused_draining, 0, "{context}");
         }
+        for class in &stats.classes {
+            self.check_times(class, is_at_rest, &context);
+        }
+    }
+
+    /// Each request that a worker took up waited once, and each that was answered has one service time.
+    fn check_times(&self, class: &ClassStats, is_at_rest: bool, context: &str) {
+        let ShedStats {
+            queue_full,
+            no_buffer,
+            no_stack,
+            clones,
+        } = class.sheds;
+        let sheds = queue_full + no_buffer + no_stack + clones;
+        assert_eq!(class.shed, sheds, "{context}");
+        assert_eq!(class.service.count(), class.answered, "{context}");
+        assert_eq!(class.service.sum_ns(), class.cpu_ns, "{context}");
+        let taken_up = class.answered + no_stack + class.running;
+        assert_eq!(class.wait.count(), taken_up, "{context}");
+        assert_eq!(class.queued() + class.running, class.pending(), "{context}");
+        assert!(!is_at_rest || class.pending() == 0, "{context}");
     }
 
     fn builder(&self, policy: &str) -> Builder {

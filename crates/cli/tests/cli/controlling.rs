@@ -61,6 +61,17 @@ fn a_server_says_what_it_does_and_is_tuned() {
     let answered = run["answered"].as_u64().unwrap();
     assert_eq!(said["answered"], answered);
     assert_eq!(sum("classes"), answered);
+    for class in said["classes"].as_array().unwrap() {
+        let count = |times: &str| &class[times]["count"];
+        assert_eq!(
+            (count("wait"), count("service")),
+            (&class["answered"], &class["answered"])
+        );
+        assert_eq!(
+            (&class["queued"], &class["running"]),
+            (&0.into(), &0.into())
+        );
+    }
     let by_dispatcher = said["dispatchers"][0]["answered"].as_u64().unwrap_or(0);
     assert_eq!(sum("workers") + by_dispatcher, answered);
     assert_eq!(said["workers"].as_array().unwrap().len(), 2);

@@ -110,11 +110,17 @@ fn a_server_of_the_library_is_found_and_drains_on_a_signal() {
     let changed = headway(&["ctl", "set", "--server", &path, "delta=3"]);
     assert_eq!(String::from_utf8_lossy(&changed.stdout), "delta: 2 → 3\n");
     let scraped = get(&metrics, "/metrics");
-    let line = format!("headway_server_answered_requests_total{{class=\"get\"}} {answered}");
-    assert!(
-        scraped.lines().any(|other| other == line),
-        "{line}: {scraped}"
-    );
+    for metric in [
+        "answered_requests_total",
+        "wait_seconds_count",
+        "service_seconds_count",
+    ] {
+        let line = format!("headway_server_{metric}{{class=\"get\"}} {answered}");
+        assert!(
+            scraped.lines().any(|other| other == line),
+            "{line}: {scraped}"
+        );
+    }
     let said = program.terminate();
     assert!(
         said.contains(&format!(

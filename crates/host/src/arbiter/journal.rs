@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use headway_ops::histogram::TimeHistogram;
+use headway_machine::histogram::TimeHistogram;
 
 /// The number of changes kept.
 const KEPT: usize = 1 << 17;

@@ -4,7 +4,7 @@ use super::engine::Arbiter;
 use super::journal::{Durations, NotedChange};
 use super::member::{Member, MemberWork};
 use crate::peer::HostPeer;
-use headway_ops::histogram::TimeHistogram;
+use headway_machine::histogram::TimeHistogram;
 use headway_policy::host::{Allocator, AppId, CoreId};
 use serde::Serialize;
 

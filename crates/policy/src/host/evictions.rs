@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// How many times the bound doubles for an application whose kthreads leave late.
 const DOUBLINGS_MAX: u32 = 3;
-/// LeavingTenants in order after which it halves again: so at most one departure in so many is an eviction, where the work between two looks at the orders is
+/// Departures in order after which it halves again: so at most one departure in so many is an eviction, where the work between two looks at the orders is
 /// shorter than the longest bound.
 const DEPARTURES: u32 = 40;
 /// How long an evicted kthread may finish what it does, at its ordinary weight, ns.
@@ -28,7 +28,7 @@ pub(super) struct Evictions {
 #[derive(Clone, Copy, Default)]
 struct DepartureHistory {
     doublings: u32,
-    /// LeavingTenants in order since the last eviction or halving.
+    /// Departures in order since the last eviction or halving.
     in_order: u32,
     /// Whether it exceeded the longest bound, and has not left in order since.
     refuses: bool,
@@ -161,10 +161,10 @@ mod tests {
 
         /// The first core's tenant is told to leave so many times, and takes so long. Returns how often it is evicted.
         fn evicted(&mut self, times: usize, takes_ns: u64) -> usize {
-            let once = |tenants: &mut Self| {
-                tenants.evictions.told(CoreId(0), AppId(0), 0);
-                let evicted = tenants.due(takes_ns);
-                tenants.evictions.left(CoreId(0), AppId(0));
+            let once = |departures: &mut Self| {
+                departures.evictions.told(CoreId(0), AppId(0), 0);
+                let evicted = departures.due(takes_ns);
+                departures.evictions.left(CoreId(0), AppId(0));
                 evicted
             };
             (0..times).map(|_| once(self)).sum()
@@ -192,22 +192,22 @@ mod tests {
 
     #[test]
     fn the_bound_comes_back() {
-        let mut tenants = LeaverDepartures::of(AppKind::Latency);
-        tenants.evicted(10, 8 * AFTER_NS);
-        tenants.evicted(4 * DEPARTURES as usize, 10);
-        assert_eq!(tenants.evicted(1, AFTER_NS), 1);
+        let mut departures = LeaverDepartures::of(AppKind::Latency);
+        departures.evicted(10, 8 * AFTER_NS);
+        departures.evicted(4 * DEPARTURES as usize, 10);
+        assert_eq!(departures.evicted(1, AFTER_NS), 1);
     }
 
     /// Else its time would lie in the past, and nobody would have looked then.
     #[test]
     fn who_was_told_keeps_its_time_when_the_bound_comes_back() {
-        let mut tenants = LeaverDepartures::on(2, AppKind::Latency);
-        tenants.evicted(3, 8 * AFTER_NS);
+        let mut departures = LeaverDepartures::on(2, AppKind::Latency);
+        departures.evicted(3, 8 * AFTER_NS);
         for core in [0, 1] {
             let told_ns = AFTER_NS * u64::from(core);
-            tenants.evictions.told(CoreId(core), AppId(0), told_ns);
+            departures.evictions.told(CoreId(core), AppId(0), told_ns);
         }
-        assert_eq!(tenants.due(8 * AFTER_NS), 1, "it exceeds the longest");
-        assert_eq!(tenants.evictions.next_ns(), Some(9 * AFTER_NS));
+        assert_eq!(departures.due(8 * AFTER_NS), 1, "it exceeds the longest");
+        assert_eq!(departures.evictions.next_ns(), Some(9 * AFTER_NS));
     }
 }

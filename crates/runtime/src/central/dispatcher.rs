@@ -17,6 +17,7 @@ use super::worker_link::DispatcherEnd;
 use crate::queue::rx_waker::RxWaker;
 use crate::queue::token::{RequestWord, job_of};
 use crate::request::intake::{BATCH, Intake};
+use crate::stats::tally::ShedCause;
 use crate::threads::accepting::Accepting;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::rules::RulesReceiver;
@@ -340,7 +341,7 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
                     now_ns: *now_ns,
                 };
                 if !rack.admits(&slot, others_came, returning) {
-                    intake.tally.class(job.class.0).shed.add(1);
+                    intake.tally.class(job.class.0).shed(ShedCause::Clone);
                     intake.tally.clones_dropped.add(1);
                     return intake.refuse(slot, Status::Shed);
                 }
@@ -354,7 +355,7 @@ impl<I: Ingress, M: Monitor> Dispatcher<I, M> {
                     *in_flight += 1;
                 }
                 Err(Shed) => {
-                    intake.tally.class(job.class.0).shed.add(1);
+                    intake.tally.class(job.class.0).shed(ShedCause::QueueFull);
                     intake.refuse(slot, Status::Shed);
                 }
             }

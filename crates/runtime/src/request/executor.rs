@@ -20,7 +20,7 @@ use crate::request::server_queue::ServerQueue;
 use crate::request::service::{Call, CallMode, Response, Service};
 use crate::stats::journal::{JournalEntry, JournalWriter};
 use crate::stats::stall::turned_to_request;
-use crate::stats::tally::Tally;
+use crate::stats::tally::{ShedCause, Tally};
 
 /// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
 pub(crate) type ThreadSetup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
@@ -160,6 +160,8 @@ impl Executor {
         let class = buffer.class;
         let start_ns = self.clock.now_ns();
         turned_to_request(start_ns);
+        let waited_ns = start_ns.saturating_sub(buffer.arrived_ns);
+        self.tally.class(class).begins(waited_ns);
         let response = handle(&*self.service, buffer, self.worker, CallMode::default());
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
@@ -207,11 +209,19 @@ impl Executor {
         }
     }
 
-    /// Answers a request that cannot be run as shed.
+    /// Counts that a worker takes the request up at this time, ns.
+    #[inline]
+    pub(crate) fn begins(&self, slot: &SlotId, now_ns: u64) {
+        let (class, arrived_ns) = self.describe(slot);
+        let waited_ns = now_ns.saturating_sub(arrived_ns);
+        self.tally.class(class).begins(waited_ns);
+    }
+
+    /// Answers a request that there is no stack for as shed.
     #[cold]
     pub(crate) fn refuse(&mut self, mut slot: SlotId, now_ns: u64) -> SlotId {
         let buffer = self.pool.get_mut(&mut slot);
-        self.tally.class(buffer.class).shed.add(1);
+        self.tally.class(buffer.class).shed(ShedCause::NoStack);
         write_header(buffer, Status::Shed, 0, 0);
         if self.tx.send(&self.pool, &mut slot, now_ns).is_err() {
             self.tally.unsent.add(1);
@@ -222,8 +232,6 @@ impl Executor {
     /// Counts a request that was run.
     #[inline]
     pub(crate) fn count(&self, ran: &Ran) {
-        let tally = self.tally.class(ran.class);
-        tally.answered.add(1);
-        tally.cpu_ns.add(ran.cpu_ns);
+        self.tally.class(ran.class).answers(ran.cpu_ns);
     }
 }

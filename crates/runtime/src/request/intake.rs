@@ -10,7 +10,7 @@ use headway_net::slot::Slot;
 
 use crate::request::classifier::ServerClassifier;
 use crate::request::refusal::Refusals;
-use crate::stats::tally::Tally;
+use crate::stats::tally::{ShedCause, Tally};
 
 /// Most requests taken in at once: enough to spread a system call's cost, few enough that completions are not kept
 /// waiting.
@@ -166,7 +166,7 @@ impl Intake {
             self.free.give(spare);
         }
         let class = self.pool.get(&slot).class;
-        self.tally.class(class).shed.add(1);
+        self.tally.class(class).shed(ShedCause::NoBuffer);
         self.refuse(slot, Status::Shed);
     }
 

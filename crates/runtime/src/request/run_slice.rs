@@ -71,6 +71,9 @@ pub(crate) fn run_slice<O: SliceOwner>(
     slice_ns: Option<u64>,
 ) -> SliceOutcome {
     let TakenRequest { slot, suspended } = request;
+    if !suspended {
+        executor.begins(&slot, now.ns);
+    }
     let own_before_ns = fibers.own_time_of_suspect(executor, &slot);
     let RanSlice {
         mut slot,

@@ -67,6 +67,7 @@ impl Observer {
         self.tallies
             .iter()
             .for_each(|tally| stats.add(tally, &self.shorts));
+        stats.sum_up();
         stats.tell_apart(&self.tallies, self.workers, self.dispatchers);
         if let Some(rescue) = &self.rescue {
             for (class, rescued) in stats.classes.iter_mut().zip(rescue.sent_home()) {

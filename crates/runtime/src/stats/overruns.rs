@@ -114,8 +114,7 @@ mod tests {
     fn is_named(answered: u64, cpu_ns: u64, late: u64) -> bool {
         let tally = Arc::new(Tally::new(1));
         let overruns = Overruns::new(&[Arc::clone(&tally)], &["lookup".to_owned()], false);
-        tally.class(0).answered.add(answered);
-        tally.class(0).cpu_ns.add(answered * cpu_ns);
+        (0..answered).for_each(|_| tally.class(0).answers(cpu_ns));
         for _ in 0..late {
             overruns.ended(&tally, 0, PROMPT_NS + 1);
         }

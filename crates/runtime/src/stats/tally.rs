@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::Section;
+use headway_machine::histogram::{SharedTimes, TimeHistogram};
 use headway_policy::{BitSet, Plan};
 
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
@@ -66,7 +67,7 @@ struct HeldCounts {
 pub(crate) struct ClassTally {
     pub(crate) accepted: Count,
     pub(crate) answered: Count,
-    pub(crate) shed: Count,
+    sheds: [Count; ShedCause::ALL.len()],
     pub(crate) handed_back: Count,
     pub(crate) cpu_ns: Count,
     pub(crate) preemptions_asked: Count,
@@ -76,6 +77,49 @@ pub(crate) struct ClassTally {
     pub(crate) renewals: Count,
     pub(crate) resumed: Count,
     pub(crate) feedback: FeedbackTally,
+    /// Times from arrival to the first slice, of requests that a worker took up.
+    wait: SharedTimes,
+    /// What handlers took, of requests that ended.
+    service: SharedTimes,
+}
+
+/// Why a request was refused as shed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ShedCause {
+    /// The queue of its class was full.
+    QueueFull,
+    /// There was no buffer to keep it in, or those that are left are kept from its class.
+    NoBuffer,
+    /// There was no stack to run it on.
+    NoStack,
+    /// It is a clone that could not start at once, behind a rack's switch.
+    Clone,
+}
+
+impl ShedCause {
+    const ALL: [Self; 4] = [Self::QueueFull, Self::NoBuffer, Self::NoStack, Self::Clone];
+}
+
+impl ClassTally {
+    /// Counts a refusal.
+    #[inline]
+    pub(crate) fn shed(&self, cause: ShedCause) {
+        self.sheds[cause as usize].add(1);
+    }
+
+    /// A worker takes a request up that waited for so long, ns.
+    #[inline]
+    pub(crate) fn begins(&self, waited_ns: u64) {
+        self.wait.record(waited_ns);
+    }
+
+    /// Counts a request whose handler took so long, ns.
+    #[inline]
+    pub(crate) fn answers(&self, cpu_ns: u64) {
+        self.answered.add(1);
+        self.cpu_ns.add(cpu_ns);
+        self.service.record(cpu_ns);
+    }
 }
 
 /// How a handler used the calls that say what is long.
@@ -334,8 +378,16 @@ pub struct ClassStats {
     pub accepted: u64,
     /// Requests run to their end.
     pub answered: u64,
-    /// Requests refused because the queue was full, and dropped clones.
+    /// Requests refused as shed, the sum of `sheds`.
     pub shed: u64,
+    /// The same by their cause.
+    pub sheds: ShedStats,
+    /// Requests that a worker took up and that have no answer yet: those that run, and those that were interrupted.
+    pub running: u64,
+    /// Times from arrival to the first slice, of the requests that a worker took up.
+    pub wait: TimeHistogram,
+    /// What handlers took, of answered requests.
+    pub service: TimeHistogram,
     /// Requests handed back to a rack's switch, not begun.
     pub handed_back: u64,
     /// Time the handlers took in all, ns.
@@ -362,6 +414,33 @@ pub struct ClassStats {
     pub held: HeldSections,
     /// What its handlers said by the feedback calls.
     pub feedback: FeedbackStats,
+}
+
+/// Requests of a class that were refused as shed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ShedStats {
+    /// The queue of the class was full.
+    pub queue_full: u64,
+    /// No buffer was left to keep it in, or those left are kept from the class.
+    pub no_buffer: u64,
+    /// There was no stack to run it on.
+    pub no_stack: u64,
+    /// Clones that could not start at once, behind a rack's switch.
+    pub clones: u64,
+}
+
+impl ShedStats {
+    fn add(&mut self, tally: &ClassTally) {
+        let of = |cause: ShedCause| tally.sheds[cause as usize].get();
+        self.queue_full += of(ShedCause::QueueFull);
+        self.no_buffer += of(ShedCause::NoBuffer);
+        self.no_stack += of(ShedCause::NoStack);
+        self.clones += of(ShedCause::Clone);
+    }
+
+    fn total(&self) -> u64 {
+        self.queue_full + self.no_buffer + self.no_stack + self.clones
+    }
 }
 
 /// What handlers of a class said by [`Call::feedback_start`](crate::Call::feedback_start) and [`feedback_finished`](crate::Call::feedback_finished), whether
@@ -412,6 +491,12 @@ impl ClassStats {
     pub fn pending(&self) -> u64 {
         self.accepted
             .saturating_sub(self.answered + self.shed + self.handed_back)
+    }
+
+    /// Requests that wait and that no worker took up yet.
+    #[must_use]
+    pub fn queued(&self) -> u64 {
+        self.pending().saturating_sub(self.running)
     }
 
     /// Mean time a handler took, ns; `None` before the first.
@@ -471,7 +556,9 @@ impl Stats {
             stats.feedback.add(&tally.feedback, shorts.contains(class));
             stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
-            stats.shed += tally.shed.get();
+            stats.sheds.add(tally);
+            stats.wait.add(&tally.wait);
+            stats.service.add(&tally.service);
             stats.handed_back += tally.handed_back.get();
             stats.cpu_ns += tally.cpu_ns.get();
             stats.preemptions_asked += tally.preemptions_asked.get();
@@ -483,8 +570,18 @@ impl Stats {
             self.preemptions_asked += tally.preemptions_asked.get();
             self.preemptions += tally.preemptions.get();
             self.answered += tally.answered.get();
-            self.shed += tally.shed.get();
             self.handed_back += tally.handed_back.get();
+        }
+    }
+
+    /// What follows from the counts of all threads.
+    pub(crate) fn sum_up(&mut self) {
+        for stats in &mut self.classes {
+            stats.shed = stats.sheds.total();
+            self.shed += stats.shed;
+            // One without a stack was taken up.
+            let over = stats.answered + stats.sheds.no_stack;
+            stats.running = stats.wait.count().saturating_sub(over);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::common::{ARRIVALS, Common};
 use crate::queue::rx_waker::RxWaker;
 use crate::queue::token::RequestWord;
 use crate::request::intake::{BATCH, Intake};
+use crate::stats::tally::ShedCause;
 use crate::threads::accepting::Accepting;
 use crate::threads::control::{ServerControl, ServerPhase};
 
@@ -113,7 +114,7 @@ impl LeaderIntake {
             let tally = intake.tally.class(class);
             tally.accepted.add(1);
             if queue.len() >= *queue_limit {
-                tally.shed.add(1);
+                tally.shed(ShedCause::QueueFull);
                 return intake.refuse(slot, Status::Shed);
             }
             let refused = queue.push(RequestWord::fresh(slot));

@@ -1,75 +1,59 @@
 //! A server's status as text.
 
+use headway_ops::server_status::{HeldStatus, ServerClassStatus, ServerStatus, ServerWorkerStatus};
+use headway_ops::status::TimesStatus;
 use headway_report::table::Table;
 use headway_workload::duration;
 use serde_json::Value;
 
 /// Prints a paragraph about the server, tables of its workers and classes, and its remaining counters.
-pub(super) fn text(status: &Value) -> String {
+pub(super) fn text(status: &ServerStatus) -> String {
     let mut text = heading(status);
     text += &format!("\n\n{}", workers(status));
-    if let Some(queues) = status["wait_queues"]
-        .as_array()
-        .filter(|all| !all.is_empty())
-    {
-        let queues: Vec<_> = queues
-            .iter()
-            .map(|queue: &Value| {
-                let congested = queue["congested"].as_bool().unwrap_or_default();
-                format!(
-                    "{}{}",
-                    queue["waiting"],
-                    if congested { " (congested)" } else { "" }
-                )
-            })
-            .collect();
+    if !status.wait_queues.is_empty() {
+        let queues = status.wait_queues.iter().map(|queue| {
+            let congested = if queue.congested { " (congested)" } else { "" };
+            format!("{}{congested}", queue.waiting)
+        });
+        let queues: Vec<_> = queues.collect();
         text += &format!("\n\nwaiting in wait queues: {}", queues.join(", "));
     }
-    text += &format!("\n\n{}", classes(status));
-    text += &held(status);
-    text += &feedback(status);
+    text += &format!("\n\n{}\n\n{}", ends(&status.classes), runs(&status.classes));
+    text += &held(&status.classes);
+    text += &feedback(&status.classes);
     text + &plan(status)
 }
 
-fn heading(status: &Value) -> String {
-    let spec = word(&status["spec"]);
-    let listens = status["listen"].as_str().unwrap_or("no address");
-    let changes = match status["changes"].as_u64() {
-        None | Some(0) => "since the start".to_owned(),
-        Some(changes) => format!(
-            "since {} ago (change {changes})",
-            time_s(&status["in_force_s"])
-        ),
+fn heading(status: &ServerStatus) -> String {
+    let listens = status.listen.as_deref().unwrap_or("no address");
+    let changes = match status.changes {
+        0 => "since the start".to_owned(),
+        changes => format!("since {} ago (change {changes})", time_s(status.in_force_s)),
     };
-    let changeable = status["changeable"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    let changeable = match changeable {
+    let changeable = match &*status.changeable {
         [] => "none of them may change while it serves".to_owned(),
-        keys => {
-            let keys: Vec<_> = keys.iter().map(word).collect();
-            format!("may change while it serves: {}", keys.join(", "))
-        }
+        keys => format!("may change while it serves: {}", keys.join(", ")),
     };
-    let layout = match status["layout"].as_str() {
-        Some("inline") => "workers take turns as the dispatcher (inline)",
-        Some("dedicated") => "each dispatcher has a thread of its own (dedicated)",
-        Some("shared") => "workers take turns at one receive queue (shared)",
+    let layout = match &*status.layout {
+        "inline" => "workers take turns as the dispatcher (inline)",
+        "dedicated" => "each dispatcher has a thread of its own (dedicated)",
+        "shared" => "workers take turns at one receive queue (shared)",
         _ => "the network steers requests to the workers (steered)",
     };
     format!(
-        "{listens}, process {}, up for {}\npolicy {spec}, {changes}; {changeable}\n{layout}; received {}, answered {}, shed {}, dropped by the kernel {}",
-        status["pid"],
-        time_s(&status["uptime_s"]),
-        status["received"],
-        status["answered"],
-        status["shed"],
-        status["kernel_drops"],
+        "{listens}, process {}, up for {}\npolicy {}, {changes}; {changeable}\n{layout}; received {}, answered {}, shed {}, dropped by the kernel {}",
+        status.pid,
+        time_s(status.uptime_s),
+        status.spec,
+        status.received,
+        status.answered,
+        status.shed,
+        status.kernel_drops,
     )
 }
 
-fn workers(status: &Value) -> Table {
-    let columns = [
+fn workers(status: &ServerStatus) -> Table {
+    let mut table = Table::new([
         "worker",
         "answered",
         "own",
@@ -79,133 +63,185 @@ fn workers(status: &Value) -> Table {
         "renewed",
         "lock yields",
         "queued",
-    ];
-    let mut table = Table::new(columns);
-    let workers = status["workers"].as_array().into_iter().flatten();
-    let dispatchers = status["dispatchers"].as_array().into_iter().flatten();
-    for worker in workers.chain(dispatchers) {
-        let mut cells: Vec<String> = columns[..7]
-            .iter()
-            .map(|field| word(&worker[field]))
-            .collect();
-        cells.push(sum(&worker["held"], "yields").to_string());
-        cells.push(word(&worker["queued"]));
-        table.push(cells);
+    ]);
+    for worker in status.workers.iter().chain(&status.dispatchers) {
+        table.push(worker_row(worker));
     }
     table
 }
 
-fn classes(status: &Value) -> Table {
-    let columns = [
+fn worker_row(worker: &ServerWorkerStatus) -> Vec<String> {
+    let name = match &worker.worker {
+        Value::String(name) => name.clone(),
+        number => number.to_string(),
+    };
+    let counts = [
+        worker.answered,
+        worker.own,
+        worker.stolen,
+        worker.resumed,
+        worker.preempted,
+        worker.renewed,
+        yields(&worker.held),
+    ];
+    let counts = counts.iter().map(u64::to_string);
+    let queued = worker
+        .queued
+        .map_or("–".into(), |queued| queued.to_string());
+    [name].into_iter().chain(counts).chain([queued]).collect()
+}
+
+/// What became of the requests.
+fn ends(classes: &[ServerClassStatus]) -> Table {
+    let mut table = Table::new([
         "class",
         "accepted",
         "answered",
         "shed",
+        "shed: queue",
+        "shed: buffer",
+        "queued",
+        "running",
         "pending",
+    ]);
+    for class in classes {
+        let counts = [
+            class.accepted,
+            class.answered,
+            class.shed,
+            class.shed_queue_full,
+            class.shed_no_buffer,
+            class.queued,
+            class.running,
+            class.pending,
+        ];
+        let counts = counts.iter().map(u64::to_string);
+        table.push(
+            [class.class.clone()]
+                .into_iter()
+                .chain(counts)
+                .collect::<Vec<_>>(),
+        );
+    }
+    table
+}
+
+/// How they ran.
+fn runs(classes: &[ServerClassStatus]) -> Table {
+    let mut table = Table::new([
+        "class",
+        "mean",
+        "wait p50",
+        "p99",
+        "p99.9",
+        "service p50",
+        "p99",
+        "p99.9",
         "asked",
         "preempted",
         "renewed",
         "overruns",
         "rescued",
-    ];
-    let mut table = Table::new(columns.into_iter().chain(["mean"]));
-    for class in status["classes"].as_array().into_iter().flatten() {
-        let mut cells: Vec<String> = columns.iter().map(|field| word(&class[field])).collect();
-        let mean = class["mean_us"].as_f64().map(|us| (us * 1e3) as u64);
-        cells.push(mean.map_or("–".into(), duration::format));
+    ]);
+    for class in classes {
+        let time = |us: Option<f64>| us.map_or("–".into(), time_us);
+        let mut cells = vec![class.class.clone(), time(class.mean_us)];
+        let quantiles = |times: &TimesStatus| [times.p50_us, times.p99_us, times.p999_us].map(time);
+        cells.extend(quantiles(&class.wait));
+        cells.extend(quantiles(&class.service));
+        let counts = [
+            class.asked,
+            class.preempted,
+            class.renewed,
+            class.overruns,
+            class.rescued,
+        ];
+        cells.extend(counts.iter().map(u64::to_string));
         table.push(cells);
     }
     table
 }
 
 /// Requests that could not yield on demand, by class and kind of section.
-fn held(status: &Value) -> String {
+fn held(classes: &[ServerClassStatus]) -> String {
     let mut lines = String::new();
-    for class in status["classes"].as_array().into_iter().flatten() {
-        for (section, counts) in class["held"].as_object().into_iter().flatten() {
-            let [count, ns, yields] =
-                ["count", "ns", "yields"].map(|field| counts[field].as_u64().unwrap_or(0));
-            if count == 0 {
-                continue;
-            }
+    for class in classes {
+        for (section, counts) in class.held.iter().filter(|(_, counts)| counts.count > 0) {
             lines += &format!(
-                "\nasked to yield inside a section ({section}): {count} of class {}, for {} on average; {yields} yielded at its end",
-                word(&class["class"]),
-                duration::format(ns / count),
+                "\nasked to yield inside a section ({section}): {} of class {}, for {} on average; {} yielded at its end",
+                counts.count,
+                class.class,
+                duration::format(counts.ns / counts.count),
+                counts.yields,
             );
         }
     }
-    if lines.is_empty() {
-        return lines;
-    }
-    format!("\n{lines}")
+    apart(lines)
 }
 
 /// Misuses by handlers of the calls that declare long parts, by class.
-fn feedback(status: &Value) -> String {
+fn feedback(classes: &[ServerClassStatus]) -> String {
     let mut lines = String::new();
-    for class in status["classes"].as_array().into_iter().flatten() {
-        let [from_short, unended, unbegun] = ["from_short", "unended", "unbegun"]
-            .map(|field| class["feedback"][field].as_u64().unwrap_or(0));
-        if from_short + unended + unbegun > 0 {
+    for class in classes {
+        let said = &class.feedback;
+        if said.from_short + said.unended + said.unbegun > 0 {
             lines += &format!(
-                "\nlong parts of class {}: {from_short} requests began one although the class is short, {unended} never ended, {unbegun} ended without a beginning",
-                word(&class["class"]),
+                "\nlong parts of class {}: {} requests began one although the class is short, {} never ended, {} ended without a beginning",
+                class.class, said.from_short, said.unended, said.unbegun,
             );
         }
     }
+    apart(lines)
+}
+
+/// An empty line before lines, if there are any.
+fn apart(lines: String) -> String {
     if lines.is_empty() {
         return lines;
     }
     format!("\n{lines}")
 }
 
-fn plan(status: &Value) -> String {
-    let Some(groups) = status["reservation"].as_array() else {
+fn plan(status: &ServerStatus) -> String {
+    let Some(groups) = &status.reservation else {
         return String::new();
     };
-    let list = |value: &Value| {
-        let items: Vec<_> = value.as_array().into_iter().flatten().map(word).collect();
-        if items.is_empty() {
+    let numbers = |workers: &[usize]| {
+        let workers: Vec<_> = workers.iter().map(usize::to_string).collect();
+        if workers.is_empty() {
             "none".to_owned()
         } else {
-            items.join(" ")
+            workers.join(" ")
         }
     };
-    let mut text = format!("\n\nplan, revised {} times:", status["plan_revisions"]);
+    let mut text = format!("\n\nplan, revised {} times:", status.plan_revisions);
     if groups.is_empty() {
         text += " nothing is reserved yet";
     }
     for group in groups {
         text += &format!(
             "\n  {}: workers {}, may also use {}",
-            list(&group["classes"]),
-            list(&group["reserved"]),
-            list(&group["stealable"])
+            group.classes.join(" "),
+            numbers(&group.reserved),
+            numbers(&group.stealable)
         );
     }
     text
 }
 
-/// The sum over all kinds of sections.
-fn sum(held: &Value, field: &str) -> u64 {
-    let kinds = held.as_object().into_iter().flatten();
-    kinds.filter_map(|(_, counts)| counts[field].as_u64()).sum()
+/// The lock yields of all kinds of sections.
+fn yields(held: &HeldStatus) -> u64 {
+    held.values().map(|counts| counts.yields).sum()
+}
+
+fn time_us(us: f64) -> String {
+    duration::format((us * 1e3) as u64)
 }
 
 /// Formats a time in s.
-fn time_s(seconds: &Value) -> String {
-    let seconds = seconds.as_f64().unwrap_or_default();
+fn time_s(seconds: f64) -> String {
     match seconds as u64 {
-        0 => format!("{:.1}s", seconds),
+        0 => format!("{seconds:.1}s"),
         whole => duration::format(whole * 1_000_000_000),
-    }
-}
-
-fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "–".into(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -61,7 +61,7 @@ impl StatusView for ClassesView {
                     "stalls",
                 )
             } else {
-                ("answered", &["shed"][..], "pending", "overruns")
+                ("answered", &["shed"][..], "queued", "overruns")
             };
             ClassRates {
                 name: class["class"].as_str().unwrap_or_default().to_owned(),
@@ -198,7 +198,7 @@ mod tests {
         let status = |uptime_s: f64, answered: u64| {
             json!({
                 "kind": "server", "listen": "udp://127.0.0.1:7000", "pid": 7, "spec": "darc", "uptime_s": uptime_s,
-                "classes": [{ "class": "get", "answered": answered, "shed": 0, "pending": 2, "preempted": 0, "mean_us": null, "overruns": 0 }],
+                "classes": [{ "class": "get", "answered": answered, "shed": 0, "queued": 2, "running": 1, "wait": { "p99_us": 5.0 }, "preempted": 0, "mean_us": null, "overruns": 0 }],
             })
         };
         let mut view = ClassesView::default();
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!(
             words(&rows[3]),
-            ["get", "50", "0", "2", "–", "0", "–", "–", "0"]
+            ["get", "50", "0", "2", "1", "0", "5us", "–", "0"]
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headway_ops::metrics::MetricsWriter;
+use headway_ops::metrics::{Labels, MetricsWriter};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::stats::tally::{ClassStats, Stats};
@@ -10,18 +10,13 @@ use crate::stats::tally::{ClassStats, Stats};
 /// A count of each class: its metric, its meaning, how it is read.
 type ServerClassCount = (&'static str, &'static str, fn(&ClassStats) -> u64);
 
-const BY_CLASS: [ServerClassCount; 7] = [
+const BY_CLASS: [ServerClassCount; 6] = [
     ("accepted_requests", "Requests taken in", |class| {
         class.accepted
     }),
     ("answered_requests", "Requests run to their end", |class| {
         class.answered
     }),
-    (
-        "shed_requests",
-        "Requests refused since a queue was full",
-        |class| class.shed,
-    ),
     (
         "interruptions_asked",
         "Times a running request was to yield",
@@ -44,6 +39,35 @@ const BY_CLASS: [ServerClassCount; 7] = [
     ),
 ];
 
+/// The same of requests that wait or run.
+const WAITING: [ServerClassCount; 3] = [
+    (
+        "pending_requests",
+        "Requests that wait or run",
+        ClassStats::pending,
+    ),
+    (
+        "queued_requests",
+        "Requests that wait for a worker",
+        ClassStats::queued,
+    ),
+    (
+        "running_requests",
+        "Requests that run, or were interrupted",
+        |class| class.running,
+    ),
+];
+
+/// A cause of refusals, and how its count is read.
+type CountedShed = (&'static str, fn(&ClassStats) -> u64);
+
+const SHEDS: [CountedShed; 4] = [
+    ("queue_full", |class| class.sheds.queue_full),
+    ("no_buffer", |class| class.sheds.no_buffer),
+    ("no_stack", |class| class.sheds.no_stack),
+    ("clone", |class| class.sheds.clones),
+];
+
 /// Writes them.
 pub(super) fn collect(stats: &Stats, encoder: DescriptorEncoder<'_>) -> fmt::Result {
     let mut writer = MetricsWriter::new(encoder);
@@ -52,20 +76,7 @@ pub(super) fn collect(stats: &Stats, encoder: DescriptorEncoder<'_>) -> fmt::Res
         let samples = samples.map(|class| (vec![("class", &*class.name)], read(class)));
         writer.counter(&format!("headway_server_{name}"), help, samples)?;
     }
-    let pending = stats.classes.iter();
-    let pending = pending.map(|class| (vec![("class", &*class.name)], class.pending() as f64));
-    writer.gauge(
-        "headway_server_pending_requests",
-        "Requests that wait or run",
-        pending,
-    )?;
-    let service = stats.classes.iter();
-    let service = service.map(|class| (vec![("class", &*class.name)], class.cpu_ns / 1_000));
-    writer.counter(
-        "headway_server_service_microseconds",
-        "Time that handlers took",
-        service,
-    )?;
+    by_class(&mut writer, &stats.classes)?;
     let lost = [
         ("malformed", stats.malformed),
         ("too_large", stats.too_large),
@@ -101,4 +112,40 @@ pub(super) fn collect(stats: &Stats, encoder: DescriptorEncoder<'_>) -> fmt::Res
         )?;
     }
     Ok(())
+}
+
+/// Counts of each class that are no plain counters: by cause, of now, and of times.
+fn by_class(writer: &mut MetricsWriter<'_>, classes: &[ClassStats]) -> fmt::Result {
+    let label = |class| -> Labels<'_> { vec![("class", class)] };
+    let sheds = classes.iter().flat_map(|class| {
+        SHEDS.map(|(cause, read)| {
+            let mut labels = label(&*class.name);
+            labels.push(("reason", cause));
+            (labels, read(class))
+        })
+    });
+    writer.counter(
+        "headway_server_shed_requests",
+        "Requests refused, by the reason",
+        sheds,
+    )?;
+    for (name, help, read) in WAITING {
+        let samples = classes.iter();
+        let samples = samples.map(|class| (label(&*class.name), read(class) as f64));
+        writer.gauge(&format!("headway_server_{name}"), help, samples)?;
+    }
+    let waits = classes.iter();
+    let waits = waits.map(|class| (label(&*class.name), &class.wait));
+    writer.times(
+        "headway_server_wait_seconds",
+        "From arrival to the first slice",
+        waits,
+    )?;
+    let services = classes.iter();
+    let services = services.map(|class| (label(&*class.name), &class.service));
+    writer.times(
+        "headway_server_service_seconds",
+        "Time that handlers took",
+        services,
+    )
 }

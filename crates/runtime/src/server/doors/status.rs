@@ -1,11 +1,16 @@
 //! A running server, as `headway ctl`, Prometheus and browsers ask about it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Instant, SystemTime};
 
 use headway_ops::protocol::CtlResponse;
-use headway_ops::status::SERVER;
+use headway_ops::server_status::{
+    FeedbackStatus, HeldSectionStatus, HeldStatus, ReservationStatus, ServerClassStatus,
+    ServerStatus, ServerWorkerStatus, WaitQueueStatus,
+};
+use headway_ops::status::{SERVER, TimesStatus};
 use headway_ops::subject::Subject;
 use headway_policy::server::change::ParamChange;
 use headway_policy::server::role::Owner;
@@ -14,7 +19,7 @@ use headway_policy::spec::{Params, SpecError};
 use headway_policy::{ClassId, Group, Plan};
 use headway_words::hint;
 use prometheus_client::encoding::DescriptorEncoder;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::metrics;
 use super::stacks::stacks;
@@ -22,7 +27,7 @@ use crate::engine::layout::Layout;
 use crate::engine::parts::LiveEngine;
 use crate::server::observer::Observer;
 use crate::server::tuner::{InForce, Tuner};
-use crate::stats::tally::{ClassStats, FeedbackStats, HeldSections, WorkerStats};
+use crate::stats::tally::{ClassStats, FeedbackStats, HeldSections, WaitQueueStats, WorkerStats};
 
 /// A running server, as the one that clients ask about.
 pub(in crate::server) struct ServerSubject {
@@ -52,6 +57,15 @@ impl ServerSubject {
             since: Instant::now(),
         }
     }
+
+    fn layout_name(&self, owner: Owner) -> &'static str {
+        match self.layout {
+            Some(Layout::Inline) => "inline",
+            Some(Layout::Dedicated | Layout::Auto) => "dedicated",
+            None if owner == Owner::Nobody => "shared",
+            None => "steered",
+        }
+    }
 }
 
 impl Subject for ServerSubject {
@@ -67,49 +81,41 @@ impl Subject for ServerSubject {
         let in_force = SystemTime::now().duration_since(since).unwrap_or_default();
         let changeable = find(self.policy).map(|policy| policy.about.changeable());
         let workers = stats.workers.iter().enumerate();
-        let workers: Vec<_> = workers
-            .map(|(index, stats)| worker(&json!(index), stats))
-            .collect();
+        let workers = workers.map(|(index, stats)| worker(json!(index), stats));
         // A dispatcher that only dispatches runs nothing.
         let dispatchers = stats.dispatchers.iter().enumerate();
-        let dispatchers: Vec<_> = dispatchers
+        let dispatchers = dispatchers
             .filter(|(_, stats)| stats.answered + stats.preemptions > 0)
-            .map(|(index, stats)| worker(&json!(format!("dispatcher {index}")), stats))
-            .collect();
-        let wait_queues = stats
-            .wait_queues
-            .iter()
-            .map(|queue| json!({ "waiting": queue.waiting, "congested": queue.congested }));
+            .map(|(index, stats)| worker(json!(format!("dispatcher {index}")), stats));
         let names: Vec<&str> = stats.classes.iter().map(|class| &*class.name).collect();
         let plan = stats.plan.as_ref();
-        json!({
-            "kind": SERVER,
-            "pid": std::process::id(),
-            "version": env!("CARGO_PKG_VERSION"),
-            "listen": self.listens.map(|addr| format!("udp://{addr}")),
-            "policy": self.policy,
-            "spec": as_spec(self.policy, &params),
-            "params": as_object(&params),
-            "changeable": changeable.unwrap_or_default(),
-            "changes": changes,
-            "layout": match self.layout {
-                Some(Layout::Inline) => "inline",
-                Some(Layout::Dedicated | Layout::Auto) => "dedicated",
-                None if spec.facts().owner == Owner::Nobody => "shared",
-                None => "steered",
-            },
-            "uptime_s": self.since.elapsed().as_secs_f64(),
-            "in_force_s": in_force.as_secs_f64(),
-            "received": stats.received,
-            "answered": stats.answered,
-            "shed": stats.shed,
-            "kernel_drops": stats.kernel_drops,
-            "workers": workers,
-            "dispatchers": dispatchers,
-            "wait_queues": wait_queues.collect::<Vec<_>>(),
-            "classes": stats.classes.iter().map(class).collect::<Vec<_>>(),
-            "plan_revisions": stats.plan_revisions,
-            "reservation": plan.map(|plan| reservation(plan, &names)),
+        json!(ServerStatus {
+            kind: SERVER.into(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            listen: self.listens.map(|addr| format!("udp://{addr}")),
+            policy: self.policy.into(),
+            spec: as_spec(self.policy, &params),
+            params: by_key(&params),
+            changeable: changeable
+                .unwrap_or_default()
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            changes,
+            layout: self.layout_name(spec.facts().owner).into(),
+            uptime_s: self.since.elapsed().as_secs_f64(),
+            in_force_s: in_force.as_secs_f64(),
+            received: stats.received,
+            answered: stats.answered,
+            shed: stats.shed,
+            kernel_drops: stats.kernel_drops,
+            workers: workers.collect(),
+            dispatchers: dispatchers.collect(),
+            wait_queues: stats.wait_queues.iter().map(wait_queue).collect(),
+            classes: stats.classes.iter().map(class).collect(),
+            plan_revisions: stats.plan_revisions,
+            reservation: plan.map(|plan| reservation(plan, &names)),
         })
     }
 
@@ -136,71 +142,91 @@ fn explained(error: &SpecError) -> String {
 }
 
 /// The plan's groups of classes, by name, and the workers that each has and may use.
-fn reservation(plan: &Plan, names: &[&str]) -> Vec<Value> {
+fn reservation(plan: &Plan, names: &[&str]) -> Vec<ReservationStatus> {
     let group = |group: &Group| {
         let class = ClassId(group.classes.first().unwrap_or(0) as u16);
-        json!({
-            "classes": group.classes.iter().map(|class| names[class]).collect::<Vec<_>>(),
-            "reserved": plan.reserved(class).iter().collect::<Vec<_>>(),
-            "stealable": plan.stealable(class).iter().collect::<Vec<_>>(),
-        })
+        let classes = group.classes.iter().map(|class| names[class].into());
+        ReservationStatus {
+            classes: classes.collect(),
+            reserved: plan.reserved(class).iter().collect(),
+            stealable: plan.stealable(class).iter().collect(),
+        }
     };
     plan.groups.iter().map(group).collect()
 }
 
-fn worker(name: &Value, stats: &WorkerStats) -> Value {
-    json!({
-        "worker": name,
-        "answered": stats.answered,
-        "own": stats.own,
-        "stolen": stats.stolen,
-        "resumed": stats.resumed,
-        "preempted": stats.preemptions,
-        "renewed": stats.renewals,
-        "cpu_ns": stats.cpu_ns,
-        "queued": stats.queued,
-        "held": held(&stats.held),
-    })
+fn wait_queue(stats: &WaitQueueStats) -> WaitQueueStatus {
+    WaitQueueStatus {
+        waiting: stats.waiting,
+        congested: stats.congested,
+    }
 }
 
-fn class(stats: &ClassStats) -> Value {
-    json!({
-        "class": stats.name,
-        "accepted": stats.accepted,
-        "answered": stats.answered,
-        "shed": stats.shed,
-        "pending": stats.pending(),
-        "mean_us": stats.mean_cpu_ns().map(|ns| ns / 1e3),
-        "asked": stats.preemptions_asked,
-        "preempted": stats.preemptions,
-        "renewed": stats.renewals,
-        "resumed": stats.resumed,
-        "overruns": stats.overruns,
-        "longest_gap_us": stats.longest_gap_ns as f64 / 1e3,
-        "rescued": stats.rescued,
-        "without_thread": stats.without_thread,
-        "held": held(&stats.held),
-        "feedback": feedback(&stats.feedback),
-    })
+fn worker(name: Value, stats: &WorkerStats) -> ServerWorkerStatus {
+    ServerWorkerStatus {
+        worker: name,
+        answered: stats.answered,
+        own: stats.own,
+        stolen: stats.stolen,
+        resumed: stats.resumed,
+        preempted: stats.preemptions,
+        renewed: stats.renewals,
+        cpu_ns: stats.cpu_ns,
+        queued: stats.queued,
+        held: held(&stats.held),
+    }
+}
+
+fn class(stats: &ClassStats) -> ServerClassStatus {
+    ServerClassStatus {
+        class: stats.name.clone(),
+        accepted: stats.accepted,
+        answered: stats.answered,
+        shed: stats.shed,
+        shed_queue_full: stats.sheds.queue_full,
+        shed_no_buffer: stats.sheds.no_buffer,
+        shed_no_stack: stats.sheds.no_stack,
+        shed_clones: stats.sheds.clones,
+        pending: stats.pending(),
+        queued: stats.queued(),
+        running: stats.running,
+        mean_us: stats.mean_cpu_ns().map(|ns| ns / 1e3),
+        asked: stats.preemptions_asked,
+        preempted: stats.preemptions,
+        renewed: stats.renewals,
+        resumed: stats.resumed,
+        overruns: stats.overruns,
+        longest_gap_us: stats.longest_gap_ns as f64 / 1e3,
+        rescued: stats.rescued,
+        without_thread: stats.without_thread,
+        wait: TimesStatus::from(&stats.wait),
+        service: TimesStatus::from(&stats.service),
+        held: held(&stats.held),
+        feedback: feedback(&stats.feedback),
+    }
 }
 
 /// The long parts that handlers declared, and their misuses of these calls.
-fn feedback(counts: &FeedbackStats) -> Value {
-    json!({
-        "said_long": counts.said_long,
-        "from_short": counts.from_short,
-        "unended": counts.unended,
-        "unbegun": counts.unbegun,
-    })
+fn feedback(counts: &FeedbackStats) -> FeedbackStatus {
+    FeedbackStatus {
+        said_long: counts.said_long,
+        from_short: counts.from_short,
+        unended: counts.unended,
+        unbegun: counts.unbegun,
+    }
 }
 
 /// Requests that could not yield on demand, by the section that prevented it.
-fn held(held: &HeldSections) -> Value {
+fn held(held: &HeldSections) -> HeldStatus {
     let kinds = held.kinds().map(|(kind, counts)| {
-        let counts = json!({ "count": counts.count, "ns": counts.ns, "yields": counts.yields });
+        let counts = HeldSectionStatus {
+            count: counts.count,
+            ns: counts.ns,
+            yields: counts.yields,
+        };
         (kind.name().to_string(), counts)
     });
-    Value::Object(kinds.collect())
+    kinds.collect()
 }
 
 /// The policy with all its parameters.
@@ -210,11 +236,11 @@ fn as_spec(policy: &str, params: &Params) -> String {
 }
 
 /// Parameters by key, as a spec writes them.
-fn as_object(params: &Params) -> Value {
+fn by_key(params: &Params) -> BTreeMap<String, String> {
     let params = params
         .iter()
-        .map(|(key, value)| ((*key).to_string(), json!(value.to_string())));
-    Value::Object(params.collect::<Map<_, _>>())
+        .map(|(key, value)| ((*key).to_string(), value.to_string()));
+    params.collect()
 }
 
 /// The changed parameters.

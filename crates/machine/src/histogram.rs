@@ -1,6 +1,10 @@
 //! A histogram of times that a job's path can afford: a count of leading zeros and an addition.
 //!
+//! [`SharedTimes`] is the same for a thread that counts while others read.
+//!
 //! It counts to one part in 16 of the time, in 8 KiB; `headway_report::Histogram`, which results are made of, to one in 1 024, in 440 KiB.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets per power of two, as a power of two.
 const STEPS_BITS: u32 = 4;
@@ -28,7 +32,7 @@ const fn longest_of(bucket: usize) -> u64 {
 /// Counts of times, each to one part in 16.
 ///
 /// ```
-/// use headway_ops::histogram::TimeHistogram;
+/// use headway_machine::histogram::TimeHistogram;
 ///
 /// let mut times = TimeHistogram::default();
 /// (1..=1000).for_each(|us| times.record(us * 1_000));
@@ -75,6 +79,18 @@ impl TimeHistogram {
     pub fn copy_from(&mut self, other: &Self) {
         self.counts.copy_from_slice(&*other.counts);
         (self.count, self.sum_ns, self.max_ns) = (other.count, other.sum_ns, other.max_ns);
+    }
+
+    /// Adds what a thread has counted so far.
+    pub fn add(&mut self, times: &SharedTimes) {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        for (count, shared) in self.counts.iter_mut().zip(&times.counts) {
+            let more = read(shared);
+            *count += more;
+            self.count += more;
+        }
+        self.sum_ns = self.sum_ns.wrapping_add(read(&times.sum_ns));
+        self.max_ns = self.max_ns.max(read(&times.max_ns));
     }
 
     /// How many times were counted.
@@ -132,9 +148,58 @@ impl TimeHistogram {
     }
 }
 
+/// Times that one thread counts and others read meanwhile, without a locked instruction. Its counts, sum and longest are read one after the other, so they agree exactly
+/// only while nothing is counted.
+#[derive(Debug)]
+pub struct SharedTimes {
+    counts: Box<[AtomicU64]>,
+    sum_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Default for SharedTimes {
+    fn default() -> Self {
+        Self {
+            counts: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            sum_ns: AtomicU64::new(0),
+            max_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+impl SharedTimes {
+    /// Counts a time, ns. One thread does.
+    #[inline]
+    pub fn record(&self, ns: u64) {
+        let add = |number: &AtomicU64, more: u64| {
+            let sum = number.load(Ordering::Relaxed).wrapping_add(more);
+            number.store(sum, Ordering::Relaxed);
+        };
+        add(&self.counts[bucket_of(ns)], 1);
+        add(&self.sum_ns, ns);
+        if ns > self.max_ns.load(Ordering::Relaxed) {
+            self.max_ns.store(ns, Ordering::Relaxed);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_threads_count_adds_up_to_one_histogram() {
+        let (mut all, mut added) = (TimeHistogram::default(), TimeHistogram::default());
+        for thread in 0..3_u64 {
+            let shared = SharedTimes::default();
+            for ns in (0..40).map(|bits| (thread + 1) << bits) {
+                shared.record(ns);
+                all.record(ns);
+            }
+            added.add(&shared);
+        }
+        assert!(added == all, "{added:?} is {all:?}");
+    }
 
     #[test]
     fn buckets_touch_and_hold_one_part_in_sixteen() {
