@@ -7,7 +7,7 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use headway_bpf::ObjectError;
 
-use crate::device::MacAddress;
+use crate::mac::MacAddress;
 
 /// Why a device's packets are out of reach.
 #[derive(thiserror::Error)]

@@ -3,7 +3,8 @@
 use headway_net::slot::LINK_BYTES;
 
 use crate::checksum::OnesSum;
-use crate::device::{MacAddress, unmapped};
+use crate::device::unmapped;
+use crate::mac::MacAddress;
 
 const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::device::{MacAddress, NetDevice, mapped};
+use crate::device::{NetDevice, mapped};
 use crate::frame::ReturnLink;
+use crate::mac::MacAddress;
 
 /// A host to which the port sends first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use headway_net::udp::Steering;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use crate::device::{DeviceWatch, MacAddress, NetDevice};
+use crate::device::{DeviceWatch, NetDevice};
 use crate::error::XskError;
+use crate::mac::MacAddress;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceQueue, DeviceSockets};
 use crate::socket::XskSocket;

@@ -8,8 +8,9 @@ use aya::{Ebpf, EbpfLoader};
 use headway_bpf::ObjectError;
 use headway_net::udp::{HeaderByte, Steering};
 
-use crate::device::{MacAddress, NetDevice};
+use crate::device::NetDevice;
 use crate::error::XskError;
+use crate::mac::MacAddress;
 
 const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"));
 

@@ -174,11 +174,11 @@ const SIOCETHTOOL: libc::c_ulong = 0x8946;
 pub(crate) fn merges_packets(device: &str) -> bool {
     const ETHTOOL_GGRO: u32 = 0x2b;
     #[repr(C)]
-    struct Value {
+    struct EthtoolValue {
         command: u32,
         data: u32,
     }
-    let mut gro = Value {
+    let mut gro = EthtoolValue {
         command: ETHTOOL_GGRO,
         data: 0,
     };

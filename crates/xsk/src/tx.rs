@@ -8,8 +8,8 @@ use headway_net::pool::{SlotId, SlotPool};
 use headway_net::slot::Slot;
 use headway_rings::ring::{PacketDescriptor, ProducerRing};
 
-use crate::device::MacAddress;
 use crate::frame::{ResponseFrame, ReturnLink, UdpEnd};
+use crate::mac::MacAddress;
 use crate::queue::{DeviceQueue, SendEnd};
 use crate::socket::XskSocket;
 use crate::umem::FrameToken;
