@@ -28,6 +28,7 @@ mod looking;
 mod others_sockets;
 mod places;
 mod planning;
+mod planning_recordings;
 mod planning_two_cores;
 mod policies;
 mod programs;
