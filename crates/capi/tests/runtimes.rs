@@ -66,7 +66,8 @@ fn a_static_program_chooses_functions_by_resolvers_without_probes() {
     let probed = toolchain.object("tests/c/chosen.c", &[]);
     for linked in [Linked::Shared, Linked::AllStatic] {
         for chosen in [&plain, &probed] {
-            let program = toolchain.build_with("tests/c/resolved.c", linked, &[chosen.clone()]);
+            let program =
+                toolchain.build_with("tests/c/resolved.c", linked, std::slice::from_ref(chosen));
             let mut command = Command::new(program);
             command.arg("concord,q=5us");
             if linked == Linked::AllStatic && chosen == &probed {
