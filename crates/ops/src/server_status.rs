@@ -9,7 +9,7 @@ use crate::status::TimesStatus;
 
 /// A server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ServerStatus {
+pub struct LiveServerStatus {
     /// [`SERVER`](crate::status::SERVER).
     pub kind: String,
     /// The process.

@@ -2,35 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 
 use headway_machine::thread::{fork, give_way, pin_current};
 
 use crate::core::PoolPhase;
 use crate::shared::SharedPool;
-
-/// What the pool's lock knows of the dispatcher's thread.
-#[derive(Default)]
-pub(crate) struct DispatcherThread {
-    /// The thread, where it sleeps or is about to.
-    parked: Option<Thread>,
-}
-
-impl DispatcherThread {
-    pub(crate) fn park(&mut self) {
-        self.parked = Some(std::thread::current());
-    }
-
-    #[inline]
-    pub(crate) fn is_parked(&self) -> bool {
-        self.parked.is_some()
-    }
-
-    /// The thread to wake, if it sleeps.
-    pub(crate) fn wake(&mut self) -> Option<Thread> {
-        self.parked.take()
-    }
-}
 
 /// Starts the dispatcher's thread.
 ///
@@ -60,7 +37,7 @@ fn dispatch(shared: &Arc<SharedPool>) {
         core.dispatch(now_ns);
         let is_over = core.phase == PoolPhase::Over;
         if !is_over {
-            core.threads.dispatcher.park();
+            core.threads.park_dispatcher();
         }
         shared.settle(core);
         if is_over {

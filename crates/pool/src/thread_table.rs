@@ -6,7 +6,6 @@
 use std::thread::Thread;
 
 use crate::decisions::Decide;
-use crate::dispatcher::DispatcherThread;
 use headway_policy::WorkerId;
 
 /// What a thread's place in the table says.
@@ -34,8 +33,8 @@ pub(crate) struct ThreadTable {
     most_blocked: usize,
     /// Whether thread `i` is worker `i`.
     pub(crate) is_bound: bool,
-    /// Beside the workers; asleep nowhere in a layout without one.
-    pub(crate) dispatcher: DispatcherThread,
+    /// The dispatcher's thread, where it has one and that sleeps or is about to.
+    dispatcher: Option<Thread>,
 }
 
 /// What to do about threads once the lock is released.
@@ -58,7 +57,7 @@ impl ThreadTable {
             workers,
             most_blocked,
             is_bound,
-            dispatcher: DispatcherThread::default(),
+            dispatcher: None,
         }
     }
 
@@ -152,15 +151,20 @@ impl ThreadTable {
     /// The dispatcher's thread, if it sleeps and has something to hear.
     #[inline]
     pub(crate) fn rouse_dispatcher(&mut self, decide: &dyn Decide) -> Option<Thread> {
-        if self.dispatcher.is_parked() && decide.awaits_dispatcher() {
-            return self.dispatcher.wake();
+        if self.dispatcher.is_some() && decide.awaits_dispatcher() {
+            return self.dispatcher.take();
         }
         None
     }
 
+    /// The calling thread is the dispatcher's, and found nothing to hear.
+    pub(crate) fn park_dispatcher(&mut self) {
+        self.dispatcher = Some(std::thread::current());
+    }
+
     /// Wakes all who are parked.
     pub(crate) fn wake_all(&mut self) -> Vec<Thread> {
-        let mut handles: Vec<_> = self.dispatcher.wake().into_iter().collect();
+        let mut handles: Vec<_> = self.dispatcher.take().into_iter().collect();
         while let Some(at) = self.parked.len().checked_sub(1) {
             if let Rouse::Wake(handle) = self.wake(at) {
                 handles.push(handle);

@@ -43,6 +43,17 @@ pub(crate) struct TakenRequest {
     pub(crate) suspended: bool,
 }
 
+impl TakenRequest {
+    /// Counts that it begins at this time, ns, if it does.
+    #[inline(always)]
+    fn begun(self, executor: &Executor, now_ns: u64) -> Self {
+        if !self.suspended {
+            executor.begins(&self.slot, now_ns);
+        }
+        self
+    }
+}
+
 /// A slice that is over.
 pub(crate) struct SliceOutcome {
     /// From when to when the request ran.
@@ -70,10 +81,7 @@ pub(crate) fn run_slice<O: SliceOwner>(
     now: ClockReading,
     slice_ns: Option<u64>,
 ) -> SliceOutcome {
-    let TakenRequest { slot, suspended } = request;
-    if !suspended {
-        executor.begins(&slot, now.ns);
-    }
+    let TakenRequest { slot, suspended } = request.begun(executor, now.ns);
     let own_before_ns = fibers.own_time_of_suspect(executor, &slot);
     let RanSlice {
         mut slot,

@@ -9,7 +9,7 @@ use crate::args;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
-use headway_ops::server_status::ServerStatus;
+use headway_ops::server_status::LiveServerStatus;
 use headway_ops::status::{POOL, PoolStatus};
 use serde::Deserialize;
 use serde_json::Value;
@@ -127,7 +127,8 @@ fn text(status: &Value) -> Result<String> {
         let pool = PoolStatus::deserialize(status).context("the pool is of another version")?;
         return Ok(show_pool::text(&pool));
     }
-    let server = ServerStatus::deserialize(status).context("the server is of another version")?;
+    let server =
+        LiveServerStatus::deserialize(status).context("the server is of another version")?;
     Ok(show::text(&server))
 }
 

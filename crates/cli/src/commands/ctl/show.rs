@@ -1,13 +1,15 @@
 //! A server's status as text.
 
-use headway_ops::server_status::{HeldStatus, ServerClassStatus, ServerStatus, ServerWorkerStatus};
+use headway_ops::server_status::{
+    HeldStatus, LiveServerStatus, ServerClassStatus, ServerWorkerStatus,
+};
 use headway_ops::status::TimesStatus;
 use headway_report::table::Table;
 use headway_workload::duration;
 use serde_json::Value;
 
 /// Prints a paragraph about the server, tables of its workers and classes, and its remaining counters.
-pub(super) fn text(status: &ServerStatus) -> String {
+pub(super) fn text(status: &LiveServerStatus) -> String {
     let mut text = heading(status);
     text += &format!("\n\n{}", workers(status));
     if !status.wait_queues.is_empty() {
@@ -24,7 +26,7 @@ pub(super) fn text(status: &ServerStatus) -> String {
     text + &plan(status)
 }
 
-fn heading(status: &ServerStatus) -> String {
+fn heading(status: &LiveServerStatus) -> String {
     let listens = status.listen.as_deref().unwrap_or("no address");
     let changes = match status.changes {
         0 => "since the start".to_owned(),
@@ -52,7 +54,7 @@ fn heading(status: &ServerStatus) -> String {
     )
 }
 
-fn workers(status: &ServerStatus) -> Table {
+fn workers(status: &LiveServerStatus) -> Table {
     let mut table = Table::new([
         "worker",
         "answered",
@@ -202,7 +204,7 @@ fn apart(lines: String) -> String {
     format!("\n{lines}")
 }
 
-fn plan(status: &ServerStatus) -> String {
+fn plan(status: &LiveServerStatus) -> String {
     let Some(groups) = &status.reservation else {
         return String::new();
     };

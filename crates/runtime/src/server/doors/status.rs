@@ -7,8 +7,8 @@ use std::time::{Instant, SystemTime};
 
 use headway_ops::protocol::CtlResponse;
 use headway_ops::server_status::{
-    FeedbackStatus, HeldSectionStatus, HeldStatus, ReservationStatus, ServerClassStatus,
-    ServerStatus, ServerWorkerStatus, WaitQueueStatus,
+    FeedbackStatus, HeldSectionStatus, HeldStatus, LiveServerStatus, ReservationStatus,
+    ServerClassStatus, ServerWorkerStatus, WaitQueueStatus,
 };
 use headway_ops::status::{SERVER, TimesStatus};
 use headway_ops::subject::Subject;
@@ -89,7 +89,7 @@ impl Subject for ServerSubject {
             .map(|(index, stats)| worker(json!(format!("dispatcher {index}")), stats));
         let names: Vec<&str> = stats.classes.iter().map(|class| &*class.name).collect();
         let plan = stats.plan.as_ref();
-        json!(ServerStatus {
+        json!(LiveServerStatus {
             kind: SERVER.into(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").into(),
