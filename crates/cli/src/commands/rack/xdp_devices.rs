@@ -23,6 +23,11 @@ impl AttachedDevices {
         self.0.push((device.to_owned(), number));
     }
 
+    /// Their numbers.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        self.0.iter().map(|&(_, number)| number).collect()
+    }
+
     /// Checks that each name still means the same device.
     pub(super) fn check(&self) -> Result<(), DeviceGone> {
         let is_gone =
