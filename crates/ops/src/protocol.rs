@@ -5,6 +5,7 @@
 //! | `{"command":"status"}` | `{"ok":STATUS}` |
 //! | `{"command":"stacks"}` | `{"ok":STACKS}` |
 //! | `{"command":"set","params":{"q":"5us"}}` | `{"ok":{"changes":[…]}}` |
+//! | `{"command":"add","server":"10.0.0.1:7000,cores=4"}`, `drain` or `remove` | `{"ok":SERVER}`, of a rack's switch |
 //! | anything else | `{"error":"what is wrong"}` |
 //!
 //! The fuzz target and its test include this file by its path: it knows nothing of servers.
@@ -26,6 +27,37 @@ pub enum CtlRequest {
     Stacks,
     /// New values of these parameters.
     Set(Vec<(String, String)>),
+    /// An order about a server of a rack's switch.
+    Server(ServerOrder, String),
+}
+
+/// What is to become of a rack's server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerOrder {
+    /// It gets requests.
+    Add,
+    /// It gets no new request, and leaves once it has answered.
+    Drain,
+    /// It leaves at once.
+    Remove,
+}
+
+impl ServerOrder {
+    const ALL: [Self; 3] = [Self::Add, Self::Drain, Self::Remove];
+
+    /// Its word in the protocol, and on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Drain => "drain",
+            Self::Remove => "remove",
+        }
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.word() == word)
+    }
 }
 
 impl CtlRequest {
@@ -45,7 +77,10 @@ impl CtlRequest {
             Some("status") => Self::Status,
             Some("stacks") => Self::Stacks,
             Some("set") => Self::Set(params(fields.remove("params"))?),
-            Some(other) => return Err(format!("there is no command '{other}': {FORM}")),
+            Some(other) => match ServerOrder::of_word(other) {
+                Some(order) => Self::Server(order, server(fields.remove("server"))?),
+                None => return Err(format!("there is no command '{other}': {FORM}")),
+            },
             None => return Err(FORM.into()),
         };
         match fields.keys().next() {
@@ -66,8 +101,17 @@ impl CtlRequest {
                     .map(|(key, value)| (key.clone(), json!(value)));
                 json!({ "command": "set", "params": params.collect::<Map<_, _>>() })
             }
+            Self::Server(order, server) => json!({ "command": order.word(), "server": server }),
         };
         format!("{value}\n")
+    }
+}
+
+/// A server as on the command line.
+fn server(value: Option<Value>) -> Result<String, String> {
+    match value {
+        Some(Value::String(text)) => Ok(text),
+        _ => Err("it needs \"server\", the address of one, such as \"10.0.0.1:7000\"".into()),
     }
 }
 
@@ -163,7 +207,10 @@ mod tests {
             ("factor".into(), "3".into()),
             ("q".into(), "5us".into()),
         ]);
-        for request in [CtlRequest::Status, CtlRequest::Stacks, set] {
+        let servers =
+            ServerOrder::ALL.map(|order| CtlRequest::Server(order, "10.0.0.1:7000,cores=4".into()));
+        let plain = [CtlRequest::Status, CtlRequest::Stacks, set];
+        for request in plain.into_iter().chain(servers) {
             assert_eq!(CtlRequest::parse(request.line().as_bytes()), Ok(request));
         }
         let number = CtlRequest::parse(br#"{"command":"set","params":{"factor":3}}"#);
@@ -179,6 +226,7 @@ mod tests {
         assert!(refused("[1]").contains("a request is"));
         assert!(refused(r#"{"command":"stop"}"#).contains("no command 'stop'"));
         assert!(refused(r#"{"command":"set"}"#).contains("needs \"params\""));
+        assert!(refused(r#"{"command":"drain"}"#).contains("needs \"server\""));
         assert!(refused(r#"{"command":"set","params":{}}"#).contains("1 to 64"));
         assert!(refused(r#"{"command":"set","params":{"q":[]}}"#).contains("'q' is no text"));
         assert!(refused(r#"{"command":"status","now":true}"#).contains("'now' means nothing"));

@@ -60,6 +60,7 @@ impl Responder for AskedSubject {
             CtlRequest::Status => Ok(self.0.status()),
             CtlRequest::Stacks => self.0.stacks(),
             CtlRequest::Set(params) => self.0.set(&params),
+            CtlRequest::Server(..) => Err("it has no servers: ask a rack's switch".into()),
         }
     }
 }

@@ -32,9 +32,10 @@ pub enum AddressError {
 
 headway_words::debug_is_display!(AddressError);
 
-/// The servers' addresses, with a hash table to find a server by its address.
+/// The servers' addresses, with a hash table to find a server by its address. A place without a server has none.
 #[derive(Debug, Clone)]
 pub struct ServerAddresses {
+    /// By place; [`Peer::NOBODY`] without a server.
     peers: Vec<Peer>,
     /// Open addressing; at most a quarter is in use. An unused entry is [`Self::FREE`].
     buckets: Vec<u16>,
@@ -66,17 +67,43 @@ impl ServerAddresses {
             if server.ip().is_unspecified() || server.port() == 0 {
                 return Err(AddressError::Unspecified { server });
             }
-            let peer = table.peers[number];
-            if table.find(peer).is_some() {
+            if table.find(server.into()).is_some() {
                 return Err(AddressError::Twice { server });
             }
-            let mut bucket = table.first_bucket(peer);
-            while table.buckets[bucket] != Self::FREE {
-                bucket = table.next_bucket(bucket);
-            }
-            table.buckets[bucket] = number as u16;
+            table.enter(number);
         }
         Ok(table)
+    }
+
+    /// So many places without a server.
+    #[must_use]
+    pub fn vacant(places: usize) -> Self {
+        Self {
+            peers: vec![Peer::NOBODY; places],
+            buckets: vec![Self::FREE; 4 * places.next_power_of_two()],
+        }
+    }
+
+    /// Puts a server at this address into a place, or nobody. The caller keeps addresses apart.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn put(&mut self, place: ServerId, server: Option<SocketAddr>) {
+        self.peers[place.index()] = server.map_or(Peer::NOBODY, Peer::from);
+        self.buckets.fill(Self::FREE);
+        for number in 0..self.peers.len() {
+            if self.peers[number] != Peer::NOBODY {
+                self.enter(number);
+            }
+        }
+    }
+
+    fn enter(&mut self, number: usize) {
+        let mut bucket = self.first_bucket(self.peers[number]);
+        while self.buckets[bucket] != Self::FREE {
+            bucket = self.next_bucket(bucket);
+        }
+        self.buckets[bucket] = number as u16;
     }
 
     #[inline]
@@ -106,17 +133,17 @@ impl ServerAddresses {
         }
     }
 
-    /// The server's address.
+    /// The server's address; [`Peer::NOBODY`] for a place without one.
     ///
     /// # Panics
-    /// When there is no such server.
+    /// When there is no such place.
     #[inline]
     #[must_use]
     pub fn peer(&self, server: ServerId) -> Peer {
         self.peers[server.index()]
     }
 
-    /// Servers.
+    /// Places of servers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.peers.len()
@@ -143,6 +170,24 @@ mod tests {
             let other = SocketAddr::new(server.ip(), 6999);
             assert_eq!(table.find(other.into()), None);
         }
+    }
+
+    #[test]
+    fn servers_come_into_free_places_and_go() {
+        let (one, two) = (addr("10.0.0.1:7"), addr("10.0.0.2:7"));
+        let mut table = ServerAddresses::vacant(3);
+        table.put(ServerId(0), Some(one));
+        assert_eq!(
+            (table.count(), table.find(one.into())),
+            (3, Some(ServerId(0)))
+        );
+        assert_eq!(table.find(Peer::NOBODY), None, "nobody is no server");
+        table.put(ServerId(2), Some(two));
+        table.put(ServerId(0), None);
+        assert_eq!(table.find(one.into()), None);
+        assert_eq!(table.find(two.into()), Some(ServerId(2)));
+        table.put(ServerId(0), Some(one));
+        assert_eq!(table.find(one.into()), Some(ServerId(0)));
     }
 
     #[test]

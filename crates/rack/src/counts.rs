@@ -19,6 +19,8 @@ pub struct PacketCounts {
     pub shed: u64,
     /// Copies of requests that no server answered in time, and that the switch forgot.
     pub expired: u64,
+    /// Copies of requests that a server had when it was removed by order: nobody answers them.
+    pub lost: u64,
     /// Times that a server was taken out of service for its silence.
     pub left: u64,
     /// Times that such a server came back.

@@ -16,6 +16,7 @@
 //! | what the switch knows of its servers | `servers.rs` |
 //! | which type a type byte names | `types.rs` |
 //! | servers that are silent | `watch.rs` |
+//! | servers that come, drain and go: the orders, and what the switch does | [`RackRoster`], `members.rs` |
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
 //! | packets as they come and leave | [`ReceivedPacket`], [`PacketSink`] |
@@ -36,9 +37,11 @@ mod counts;
 mod held;
 mod interfaces;
 mod limits;
+mod members;
 mod nat;
 mod packet;
 mod port;
+mod roster;
 mod servers;
 pub mod slo;
 mod switch;
@@ -56,6 +59,7 @@ pub use interfaces::ServerInterfaces;
 pub use limits::SwitchLimits;
 pub use packet::{PacketSink, ReceivedPacket};
 pub use port::{LostPackets, PacketPort, PortWaker, UdpPort, UdpSink};
+pub use roster::{Membership, RackMember, RackRoster, RosterError, RosterFollower, RosterPlane};
 pub use switch::RackSwitch;
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;

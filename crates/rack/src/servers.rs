@@ -11,6 +11,8 @@ pub(crate) struct SwitchServers {
     pub(crate) addresses: ServerAddresses,
     /// Each server's unanswered requests.
     pub(crate) unanswered: Vec<u32>,
+    /// Whether each place has a server that gets requests by order.
+    pub(crate) serves: Vec<bool>,
     /// The servers' liveness, where the switch watches it.
     pub(crate) liveness: Option<Liveness>,
     /// The interfaces that lead to the servers, where the switch knows them.
@@ -23,6 +25,9 @@ impl SwitchServers {
     pub(crate) fn new(addresses: ServerAddresses, asks_queues: bool) -> Self {
         Self {
             unanswered: vec![0; addresses.count()],
+            serves: (0..addresses.count() as u16)
+                .map(|place| addresses.peer(ServerId(place)) != Peer::NOBODY)
+                .collect(),
             addresses,
             liveness: None,
             interfaces: None,

@@ -32,7 +32,7 @@ pub struct RackSwitch<S> {
 }
 
 impl<S: Switch> RackSwitch<S> {
-    /// Listens at `own`. `policy` was built for one server per address, and for the types, declared or not, and held requests of
+    /// Listens at `own`. `policy` was built for one server per place of `servers`, and for the types, declared or not, and held requests of
     /// `limits`.
     ///
     /// # Panics
@@ -44,8 +44,18 @@ impl<S: Switch> RackSwitch<S> {
             limits.types + limits.undeclared < 256,
             "a type is a byte, and 255 is UNKNOWN"
         );
+        let servers = SwitchServers::new(servers, policy.compares_queues());
+        let mut policy = policy;
+        for (place, _) in servers
+            .serves
+            .iter()
+            .enumerate()
+            .filter(|(_, serves)| !**serves)
+        {
+            policy.capacity(ServerId(place as u16), 0);
+        }
         Self {
-            servers: SwitchServers::new(servers, policy.compares_queues()),
+            servers,
             policy,
             own,
             nat: NatTable::new(limits.nat_bits, limits.index_seed),
@@ -410,7 +420,7 @@ impl<S: Switch> RackSwitch<S> {
         &self.counts
     }
 
-    /// Servers behind the switch.
+    /// Places for servers behind the switch.
     #[must_use]
     pub fn servers(&self) -> usize {
         self.servers.addresses.count()

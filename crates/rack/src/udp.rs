@@ -2,7 +2,10 @@
 
 use crate::port::{LostPackets, PacketPort, PortWaker, UdpPort};
 use crate::slo::SloWatch;
-use crate::{RackSwitch, ServerAddresses, ServerInterfaces, SwitchLimits, SwitchTables};
+use crate::{
+    RackRoster, RackSwitch, RosterFollower, ServerAddresses, ServerInterfaces, SwitchLimits,
+    SwitchTables,
+};
 use headway_machine::Clock;
 use headway_net::slot::Peer;
 use headway_net::udp::BindError;
@@ -28,6 +31,8 @@ pub struct PortSwitch<S, P> {
     generation: u64,
     /// The number of agents' reports heard, by server.
     heard: Vec<u64>,
+    /// The servers' orders, and those carried out.
+    roster: Option<(Arc<RackRoster>, RosterFollower)>,
 }
 
 /// A switch on a UDP port.
@@ -87,6 +92,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
             tables: None,
             generation: 0,
             heard: Vec::new(),
+            roster: None,
         }
     }
 
@@ -111,6 +117,15 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
     #[must_use]
     pub fn hearing_servers_by(mut self, interfaces: Arc<ServerInterfaces>) -> Self {
         self.switch.hear_servers_by(interfaces);
+        self
+    }
+
+    /// Takes orders about its servers from `roster`, whose members it was built with; it must be [watching](Self::watching), so that its control plane hears of
+    /// their cores.
+    #[must_use]
+    pub fn with_roster(mut self, roster: Arc<RackRoster>) -> Self {
+        let follower = RosterFollower::new(roster.members());
+        self.roster = Some((roster, follower));
         self
     }
 
@@ -179,6 +194,9 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         });
         if is_tick {
             self.next_tick_ns = now_ns + TICK_NS;
+            if let Some((roster, follower)) = &mut self.roster {
+                self.switch.follow(now_ns, roster, follower);
+            }
             if let Some(tables) = &self.tables {
                 let switch = &mut self.switch;
                 tables.hear_agents(&mut self.heard, |server, cores| {

@@ -30,11 +30,14 @@ impl<S: Switch> RackSwitch<S> {
     }
 
     /// Takes an agent's report that its server lives and has this many cores; with 0 the server takes no more requests. The next report
-    /// is due within the silence timeout. Without a watch it changes nothing.
+    /// is due within the silence timeout. Without a watch, and of a server that drains by order, it changes nothing.
     pub fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
         let Some(liveness) = &mut self.servers.liveness else {
             return;
         };
+        if !self.servers.serves[server.index()] {
+            return;
+        }
         let before = liveness.cores(server);
         liveness.heard(server);
         if cores > 0 {

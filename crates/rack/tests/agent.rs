@@ -4,8 +4,9 @@ use headway_policy::rack::{Bouncing, ServerId};
 use headway_rack::ServerAddresses;
 use headway_rack::SwitchTables;
 use headway_rack::agent::{
-    AGENT_PACKET_BYTES_MAX, AgentKey, AgentNews, AgentRegistry, AgentReport, AgentSession, HubRack,
-    MessageError, OrderedDuty, OrderedPart, RackAgents, RackAnswer, ServerStatus,
+    AGENT_PACKET_BYTES_MAX, AgentKey, AgentNews, AgentRegistry, AgentReport, AgentSession,
+    AnnouncedServer, HubRack, MessageError, OrderedDuty, OrderedPart, RackAgents, RackAnswer,
+    ServerStatus,
 };
 use proptest::prelude::*;
 use std::net::SocketAddr;
@@ -81,6 +82,8 @@ fn a_departure_is_confirmed_when_the_switch_sends_nothing_more() {
         switch_port: 7100,
         bouncing: Bouncing::Off,
         tables: Arc::clone(&tables),
+        roster: None,
+        admits: None,
     };
     let (rack, mut agent) = (
         RackAgents::new(key(), rack, draw),
@@ -127,6 +130,75 @@ fn an_agent_joins_with_its_second_report_and_gets_its_order() {
     let counts = rack.counts();
     assert_eq!((counts.greeted, counts.sessions, counts.reports), (1, 1, 2));
     assert_eq!(rack.state(ServerId(0)), None);
+}
+
+#[test]
+fn a_server_is_announced_by_the_key_once_and_by_nothing_recorded() {
+    let elsewhere = addr("10.0.0.9:5555");
+    let other = || ServerAddresses::new(&[addr("10.0.0.1:7001")]).unwrap();
+    let mut agent = AgentSession::new(key(), 77, elsewhere.ip());
+    let mut recorded = Vec::new();
+    let mut say = |registry: &mut AgentRegistry, status: &ServerStatus| {
+        let report = agent.report(status);
+        let (answer, news) = registry.handle(elsewhere, &report, no_order);
+        assert_eq!(news, None);
+        if let Some(answer) = answer {
+            agent.answer(&answer).unwrap().unwrap();
+        }
+        recorded.push(report);
+        registry.take_announced()
+    };
+    let mut closed = AgentRegistry::new(key(), other(), 7100, draw);
+    assert_eq!(say(&mut closed, &status()), None);
+    assert_eq!(closed.counts().strangers, 1);
+    let mut open = AgentRegistry::new(key(), other(), 7100, draw).admitting();
+    let leaving = ServerStatus {
+        draining: true,
+        ..status()
+    };
+    assert_eq!(say(&mut open, &leaving), None);
+    assert_eq!(
+        say(&mut open, &status()),
+        None,
+        "it is told the session first"
+    );
+    let announced = AnnouncedServer {
+        address: addr("10.0.0.9:7002"),
+        workers: 4,
+    };
+    assert_eq!(say(&mut open, &status()), Some(announced));
+    for packet in &recorded {
+        open.handle(elsewhere, packet, no_order);
+        assert_eq!(open.take_announced(), None, "a recorded packet");
+    }
+    assert_eq!(open.counts().announced, 1);
+}
+
+/// An order is stronger than an agent that lives on; a server that starts anew is another matter.
+#[test]
+fn one_that_was_dismissed_is_announced_again_by_a_new_agent_only() {
+    let mut registry =
+        AgentRegistry::new(key(), ServerAddresses::vacant(2), 7100, draw).admitting();
+    let at = addr("10.0.0.1:7002");
+    registry.put(ServerId(0), Some(at));
+    let mut agent = AgentSession::new(key(), 77, from().ip());
+    for _ in 0..2 {
+        round(&mut registry, &mut agent);
+    }
+    registry.put(ServerId(0), None);
+    for _ in 0..3 {
+        let handled = registry.handle(from(), &agent.report(&status()), no_order);
+        assert_eq!(handled, (None, None));
+    }
+    assert_eq!(registry.take_announced(), None);
+    let mut new = AgentSession::new(key(), 78, from().ip());
+    let (answer, _) = registry.handle(from(), &new.report(&status()), no_order);
+    new.answer(&answer.expect("the session")).unwrap().unwrap();
+    registry.handle(from(), &new.report(&status()), no_order);
+    assert_eq!(
+        registry.take_announced().map(|server| server.address),
+        Some(at)
+    );
 }
 
 #[test]

@@ -172,6 +172,8 @@ impl Control {
             switch_port: 1,
             bouncing: Bouncing::Longer,
             tables: Arc::clone(tables),
+            roster: None,
+            admits: None,
         };
         let hub = Arc::new(AgentHub::bind(at, key(), rack).expect("the agents' port"));
         let hears = Arc::clone(&hub);

@@ -6,6 +6,7 @@ mod corpus;
 mod fuzzed;
 #[path = "fuzzed/key_file.rs"]
 mod key_file;
+mod members;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 mod silence;

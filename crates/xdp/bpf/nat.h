@@ -178,6 +178,11 @@ static __always_inline struct nat_entry *expected(struct step *s)
 		return 0;
 	}
 	const struct server_entry *server = server_at(s, entry->servers[which & 1]);
+	if (!server->family) {
+		/* It was removed, and what it had is lost. */
+		count(s, COUNT_UNEXPECTED);
+		return 0;
+	}
 	if (server->family != f->family || server->port != f->udp->source || !same_ip(f->family, source_ip(f), server->ip)) {
 		count(s, COUNT_SPOOFED);
 		return 0;

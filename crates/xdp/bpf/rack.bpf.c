@@ -17,6 +17,7 @@ MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
 MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
 MAP(loads, BPF_MAP_TYPE_ARRAY, struct rack_loads, 1);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
+MAP(stamp, BPF_MAP_TYPE_ARRAY, __u64, 1); /* of the loader alone: what the other maps are of */
 
 /* One packet on its way: its frame, and the tables and registers that it uses throughout. */
 struct step {
@@ -274,12 +275,29 @@ int clock(struct xdp_md *ctx)
 	return tick();
 }
 
+/* The control plane renews its lease by a test run of this program, since only the kernel knows its ticks. */
+SEC("xdp")
+int renew(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct tables_head *newest = bpf_map_lookup_elem(&head, &zero);
+	if (newest)
+		newest->lease_tick = bpf_jiffies64() + config.lease_ticks;
+	return XDP_PASS;
+}
+
+/* Nobody's switch: its control plane is gone for as long as its lease. */
+static __always_inline bool is_abandoned(const struct tables_head *newest)
+{
+	return config.lease_ticks && (__s64)(bpf_jiffies64() - newest->lease_tick) > 0;
+}
+
 SEC("xdp")
 int rack(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct tables_head *newest = bpf_map_lookup_elem(&head, &zero);
-	if (!newest)
+	if (!newest || is_abandoned(newest))
 		return XDP_PASS;
 	/* Read once: this packet sees one generation, whatever the control plane writes meanwhile. */
 	__u32 copy = *(volatile __u64 *)&newest->generation & 1;

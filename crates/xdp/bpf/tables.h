@@ -38,6 +38,7 @@ struct switch_config {
 	__u64 index_seed;  /* what the indices of requests begin with */
 	__u32 question_index; /* of the control plane's own probes; no client's request gets it */
 	__u8 more_pad[4];
+	__u64 lease_ticks; /* for which each renewal holds; 0: no lease is needed */
 };
 
 /* One group in one copy of the tables. */
@@ -75,6 +76,12 @@ struct server_share {
 	__u16 full;        /* requests of the group at which the server is full for it */
 };
 
+/* What the tables were made for, of one type: doubles, which the program does not read. */
+struct type_profile {
+	__u64 mean_ns;
+	__u64 share;
+};
+
 /* Requests at a server, of all CPUs. */
 struct server_loads {
 	__u32 of_group[MAX_GROUPS]; /* by the group for which the server got them */
@@ -98,10 +105,12 @@ struct rack_tables {
 	__u32 servers;
 	__u16 cores[MAX_SERVERS];    /* 0: the server takes no requests */
 	struct server_share share[MAX_SERVERS][MAX_GROUPS];
+	struct type_profile profile[MAX_TYPES]; /* for the next control plane */
 };
 
 struct tables_head {
 	__u64 generation;
+	__u64 lease_tick;  /* after which the switch passes every packet on */
 };
 
 /* A request at servers. */

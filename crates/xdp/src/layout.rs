@@ -132,7 +132,7 @@ pub(crate) fn bytes_of<T: Raw, const N: usize>(value: &T) -> [u8; N] {
 
 mirror! {
     /// The configuration, constant from the load on.
-    SwitchConfig as "switch_config", 56, assert_config {
+    SwitchConfig as "switch_config", 64, assert_config {
         own_ip6: [u8; 16] as "own_ip6" at 0,
         own_ip4: [u8; 4] as "own_ip4" at 16,
         answer_ticks: u32 as "answer_ticks" at 20,
@@ -145,6 +145,7 @@ mirror! {
         window_ns: u64 as "window_ns" at 32,
         index_seed: u64 as "index_seed" at 40,
         question_index: u32 as "question_index" at 48,
+        lease_ticks: u64 as "lease_ticks" at 56,
     }
 }
 
@@ -184,6 +185,23 @@ mirror! {
         servers: u32 as "servers" at 22024,
         cores: [u16; MAX_SERVERS] as "cores" at 22028,
         share: [[ServerShare; MAX_GROUPS]; MAX_SERVERS] as "share" at 22540,
+        profile: [TypeProfile; MAX_TYPES] as "profile" at PROFILE_AT,
+    }
+}
+
+mirror! {
+    /// What the tables were made for, of one type: the bits of doubles.
+    TypeProfile as "type_profile", 16, assert_profile {
+        mean_ns: u64 as "mean_ns" at 0,
+        share: u64 as "share" at 8,
+    }
+}
+
+mirror! {
+    /// The newest tables, and the tick until which they hold.
+    TablesHead as "tables_head", 16, assert_head {
+        generation: u64 as "generation" at 0,
+        lease_tick: u64 as "lease_tick" at 8,
     }
 }
 
@@ -236,7 +254,8 @@ mirror! {
     }
 }
 
-pub(crate) const RACK_TABLES_BYTES: usize = 22540 + MAX_SERVERS * MAX_GROUPS * 4;
+const PROFILE_AT: usize = (22540 + MAX_SERVERS * MAX_GROUPS * 4).next_multiple_of(8);
+pub(crate) const RACK_TABLES_BYTES: usize = PROFILE_AT + MAX_TYPES * TypeProfile::BYTES;
 pub(crate) const CPU_REGISTERS_BYTES: usize = 12704 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
@@ -258,6 +277,8 @@ pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
         assert_group,
         assert_server,
         assert_share,
+        assert_profile,
+        assert_head,
         assert_tables,
         assert_order,
         assert_type,

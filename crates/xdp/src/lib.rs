@@ -16,13 +16,18 @@
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
+//! | what outlives the process, and for how long | [`SwitchPins`] |
+//! | what an earlier process left | [`LeftTables`] |
 //! | the kernel's ticks | `ticks.rs` |
 
 mod features;
 mod grace;
+mod head;
 mod layout;
+mod left;
 mod neighbours;
 mod object;
+mod pins;
 mod registers;
 mod support;
 mod switch;
@@ -32,9 +37,11 @@ mod ticks;
 /// The driver's way to run the program.
 pub use aya::programs::XdpMode;
 pub use features::{may_lack_checksums, takes_redirected};
+pub use left::LeftTables;
 pub use neighbours::{NeighbourError, interface_to, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};
+pub use pins::{PinsError, SwitchPins, pinned_switches};
 pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};
 pub use support::missing;
 pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
-pub use tables::{Neighbour, XdpTables, tables_of};
+pub use tables::{Neighbour, XdpTables, tables_of, tables_of_places};

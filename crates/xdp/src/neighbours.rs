@@ -72,8 +72,10 @@ const IFLA_IFNAME: u16 = 3;
 const RTN_LOCAL: u8 = 2;
 /// Reachable, stale, delay, probe, no-ARP, permanent: the entry has an address.
 const STATES_WITH_ADDRESS: u16 = 0xde;
+const STALE: u16 = 0x04;
 
-/// The kernel's current path to a server. If the next hop's address is unknown, this makes the kernel ask for it, and waits at most for `patience`.
+/// The kernel's current path to a server. If the next hop's address is unknown, this makes the kernel ask for it, and waits at most for `patience`. If
+/// nothing has confirmed the address lately, the kernel asks too, and a later call tells what it found.
 ///
 /// # Errors
 /// [`NeighbourError`] when there is no route, the next hop does not answer, or the interface is not Ethernet.
@@ -94,16 +96,21 @@ pub fn neighbour_of(server: SocketAddr, patience: Duration) -> Result<Neighbour,
     };
     let begun = Instant::now();
     let mac = loop {
-        if let Some(mac) = kernel.mac(route.ifindex, route.hop) {
-            break mac;
+        if let Some(known) = kernel.mac(route.ifindex, route.hop) {
+            // The program's own packets do not make the kernel doubt the address; one of its own does, and it asks the host.
+            if known.is_stale {
+                provoke(server);
+            }
+            break known.mac;
         }
+        // A host that did not answer is asked again, also where nobody waits for it now.
+        provoke(server);
         if begun.elapsed() >= patience {
             return Err(NeighbourError::Silent {
                 hop: route.hop,
                 interface: link.name,
             });
         }
-        provoke(server);
         std::thread::sleep(Duration::from_millis(20));
     };
     Ok(Neighbour {
@@ -144,6 +151,12 @@ struct Route {
     is_local: bool,
 }
 
+struct KnownMac {
+    mac: [u8; 6],
+    /// Nothing has confirmed it lately, and the kernel waits for a packet of its own to ask.
+    is_stale: bool,
+}
+
 struct EthernetLink {
     name: String,
     mac: Option<[u8; 6]>,
@@ -180,7 +193,7 @@ impl Kernel {
     }
 
     /// The Ethernet address of a neighbour, if it is known.
-    fn mac(&self, ifindex: u32, hop: IpAddr) -> Option<[u8; 6]> {
+    fn mac(&self, ifindex: u32, hop: IpAddr) -> Option<KnownMac> {
         let mut body = [0; NEIGH_BODY];
         body[0] = family(hop);
         body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
@@ -193,7 +206,10 @@ impl Kernel {
             return None;
         }
         let mac = attribute(&answer, HEADER + NEIGH_BODY, NDA_LLADDR)?;
-        mac.try_into().ok()
+        Some(KnownMac {
+            mac: mac.try_into().ok()?,
+            is_stale: state & STALE != 0,
+        })
     }
 
     fn link(&self, ifindex: u32) -> Result<EthernetLink, Errno> {

@@ -1,18 +1,25 @@
 //! The loaded program: its attachment to interfaces, its tables and its registers.
 
+use crate::head::{HeadMap, head_of};
 use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
-    MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
+    MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, TablesHead,
+    bytes_of,
 };
+use crate::pins::{LinkKind, MAPS, SwitchPins};
 use crate::ticks::{TickError, in_ticks, ticks_a_second};
 use crate::{Registers, XdpTables, grace};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
-use aya::programs::tc::{TcAttachOptions, TcAttachType};
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcAttachType};
+use aya::programs::xdp::XdpLink;
 use aya::programs::{
     LinkOrder, ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp, XdpMode,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use headway_policy::rack::Cloning;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -100,6 +107,9 @@ pub enum SwitchError {
         /// The kernel's error.
         source: MapError,
     },
+    /// An attachment cannot be pinned.
+    #[error("cannot pin in the BPF file system: {0}")]
+    Pin(#[source] io::Error),
     /// Neither address is given.
     #[error("the switch needs an address: give one of IPv4, of IPv6, or both")]
     NoAddress,
@@ -145,16 +155,19 @@ pub struct CloneOrder {
 type TablesMap = Array<MapData, [u8; RACK_TABLES_BYTES]>;
 type RegistersMap = PerCpuArray<MapData, [u8; CPU_REGISTERS_BYTES]>;
 
-/// The switch in the kernel. When it is dropped, and when its process ends however it ends, the kernel removes program and maps.
+/// The switch in the kernel. When it is dropped, and when its process ends however it ends, the kernel removes program and maps, unless they are
+/// [pinned](Self::load_pinned).
 pub struct XdpSwitch {
     program: Ebpf,
-    head: Array<MapData, u64>,
-    tables: TablesMap,
+    head: HeadMap,
+    pub(crate) tables: TablesMap,
     registers: RegistersMap,
     generation: u64,
     question_index: u32,
-    classes: usize,
+    pub(crate) classes: usize,
     clones: bool,
+    pub(crate) lease_ticks: u64,
+    pins: Option<SwitchPins>,
 }
 
 const PROGRAM: &str = "rack";
@@ -166,13 +179,57 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError`] when the configuration is invalid, or the kernel refuses the program.
     pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
+        Self::loaded(object, config, None)
+    }
+
+    /// The same with maps, and later attachments, that outlive this process by their pins. If an earlier process left maps of the same layout, types and
+    /// mode there, this switch goes on with them: its [`generation`](Self::generation) is not 0 then.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_pinned(
+        object: &[u8],
+        config: &XdpSwitchConfig,
+        pins: SwitchPins,
+    ) -> Result<Self, SwitchError> {
+        match Self::loaded(object, config, Some(&pins)) {
+            Ok(mut switch) => {
+                switch.pins = Some(pins);
+                Ok(switch)
+            }
+            Err(error) => {
+                // Maps alone are of no use to anybody.
+                if !pins.has_attachments() {
+                    pins.remove();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn loaded(
+        object: &[u8],
+        config: &XdpSwitchConfig,
+        pins: Option<&SwitchPins>,
+    ) -> Result<Self, SwitchError> {
         let rate = ticks_a_second(object)?;
-        let constants = config_of(config, rate)?;
+        let lease = pins.map_or(Duration::ZERO, SwitchPins::lease);
+        let constants = config_of(config, lease, rate)?;
         let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&constants);
-        let mut program = EbpfLoader::new()
-            .override_global("config", &bytes, true)
-            .load(object)?;
-        xdp(&mut program)?.load().map_err(SwitchError::Program)?;
+        let mut loader = EbpfLoader::new();
+        loader.override_global("config", &bytes, true);
+        let stamp = stamp_of(config);
+        if let Some(pins) = pins {
+            pins.keep_maps_of(stamp);
+            for name in MAPS {
+                loader.map_pin_path(name, pins.map(name));
+            }
+        }
+        let mut program = loader.load(object)?;
+        for name in [PROGRAM, "renew"] {
+            let program = xdp(&mut program, name)?;
+            program.load().map_err(SwitchError::Program)?;
+        }
         let clones = config.cloning != Cloning::Off;
         if clones {
             let copier = classifier(&mut program)?;
@@ -180,37 +237,125 @@ impl XdpSwitch {
         }
         let mut registers: RegistersMap = map(&mut program, "registers")?;
         share_slots(&mut registers)?;
+        let head: HeadMap = map(&mut program, "head")?;
+        let generation = head_of(&head).map_err(reading)?.generation;
+        let mut stamps: Array<MapData, u64> = map(&mut program, "stamp")?;
+        stamps.set(0, stamp, 0).map_err(writing)?;
         Ok(Self {
-            head: map(&mut program, "head")?,
+            head,
             tables: map(&mut program, "tables")?,
             registers,
             clones,
             program,
-            generation: 0,
+            generation,
             question_index: constants.question_index,
             classes: usize::from(config.types) + 1,
+            lease_ticks: constants.lease_ticks,
+            pins: None,
         })
     }
 
-    /// Gives the interface's packets to the program. The attachment belongs to this switch: it ends with it.
+    /// Gives the interface's packets to the program. The attachment ends with this switch, unless it is pinned; an attachment that an earlier process pinned
+    /// has this program from one packet to the next.
     ///
     /// # Errors
     /// [`SwitchError::Attach`] when there is no such interface, it has a program, or its driver takes none.
     pub fn attach(&mut self, interface: &str, mode: XdpMode) -> Result<(), SwitchError> {
+        let failed = |source| SwitchError::Attach {
+            interface: interface.to_owned(),
+            source,
+        };
+        // An interface that is gone has no pins, and the kernel says so below.
+        let ifindex = nix::net::if_::if_nametoindex(interface).unwrap_or(0);
         if self.clones {
-            let order = TcAttachOptions::TcxOrder(LinkOrder::last());
-            classifier(&mut self.program)?
-                .attach_with_options(interface, TcAttachType::Ingress, order)
+            self.attach_copier(interface, ifindex)
                 .map_err(|source| SwitchError::AttachClones {
                     interface: interface.to_owned(),
                     source,
                 })?;
         }
-        let attached = xdp(&mut self.program)?.attach(interface, mode);
-        attached.map(|_| ()).map_err(|source| SwitchError::Attach {
-            interface: interface.to_owned(),
-            source,
+        let program = xdp(&mut self.program, PROGRAM)?;
+        let Some(pins) = &self.pins else {
+            return program.attach(interface, mode).map(|_| ()).map_err(failed);
+        };
+        if let Some(link) = pins.link(LinkKind::Xdp, ifindex)
+            && let Ok(link) = XdpLink::try_from(link)
+            && program.attach_to_link(link).is_ok()
+        {
+            return Ok(());
+        }
+        let attached = program.attach(interface, mode).map_err(failed)?;
+        let link = program.take_link(attached).map_err(failed)?;
+        pins.keep(LinkKind::Xdp, ifindex, link)
+            .map_err(SwitchError::Pin)
+    }
+
+    fn attach_copier(&mut self, interface: &str, ifindex: u32) -> Result<(), ProgramError> {
+        let Ok(copier) = classifier(&mut self.program) else {
+            return Err(ProgramError::NotLoaded);
+        };
+        let order = TcAttachOptions::TcxOrder(LinkOrder::last());
+        let Some(pins) = &self.pins else {
+            let attached = copier.attach_with_options(interface, TcAttachType::Ingress, order);
+            return attached.map(|_| ());
+        };
+        if let Some(link) = pins.link(LinkKind::Copier, ifindex)
+            && let Ok(link) = SchedClassifierLink::try_from(link)
+            && copier.attach_to_link(link).is_ok()
+        {
+            return Ok(());
+        }
+        let attached = copier.attach_with_options(interface, TcAttachType::Ingress, order)?;
+        let link = copier.take_link(attached)?;
+        pins.keep(LinkKind::Copier, ifindex, link)
+            .map_err(|_| ProgramError::NotLoaded)
+    }
+
+    /// Renews the lease of a pinned switch: from now on the program waits so long for the next renewal before it passes every packet on. Returns the ticks
+    /// by which the last renewal came too late, 0 if it did not.
+    ///
+    /// # Errors
+    /// [`SwitchError`] when the kernel refuses.
+    pub fn renew_lease(&mut self) -> Result<u64, SwitchError> {
+        let before = head_of(&self.head).map_err(reading)?.lease_tick;
+        let packet = [0; 64];
+        xdp(&mut self.program, "renew")?
+            .test_run(TestRunOptions {
+                data_in: Some(&packet),
+                ..TestRunOptions::default()
+            })
+            .map_err(SwitchError::Program)?;
+        let now = head_of(&self.head)
+            .map_err(reading)?
+            .lease_tick
+            .wrapping_sub(self.lease_ticks);
+        let is_first = before == 0;
+        Ok(if is_first {
+            0
+        } else {
+            now.saturating_sub(before)
         })
+    }
+
+    /// Ends what earlier processes pinned: attachments of this switch to other interfaces, and switches whose lease has run out. Call it once all is
+    /// attached and the lease renewed.
+    ///
+    /// # Errors
+    /// [`SwitchError`] when the kernel does not tell the time.
+    pub fn end_leftovers(&self, interfaces: &[u32]) -> Result<(), SwitchError> {
+        if let Some(pins) = &self.pins {
+            pins.keep_links_of(interfaces, self.clones);
+            let lease_tick = head_of(&self.head).map_err(reading)?.lease_tick;
+            pins.remove_abandoned(lease_tick.wrapping_sub(self.lease_ticks));
+        }
+        Ok(())
+    }
+
+    /// Removes the pins, so that a pinned switch ends with this value as others do.
+    pub fn unpin(&mut self) {
+        if let Some(pins) = self.pins.take() {
+            pins.remove();
+        }
     }
 
     /// Publishes these tables. A packet sees either the old ones or the new ones. Takes milliseconds: it waits until no packet uses the copy
@@ -222,13 +367,15 @@ impl XdpSwitch {
         let next = self.generation + 1;
         grace::wait();
         let bytes: [u8; RACK_TABLES_BYTES] = bytes_of(&*tables.0);
+        // Only this process writes the head, also by a renewal.
+        let head = TablesHead {
+            generation: next,
+            ..head_of(&self.head).map_err(reading)?
+        };
         self.tables
             .set((next % 2) as u32, bytes, 0)
-            .and_then(|()| self.head.set(0, next, 0))
-            .map_err(|source| SwitchError::Map {
-                operation: "write the tables",
-                source,
-            })?;
+            .and_then(|()| self.head.set(0, bytes_of(&head), 0))
+            .map_err(writing)?;
         self.generation = next;
         Ok(())
     }
@@ -238,7 +385,9 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError::Program`] when it is not loaded.
     pub fn program_fd(&mut self) -> Result<&ProgramFd, SwitchError> {
-        xdp(&mut self.program)?.fd().map_err(SwitchError::Program)
+        xdp(&mut self.program, PROGRAM)?
+            .fd()
+            .map_err(SwitchError::Program)
     }
 
     /// The index of the control plane's own probes, drawn at random at the load. The program passes a server's response with it to the kernel.
@@ -288,7 +437,7 @@ impl XdpSwitch {
         context[12..16].copy_from_slice(&ifindex.to_ne_bytes());
         context[4..8].copy_from_slice(&(packet.len() as u32).to_ne_bytes());
         let before_run = context;
-        let result = xdp(&mut self.program)?
+        let result = xdp(&mut self.program, PROGRAM)?
             .test_run(TestRunOptions {
                 data_in: Some(packet),
                 data_out: Some(&mut bytes),
@@ -323,11 +472,11 @@ fn order_of(before: &[u8]) -> Option<CloneOrder> {
     })
 }
 
-fn xdp(program: &mut Ebpf) -> Result<&mut Xdp, SwitchError> {
+fn xdp<'a>(program: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, SwitchError> {
     program
-        .program_mut(PROGRAM)
+        .program_mut(name)
         .and_then(|program| program.try_into().ok())
-        .ok_or(SwitchError::Missing("program `rack`"))
+        .ok_or(SwitchError::Missing(name))
 }
 
 fn classifier(program: &mut Ebpf) -> Result<&mut SchedClassifier, SwitchError> {
@@ -347,16 +496,35 @@ fn map<M: TryFrom<aya::maps::Map>>(
         .ok_or(SwitchError::Missing(name))
 }
 
-fn reading(source: MapError) -> SwitchError {
+/// What maps must have in common for a switch to go on with them: their layout, and what the numbers of types mean.
+fn stamp_of(config: &XdpSwitchConfig) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    crate::layout::asserts(&crate::registers::COUNT_NAMES).hash(&mut hasher);
+    (config.types, config.mode == Mode::Nat).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn writing(source: MapError) -> SwitchError {
+    SwitchError::Map {
+        operation: "write the tables",
+        source,
+    }
+}
+
+pub(crate) fn reading(source: MapError) -> SwitchError {
     SwitchError::Map {
         operation: "read the registers",
         source,
     }
 }
 
-/// Gives each CPU its part of the slots for requests under way.
+/// Gives each CPU its part of the slots for requests under way, unless an earlier process has.
 fn share_slots(registers: &mut RegistersMap) -> Result<(), SwitchError> {
     let cpus = registers.get(&0, 0).map_err(reading)?;
+    let is_shared = |bytes: &[u8; CPU_REGISTERS_BYTES]| CpuRegisters::get(bytes).nat_mask > 0;
+    if cpus.iter().any(is_shared) {
+        return Ok(());
+    }
     let each = NAT_SLOTS / cpus.len().next_power_of_two().min(NAT_SLOTS);
     let shared: Vec<_> = (0..cpus.len())
         .map(|cpu| {
@@ -371,7 +539,11 @@ fn share_slots(registers: &mut RegistersMap) -> Result<(), SwitchError> {
 }
 
 /// `rate`: ticks a second.
-fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, SwitchError> {
+fn config_of(
+    config: &XdpSwitchConfig,
+    lease: Duration,
+    rate: u32,
+) -> Result<SwitchConfig, SwitchError> {
     if config.own_ip4.is_none() && config.own_ip6.is_none() {
         return Err(SwitchError::NoAddress);
     }
@@ -402,6 +574,7 @@ fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, Switch
         overflows: u8::from(config.overflows && config.mode == Mode::Nat),
         unfinished: u8::from(config.unfinished_checksums),
         index_seed: getrandom::u64().expect("the system gives random numbers"),
+        lease_ticks: u64::from(in_ticks(lease, rate)),
         question_index: getrandom::u32().expect("the system gives random numbers"),
     })
 }

@@ -2,8 +2,9 @@
 
 use crate::layout::{
     BUCKETS, FAMILY_IP4, FAMILY_IP6, GroupTable, MAX_PROBES, RackTables, Raw, ServerEntry,
-    ServerShare,
+    ServerShare, TypeProfile,
 };
+use headway_policy::ClassHint;
 use headway_policy::rack::{GroupTurns, ServerLoads, Shaper, StepTables, StepTablesError};
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,6 +36,20 @@ pub fn tables_of(
     type_bytes: &[u8],
     servers: &[Neighbour],
 ) -> Result<XdpTables, StepTablesError> {
+    let places: Vec<_> = servers.iter().copied().map(Some).collect();
+    tables_of_places(shaper, types, type_bytes, &places)
+}
+
+/// The same over places, some of them without a server. The policy gives these no cores.
+///
+/// # Errors
+/// As [`tables_of`].
+pub fn tables_of_places(
+    shaper: &Shaper,
+    types: usize,
+    type_bytes: &[u8],
+    servers: &[Option<Neighbour>],
+) -> Result<XdpTables, StepTablesError> {
     let step = StepTables::of(shaper, types, servers.len())?;
     let mut tables = empty();
     tables.groups = step.groups.len() as u32;
@@ -55,7 +70,9 @@ pub fn tables_of(
         first += round.len();
     }
     for (entry, server) in tables.server.iter_mut().zip(servers) {
-        *entry = entry_of(server);
+        if let Some(server) = server {
+            *entry = entry_of(server);
+        }
     }
     tables.servers = servers.len() as u32;
     if let Some(loads) = shaper.loads() {
@@ -63,6 +80,20 @@ pub fn tables_of(
     }
     hash(&mut tables, servers.len());
     Ok(XdpTables(tables))
+}
+
+impl XdpTables {
+    /// Tells the next control plane the demand that the tables were made for, by type.
+    #[must_use]
+    pub fn for_demand(mut self, types: &[ClassHint]) -> Self {
+        for (profile, hint) in self.0.profile.iter_mut().zip(types) {
+            *profile = TypeProfile {
+                mean_ns: hint.mean_ns.to_bits(),
+                share: hint.share.to_bits(),
+            };
+        }
+        self
+    }
 }
 
 /// Each server's cores, and each group's part of them.
@@ -123,7 +154,9 @@ fn hash(tables: &mut RackTables, servers: usize) {
 
 fn try_hash(tables: &mut RackTables, servers: usize, seed: u32) -> bool {
     tables.bucket.fill(0);
-    (0..servers).all(|number| {
+    let is_there = |number: &usize| tables.server[*number].family != 0;
+    let there: Vec<usize> = (0..servers).filter(is_there).collect();
+    there.into_iter().all(|number| {
         let first = bucket(&tables.server[number], seed);
         let free = (first..first + MAX_PROBES)
             .map(|at| at % BUCKETS)
@@ -148,7 +181,6 @@ fn bucket(server: &ServerEntry, seed: u32) -> usize {
 mod tests {
     use super::*;
     use crate::layout::MAX_SERVERS;
-    use headway_policy::ClassHint;
     use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Turns};
 
     fn shaper(servers: usize, cores: usize) -> Shaper {

@@ -11,8 +11,8 @@ use headway_net::header::{Flag, Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
 use headway_xdp::{
-    Mode, Neighbour, Registers, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig, XdpTables,
-    tables_of, takes_redirected,
+    Mode, Neighbour, Registers, SwitchPins, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig,
+    XdpTables, pinned_switches, tables_of, takes_redirected,
 };
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
@@ -431,6 +431,47 @@ fn a_process_that_is_killed_leaves_nothing_behind() {
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert_eq!(signal, Some(nix::sys::signal::SIGKILL as i32));
         wait_for_no_program("pa");
+    });
+}
+
+/// The counterpart: what is pinned stays, with its program's lease, and a start that fails leaves no pins.
+#[test]
+fn a_pinned_switch_stays_until_it_is_removed_and_a_failed_load_pins_nothing() {
+    in_namespaces("what a pinned switch leaves", |object| {
+        enter_namespace();
+        shell("ip link add pa type veth peer name pb; ip link set dev pa up");
+        let at = SocketAddr::from(([10, 77, 0, 1], 7777));
+        let pins = || SwitchPins::take(at, Duration::from_secs(60));
+        let Ok(first) = pins() else {
+            println!("SKIPPED what a pinned switch leaves: no BPF file system");
+            return;
+        };
+        let impossible = XdpSwitchConfig {
+            cloning: EVERY,
+            ..config(Mode::Direct)
+        };
+        assert!(XdpSwitch::load_pinned(&object, &impossible, first).is_err());
+        assert_eq!(pinned_switches(Some(at)).expect("a namespace").len(), 0);
+        let cloning = XdpSwitchConfig {
+            cloning: EVERY,
+            ..config(Mode::Nat)
+        };
+        let load =
+            || XdpSwitch::load_pinned(&object, &cloning, pins().expect("the folder is free"));
+        let mut switch = load().expect("loaded");
+        assert_eq!(switch.generation(), 0);
+        switch.renew_lease().expect("renewed");
+        switch.attach("pa", XdpMode::Driver).expect("attached");
+        assert!(pins().is_err(), "somebody has the switch");
+        drop(switch);
+        assert!(has_program("pa"), "it stays");
+        let mut again = load().expect("loaded again");
+        again.attach("pa", XdpMode::Driver).expect("in its place");
+        assert_eq!(again.renew_lease().expect("renewed"), 0);
+        again.unpin();
+        drop(again);
+        wait_for_no_program("pa");
+        assert_eq!(pinned_switches(Some(at)).expect("a namespace").len(), 0);
     });
 }
 

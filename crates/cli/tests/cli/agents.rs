@@ -4,7 +4,7 @@ use super::errors::refused;
 use super::racking::{request, status};
 use super::serving::{Serving, count, figure};
 use headway_machine::thread::uninterrupted;
-use headway_rack::agent::{AgentKey, AgentSession, LiveServerStatus};
+use headway_rack::agent::{AgentKey, AgentSession, ServerStatus};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -322,10 +322,10 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     let patience = Some(Duration::from_millis(300));
     socket.set_read_timeout(patience).unwrap();
     let port = rack.servers[0].addr().rsplit(':').next().unwrap();
-    let says = LiveServerStatus {
+    let says = ServerStatus {
         port: port.parse().unwrap(),
         workers: 1,
-        ..LiveServerStatus::default()
+        ..ServerStatus::default()
     };
     let mut buffer = [0; 2048];
     let mut recorded = Vec::new();
@@ -405,4 +405,40 @@ fn what_cannot_be_an_agent_is_refused_with_what_to_do() {
         &[&rack[..], &[&good], &listen].concat(),
         &["--agents", "choose another port"],
     );
+}
+
+/// An order is stronger than the agent of a server that lives on.
+#[test]
+fn a_server_with_the_key_joins_where_agents_may_and_stays_away_once_it_was_removed() {
+    for may in [true, false] {
+        let joins: &[&str] = if may { &["--agents-join"] } else { &[] };
+        let rack = AgentRack::start(joins);
+        let third = serve(&rack.agents_at, &rack.key, &[]);
+        let has_third = |status: &Value| status["servers"].to_string().contains(third.addr());
+        if !may {
+            let told = rack.wait("it is a stranger", |status| {
+                status["agents"]["strangers"].as_u64() > Some(2)
+            });
+            assert!(!has_third(&told), "{told}");
+            continue;
+        }
+        rack.wait("it serves, with an order", |status| {
+            let server = &status["servers"][2];
+            has_third(status) && server["agent"]["order"].as_u64() > Some(0)
+        });
+        all_served(&rack.client(), 0, 50, 100);
+        let removed = super::racking_members::ordered(
+            rack.rack.addr().rsplit(':').next().unwrap(),
+            "remove",
+            third.addr(),
+        );
+        assert_eq!(removed["lost"], 0, "{removed}");
+        let before = status(&rack.rack)["agents"]["strangers"].as_u64();
+        let after = rack.wait("it reports in vain", |status| {
+            status["agents"]["strangers"].as_u64() > before.map(|before| before + 5)
+        });
+        assert!(!has_third(&after), "{after}");
+    }
+    let alone = ["rack", "--server", "127.0.0.1:7001", "--agents-join"];
+    refused(&alone, &["--agents-join", "--agent-key FILE"]);
 }

@@ -35,6 +35,8 @@ mod programs;
 mod racked;
 mod racking;
 mod racking_device_xdp;
+mod racking_members;
+mod racking_pinned;
 mod racking_xdp;
 mod racks;
 mod recording;

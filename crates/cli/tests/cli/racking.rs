@@ -15,7 +15,7 @@ pub(super) fn server() -> Serving {
     Serving::start(&SPIN)
 }
 
-const SPIN: [&str; 8] = [
+pub(super) const SPIN: [&str; 8] = [
     "--app",
     "spin",
     "--workers",
@@ -57,14 +57,14 @@ pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
 }
 
 /// A client that counts its requests and their answers.
-struct Asking {
+pub(super) struct Asking {
     socket: UdpSocket,
-    sent: u32,
+    pub(super) sent: u32,
     answered: u32,
 }
 
 impl Asking {
-    fn of(rack: &Serving) -> Self {
+    pub(super) fn of(rack: &Serving) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(rack.addr()).unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -76,7 +76,7 @@ impl Asking {
     }
 
     /// Sends `requests` requests, one every millisecond.
-    fn send(&mut self, requests: u32) {
+    pub(super) fn send(&mut self, requests: u32) {
         for _ in 0..requests {
             let class = (self.sent % 2) as u8 * 9;
             self.socket.send(&request(class, self.sent)).unwrap();
@@ -94,7 +94,7 @@ impl Asking {
     }
 
     /// Waits for a number of answers, and returns the number that came.
-    fn await_answers(&mut self, answers: u32) -> u32 {
+    pub(super) fn await_answers(&mut self, answers: u32) -> u32 {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.answered < answers && Instant::now() < deadline {
             self.receive();

@@ -43,7 +43,7 @@ pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
 }
 
 /// A server on a separate host. It gets the signals from the sender until that is dropped. A signal is sent once the server listens.
-fn server(number: u8) -> (Host<()>, SyncSender<i32>) {
+pub(super) fn server(number: u8) -> (Host<()>, SyncSender<i32>) {
     server_with(number, Vec::new())
 }
 
@@ -108,6 +108,16 @@ pub(super) fn status(ctl: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// Ends a switch in order, so that nothing of it stays in the kernel. The end of its client's interface, which went with the client, may have done so before.
+pub(super) fn stop(rack: Serving) {
+    rack.signal(libc::SIGTERM);
+    let (code, said) = rack.end();
+    assert!(
+        code == Some(0) || said.contains("device p2 was removed"),
+        "{said}"
+    );
+}
+
 /// Whether a switch's program is still attached to the interface.
 pub(super) fn has_program(interface: &str) -> bool {
     let driver = shell(&format!("ip -details link show dev {interface}")).contains("xdp");
@@ -115,7 +125,7 @@ pub(super) fn has_program(interface: &str) -> bool {
 }
 
 #[test]
-fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() {
+fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_ends() {
     in_namespaces("headway rack --xdp", || {
         enter_namespace();
         let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
@@ -133,7 +143,7 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
         // The command itself resolves the servers' Ethernet addresses.
-        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        let rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
         assert!(has_program("p2") && has_program("p11"));
         await_servers(&signals);
         client.begin();
@@ -152,7 +162,7 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
         for class in types {
             assert!(class["mean_us"].as_f64().expect("measured") > 0.0);
         }
-        rack.kill();
+        stop(rack);
         let begun = Instant::now();
         // The client's interface ended with its host.
         for interface in ["p10", "p11"] {
@@ -185,7 +195,7 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
         let folder = tempfile::tempdir().expect("a folder");
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
-        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        let rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
         await_servers(&signals);
         rack.signal(libc::SIGSTOP);
         client.begin();
@@ -196,7 +206,7 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
         await_status(ctl, "it takes up the counts of the meantime", |status| {
             status["counts"]["answered"].as_u64() == Some(count(&run, "answered"))
         });
-        rack.kill();
+        stop(rack);
         drop(signals);
         hosts.into_iter().for_each(Host::end);
     });
@@ -222,7 +232,7 @@ pub(super) fn await_status(ctl: &str, what: &str, mut is_so: impl FnMut(&Value) 
 }
 
 /// The requests that the switch has had.
-fn requests(status: &Value) -> u64 {
+pub(super) fn requests(status: &Value) -> u64 {
     status["counts"]["requests"].as_u64().expect("a count")
 }
 
@@ -260,7 +270,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
         // Only the requests that the stopped server held are lost.
-        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        let rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
         await_servers(&signals);
         client.begin();
         await_load(ctl);
@@ -300,7 +310,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         seen.store(true, Ordering::Release);
         let lost = client.end();
         assert!(lost <= owed(&alone), "{lost}: {alone}");
-        rack.kill();
+        stop(rack);
         drop(signals);
         hosts.into_iter().for_each(Host::end);
     });
@@ -331,7 +341,7 @@ fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
         let agents = ["--agents", "10.77.0.1:7101", "--agent-key", &key];
-        let mut rack = Serving::start_command(&rack_args(
+        let rack = Serving::start_command(&rack_args(
             "p2,p10,p11",
             &[&["--ctl", ctl], &agents[..]].concat(),
         ));
@@ -348,7 +358,7 @@ fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
         });
         assert_eq!(last["servers"][1]["agent"]["draining"], true, "{last}");
         assert_eq!(count(&run, "lost"), 0, "{run} {last}");
-        rack.kill();
+        stop(rack);
         drop(signals);
         hosts.into_iter().for_each(Host::end);
     });
@@ -411,7 +421,7 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
         other[2] = "10.77.0.3:7100";
         let said = refused_by(&[], &other);
         assert!(said.contains("ip link show p10"), "{said}");
-        drop(rack);
+        stop(rack);
         if headway_xdp::takes_redirected("p11").is_some() {
             let (own, task) = (std::process::id(), hosts[1].task());
             shell(&format!(

@@ -25,21 +25,21 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     rules: ControlRules,
-    demand: Demand,
-    grouping: Grouping,
-    layout: RackLayout,
+    pub(super) demand: Demand,
+    pub(super) grouping: Grouping,
+    pub(super) layout: RackLayout,
     /// The same by racks, behind a core switch.
-    tiers: Option<TieredLayout>,
-    candidates: Vec<Grouping>,
+    pub(super) tiers: Option<TieredLayout>,
+    pub(super) candidates: Vec<Grouping>,
     /// The demand that the candidates were made for.
-    planned_for: Demand,
+    pub(super) planned_for: Demand,
     /// What was counted since the last look that had enough requests.
     sample: DemandSample,
     /// Groups that there were not cores enough for; 0: there were.
     unmet_groups: usize,
     /// CPU time that arrived per ns in the last interval: cores' worth of work.
     offered_cores: f64,
-    revisions: u64,
+    pub(super) revisions: u64,
 }
 
 impl ControlPlane {

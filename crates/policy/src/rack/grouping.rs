@@ -37,6 +37,16 @@ impl Grouping {
         grouping
     }
 
+    /// Groups as an earlier grouping numbered them.
+    #[must_use]
+    pub fn numbered(group_of: &[u16]) -> Self {
+        let most = group_of.iter().max();
+        Self {
+            group_of: group_of.to_vec(),
+            groups: most.map_or(1, |&most| usize::from(most) + 1),
+        }
+    }
+
     /// All types together.
     #[must_use]
     pub fn one(types: usize) -> Self {

@@ -29,6 +29,19 @@ impl RackLayout {
         }
     }
 
+    /// The layout in which each server has so many cores of each of `groups` groups, and no other.
+    #[must_use]
+    pub fn of_cores(cores: &[Vec<u16>], groups: usize) -> Self {
+        let capacity = cores
+            .iter()
+            .map(|of_group| of_group.iter().copied().map(usize::from).sum());
+        Self {
+            capacity: capacity.collect(),
+            groups,
+            cores: cores.concat(),
+        }
+    }
+
     /// Several racks' servers in a row, as many groups in each.
     ///
     /// # Panics

@@ -6,12 +6,17 @@ use alloc::vec::Vec;
 /// When a server counts as silent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LivenessRules {
-    /// A server that was sent a request and says nothing for so long leaves, ns. More than the longest request takes, unless servers
-    /// say otherwise that they live.
+    /// A server that was sent a request and says nothing for so long leaves, ns; [`Self::NEVER`]: none leaves for that. More than the longest
+    /// request takes, unless servers say otherwise that they live.
     pub silent_ns: u64,
     /// The longest time between two questions to a silent server, ns. The first comes after `silent_ns`, each later one after twice the
     /// time.
     pub ask_ns: u64,
+}
+
+impl LivenessRules {
+    /// The `silent_ns` by which silent servers stay.
+    pub const NEVER: u64 = NEVER;
 }
 
 impl Default for LivenessRules {
@@ -60,6 +65,18 @@ struct ServerLife {
 
 const NEVER: u64 = u64::MAX;
 
+impl ServerLife {
+    /// A place without a server.
+    const NONE: Self = Self {
+        cores: 0,
+        counted: 0,
+        sent_ns: NEVER,
+        heard: false,
+        next_ns: 0,
+        gap_ns: 0,
+    };
+}
+
 impl Liveness {
     /// Servers of so many cores, all of them present.
     #[must_use]
@@ -67,10 +84,7 @@ impl Liveness {
         let servers = cores.iter().map(|&cores| ServerLife {
             cores,
             counted: cores,
-            sent_ns: NEVER,
-            heard: false,
-            next_ns: 0,
-            gap_ns: 0,
+            ..ServerLife::NONE
         });
         Self {
             rules,
@@ -118,6 +132,37 @@ impl Liveness {
         Some(LivenessChange::Cores(life.counted))
     }
 
+    /// A server of so many cores takes the place of `server`, which has none, or had cores of another number. It counts with all of them.
+    pub fn join(&mut self, server: ServerId, cores: usize) {
+        let life = &mut self.servers[server.index()];
+        self.present += usize::from(life.counted == 0 && cores > 0);
+        self.present -= usize::from(life.counted > 0 && cores == 0);
+        *life = ServerLife {
+            cores,
+            counted: cores,
+            ..ServerLife::NONE
+        };
+    }
+
+    /// The server is to take no more requests, be it the last that is present. It is not asked, and stays away until it [joins](Self::join).
+    pub fn leave(&mut self, server: ServerId) {
+        self.join(server, 0);
+    }
+
+    /// The server was silent when an earlier watch ended: it is asked at once, and comes back as one that left. Nothing changes for the last that is
+    /// present.
+    pub fn was_silent(&mut self, server: ServerId, now_ns: u64) {
+        let life = &mut self.servers[server.index()];
+        if life.counted == 0 || self.present == 1 {
+            return;
+        }
+        self.present -= 1;
+        life.counted = 0;
+        life.heard = false;
+        life.gap_ns = self.rules.silent_ns / 2;
+        life.next_ns = now_ns;
+    }
+
     /// What is due for the server now. The last server that is present never leaves: then it is not the servers that are silent, or
     /// there is nobody to take over.
     pub fn look(&mut self, server: ServerId, now_ns: u64) -> Option<LivenessChange> {
@@ -130,29 +175,31 @@ impl Liveness {
             if life.heard {
                 self.present += 1;
                 life.counted = life.cores.min(1);
-                life.next_ns = now_ns + silent_ns;
+                life.next_ns = now_ns.saturating_add(silent_ns);
                 return Some(LivenessChange::Cores(life.counted));
             }
             if now_ns < life.next_ns {
                 return None;
             }
-            life.gap_ns = (2 * life.gap_ns).min(ask_ns.max(silent_ns));
-            life.next_ns = now_ns + life.gap_ns;
+            life.gap_ns = life.gap_ns.saturating_mul(2).min(ask_ns.max(silent_ns));
+            life.next_ns = now_ns.saturating_add(life.gap_ns);
             return Some(LivenessChange::Ask);
         }
-        let is_silent = life.sent_ns != NEVER && now_ns.saturating_sub(life.sent_ns) >= silent_ns;
+        let is_silent = silent_ns != NEVER
+            && life.sent_ns != NEVER
+            && now_ns.saturating_sub(life.sent_ns) >= silent_ns;
         if is_silent && self.present > 1 {
             self.present -= 1;
             life.counted = 0;
             life.heard = false;
             life.sent_ns = NEVER;
             life.gap_ns = silent_ns;
-            life.next_ns = now_ns + silent_ns;
+            life.next_ns = now_ns.saturating_add(silent_ns);
             return Some(LivenessChange::Cores(0));
         }
         if life.counted < life.cores && !is_silent && now_ns >= life.next_ns {
             life.counted = (2 * life.counted).min(life.cores);
-            life.next_ns = now_ns + silent_ns;
+            life.next_ns = now_ns.saturating_add(silent_ns);
             return Some(LivenessChange::Cores(life.counted));
         }
         None
@@ -258,6 +305,57 @@ mod tests {
         life.heard(ONE);
         assert_eq!(life.look(ONE, 61 * MS), Some(Cores(1)));
         assert_eq!(life.look(OTHER, 61 * MS), Some(Cores(0)));
+    }
+
+    #[test]
+    fn a_server_that_joins_counts_at_once_and_one_that_is_ordered_to_leave_stays_away() {
+        let mut life = Liveness::new(&[2, 0], LivenessRules::default());
+        life.sent(ONE, 0);
+        assert_eq!(life.look(ONE, 60 * MS), None, "the last one stays");
+        life.join(OTHER, 4);
+        assert_eq!(life.cores(OTHER), 4);
+        assert_eq!(life.look(ONE, 61 * MS), Some(Cores(0)));
+        life.heard(ONE);
+        assert_eq!(life.look(ONE, 62 * MS), Some(Cores(1)));
+        // Ordered away it goes, whatever it says and although it is the last one then.
+        life.leave(ONE);
+        life.leave(OTHER);
+        life.heard(ONE);
+        assert_eq!(changes(&mut life, ONE, 63, 2000), []);
+        assert_eq!((life.cores(ONE), life.cores(OTHER)), (0, 0));
+        life.join(ONE, 2);
+        life.sent(ONE, 2000 * MS);
+        assert_eq!(
+            life.look(ONE, 2100 * MS),
+            None,
+            "the only one that is present"
+        );
+    }
+
+    #[test]
+    fn without_a_time_of_silence_none_leaves_for_it() {
+        let rules = LivenessRules {
+            silent_ns: LivenessRules::NEVER,
+            ..LivenessRules::default()
+        };
+        let mut life = Liveness::new(&[2, 2], rules);
+        life.sent(ONE, 0);
+        assert_eq!(life.look(ONE, NEVER), None);
+        assert_eq!(life.capacity(ONE, 0), Some(Cores(0)));
+        life.capacity(ONE, 2);
+        life.heard(ONE);
+        assert_eq!(life.look(ONE, 5), Some(Cores(1)));
+    }
+
+    #[test]
+    fn one_that_an_earlier_watch_missed_is_asked_at_once() {
+        let mut life = Liveness::new(&[2, 2], LivenessRules::default());
+        life.was_silent(ONE, 7 * MS);
+        life.was_silent(OTHER, 7 * MS);
+        assert_eq!((life.cores(ONE), life.cores(OTHER)), (0, 2));
+        assert_eq!(changes(&mut life, ONE, 7, 60), [(7, Ask), (57, Ask)]);
+        life.heard(ONE);
+        assert_eq!(life.look(ONE, 60 * MS), Some(Cores(1)));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | all that per packet | [`Shaper`] |
 //! | its tables for planes of another kind | [`StepTables`] |
 //! | all that per interval | [`ControlPlane`], [`ControlRules`] |
+//! | what an earlier control plane left in the tables | [`LastLayout`] |
 //! | which servers answer | [`Liveness`] |
 //! | racks behind a core switch | [`Tiers`], [`TieredLayout`] |
 //!
@@ -38,6 +39,7 @@ mod overflow;
 mod packet;
 mod present;
 mod provision;
+mod resumed;
 mod rules;
 mod shaper;
 mod shortest;
@@ -64,6 +66,7 @@ pub use netclone::NetClone;
 pub use overflow::{Overflow, ServerLoads};
 pub use packet::{Forward, Mark, Packet, Reply, ServerId};
 pub use provision::provision;
+pub use resumed::LastLayout;
 pub use rules::{ControlRules, Delta, Drift, Objective};
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, ShortestSwitch};

@@ -65,6 +65,10 @@ impl Switch for NetClone {
     }
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
+        if cores == 0 || !self.present.has(server) {
+            // Another server may have its place when it is back.
+            self.lengths[server.index()] = 0;
+        }
         self.cores[server.index()] = cores as u32;
         self.present.capacity(server, cores);
     }

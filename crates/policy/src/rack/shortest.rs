@@ -97,8 +97,8 @@ impl Switch for ShortestSwitch {
     }
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
-        if cores == 0 {
-            // What it had is not there any more when it comes back.
+        if cores == 0 || !self.present.has(server) {
+            // What it had is not there any more when it comes back, whatever late replies said, and another server may have its place.
             self.lengths[server.index()] = 0;
         }
         self.present.capacity(server, cores);
@@ -169,6 +169,15 @@ mod tests {
             switch.capacity(ServerId(1), 2);
             assert!((0..100).any(|_| ask(&mut switch) == 1));
         }
+    }
+
+    #[test]
+    fn a_late_reply_of_a_server_that_left_is_not_the_next_ones_queue() {
+        let mut switch = ShortestSwitch::new(2, Reported::Only, 0, 1);
+        switch.capacity(ServerId(1), 0);
+        switch.reply(0, &reply(1, 9));
+        switch.capacity(ServerId(1), 2);
+        assert!((0..100).any(|_| ask(&mut switch) == 1));
     }
 
     #[test]

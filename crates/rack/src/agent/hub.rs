@@ -3,8 +3,8 @@
 use super::key::AgentKey;
 use super::message::AGENT_PACKET_BYTES_MAX;
 use super::orders::DutyOrders;
-use super::registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
-use crate::{ServerAddresses, SwitchTables};
+use super::registry::{AgentCounts, AgentNews, AgentRegistry, AgentState, AnnouncedServer};
+use crate::{RackRoster, ServerAddresses, SwitchTables};
 use headway_policy::rack::{Bouncing, ControlPlane, ServerId};
 use headway_sync::world;
 use std::io::{self, ErrorKind};
@@ -26,7 +26,12 @@ pub struct AgentHub {
 pub struct RackAgents {
     state: Mutex<HubState>,
     tables: Arc<SwitchTables>,
+    roster: Option<Arc<RackRoster>>,
+    admits: Option<AdmitServer>,
 }
+
+/// Adds a server that its agent announced, if it can; it does not wait. An agent whose server is not added announces it again.
+pub type AdmitServer = Box<dyn Fn(AnnouncedServer) + Send + Sync>;
 
 /// The rack that a hub is part of.
 pub struct HubRack {
@@ -38,11 +43,32 @@ pub struct HubRack {
     pub bouncing: Bouncing,
     /// The tables shared with the switch, which reads the agents' reports there.
     pub tables: Arc<SwitchTables>,
+    /// Where the servers' places change; none: they stay as they are.
+    pub roster: Option<Arc<RackRoster>>,
+    /// What becomes of servers that announce themselves; none: they are strangers.
+    pub admits: Option<AdmitServer>,
 }
 
 struct HubState {
     registry: AgentRegistry,
     orders: DutyOrders,
+    /// The roster's revision that the registry knows.
+    revision: u64,
+}
+
+impl HubState {
+    /// Takes over who has which place.
+    fn follow_roster(&mut self, roster: &RackRoster) {
+        let revision = roster.revision();
+        if revision == self.revision {
+            return;
+        }
+        self.revision = revision;
+        for (place, member) in (0..).zip(roster.members()) {
+            let server = member.map(|member| member.address);
+            self.registry.put(ServerId(place), server);
+        }
+    }
 }
 
 impl RackAgents {
@@ -54,22 +80,42 @@ impl RackAgents {
             switch_port,
             bouncing,
             tables,
+            roster,
+            admits,
         } = rack;
         let orders = DutyOrders::new(servers.count(), bouncing, draw() >> 1);
-        let registry = AgentRegistry::new(key, servers, switch_port, draw);
+        let mut registry = AgentRegistry::new(key, servers, switch_port, draw);
+        if admits.is_some() {
+            registry = registry.admitting();
+        }
         Self {
-            state: Mutex::new(HubState { registry, orders }),
+            state: Mutex::new(HubState {
+                registry,
+                orders,
+                revision: 0,
+            }),
             tables,
+            roster,
+            admits,
         }
     }
 
     /// Takes a packet and returns the answer, if any. The switch hears of an accepted report by its tables.
     pub fn step(&self, from: SocketAddr, packet: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.lock();
-        let HubState { registry, orders } = &mut *state;
+        if let Some(roster) = &self.roster {
+            state.follow_roster(roster);
+        }
+        let HubState {
+            registry, orders, ..
+        } = &mut *state;
         let order = |server, in_force| orders.unless(server, in_force);
         let (answer, news) = registry.handle(from, packet, order);
+        let announced = registry.take_announced();
         drop(state);
+        if let (Some(announced), Some(admit)) = (announced, &self.admits) {
+            admit(announced);
+        }
         let Some(AgentNews { server, report }) = news else {
             return answer;
         };

@@ -19,13 +19,13 @@ mod registry;
 mod server;
 mod session;
 
-pub use hub::{AgentHub, HubRack, RackAgents};
+pub use hub::{AdmitServer, AgentHub, HubRack, RackAgents};
 pub use key::{AgentKey, KeyError};
 pub use message::{
     AGENT_PACKET_BYTES_MAX, AgentReport, MessageError, OrderedDuty, OrderedPart, RackAnswer,
     TypeBytes,
 };
 pub use orders::DutyOrders;
-pub use registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
+pub use registry::{AgentCounts, AgentNews, AgentRegistry, AgentState, AnnouncedServer};
 pub use server::{AgentError, AgentEvents, AgentStep, RackAgent, connect_agent, run_agent};
 pub use session::{AgentSession, ServerStatus};

@@ -26,6 +26,8 @@ pub struct AgentCounts {
     pub misaddressed: u64,
     /// Dropped: packets about a server outside this rack.
     pub strangers: u64,
+    /// Servers outside this rack whose agents announced them, where they may.
+    pub announced: u64,
 }
 
 /// The state of a server's agent at the rack.
@@ -44,6 +46,15 @@ pub struct AgentNews {
     pub report: AgentReport,
 }
 
+/// A server that is not in the rack, and whose agent has the key and speaks now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnnouncedServer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its workers.
+    pub workers: usize,
+}
+
 struct ServerSession {
     /// The session that the next agent may begin; never 0.
     next: u64,
@@ -58,6 +69,11 @@ pub struct AgentRegistry {
     switch_port: u16,
     draw: fn() -> u64,
     counts: AgentCounts,
+    /// The session by which the next server that is not in the rack may be announced; none: none may.
+    announcing: Option<u64>,
+    announced: Option<AnnouncedServer>,
+    /// Servers that left, and the numbers of their agents: while these live they announce themselves in vain.
+    dismissed: Vec<(Peer, u64)>,
 }
 
 impl AgentRegistry {
@@ -80,7 +96,44 @@ impl AgentRegistry {
             switch_port,
             draw,
             counts: AgentCounts::default(),
+            announcing: None,
+            announced: None,
+            dismissed: Vec::new(),
         }
+    }
+
+    /// Lets agents that have the key announce servers that are not in the rack.
+    #[must_use]
+    pub fn admitting(mut self) -> Self {
+        self.announcing = Some((self.draw)() | 1);
+        self
+    }
+
+    /// The server that the last packet announced.
+    pub fn take_announced(&mut self) -> Option<AnnouncedServer> {
+        self.announced.take()
+    }
+
+    /// A server at this address has this place from now on, or nobody. The sessions of a server that was there before end.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn put(&mut self, place: ServerId, server: Option<SocketAddr>) {
+        let peer = server.map_or(Peer::NOBODY, Peer::from);
+        if self.servers.peer(place) == peer {
+            return;
+        }
+        let (before, last) = (self.servers.peer(place), self.sessions[place.index()].last);
+        self.dismissed
+            .retain(|(dismissed, _)| ![before, peer].contains(dismissed));
+        if let Some(state) = last {
+            self.dismissed.push((before, state.report.agent));
+        }
+        self.servers.put(place, server);
+        self.sessions[place.index()] = ServerSession {
+            next: (self.draw)() | 1,
+            last: None,
+        };
     }
 
     /// Takes a packet and returns the answer, if any, and the report, if it is accepted. `order` maps a server and the order in
@@ -108,8 +161,7 @@ impl AgentRegistry {
         }
         let at = Peer::from(SocketAddr::new(from.ip(), report.port));
         let Some(server) = self.servers.find(at) else {
-            self.counts.strangers += 1;
-            return (None, None);
+            return (self.stranger(at, &report), None);
         };
         let session = &mut self.sessions[server.index()];
         let last = session.last.map(|state| state.report);
@@ -143,6 +195,35 @@ impl AgentRegistry {
         answer.order = order(server, report.in_force);
         let news = AgentNews { server, report };
         (Some(answer.seal(&self.key)), Some(news))
+    }
+
+    /// Handles a report about a server that is not in the rack. Only one that names the session of this moment announces it, so that nothing
+    /// recorded does.
+    fn stranger(&mut self, at: Peer, report: &AgentReport) -> Option<Vec<u8>> {
+        let is_dismissed = self.dismissed.contains(&(at, report.agent));
+        let serves = report.workers > 0 && !report.draining;
+        let Some(session) = self.announcing.filter(|_| serves && !is_dismissed) else {
+            self.counts.strangers += 1;
+            return None;
+        };
+        if report.session == session {
+            self.counts.announced += 1;
+            self.announcing = Some((self.draw)() | 1);
+            self.announced = Some(AnnouncedServer {
+                address: at.socket_addr(),
+                workers: usize::from(report.workers),
+            });
+            return None;
+        }
+        self.counts.greeted += 1;
+        let answer = RackAnswer {
+            agent: report.agent,
+            session,
+            answers: report.counter,
+            switch_port: self.switch_port,
+            order: None,
+        };
+        Some(answer.seal(&self.key))
     }
 
     /// Counts of packets so far.

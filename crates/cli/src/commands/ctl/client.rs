@@ -3,7 +3,7 @@
 use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
 use headway_ops::place::{self, SocketKind};
-use headway_ops::protocol::{CtlRequest, parse_response, read_line, write_line};
+use headway_ops::protocol::{CtlRequest, ServerOrder, parse_response, read_line, write_line};
 use headway_words::escaped;
 use serde_json::Value;
 use std::io::BufReader;
@@ -102,6 +102,17 @@ pub(super) fn stacks(path: &Path) -> Result<Value> {
 /// Sets parameters and returns the changes. A refusal by the server is a usage error.
 pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
     ask(path, no_server, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))
+}
+
+/// Gives a switch an order about a server. A refusal is a usage error.
+pub(crate) fn order(
+    path: &Path,
+    order: ServerOrder,
+    server: &str,
+    nobody: impl Fn(String) -> anyhow::Error,
+) -> Result<Value> {
+    let request = CtlRequest::Server(order, server.to_owned());
+    ask(path, nobody, &request)?.map_err(|error| usage("SERVER", error))
 }
 
 fn ask(

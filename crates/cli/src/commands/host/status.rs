@@ -102,6 +102,7 @@ impl Responder for HostSubject {
             CtlRequest::Status => self
                 .status()
                 .ok_or_else(|| "the daemon is stuck: start it anew".into()),
+            CtlRequest::Server(..) => Err("a host has no servers: ask a rack's switch".into()),
             CtlRequest::Stacks => Err("a host's daemon runs no requests: ask a server".into()),
             CtlRequest::Set(_) => {
                 Err("change the settings file, and send the daemon SIGHUP".into())

@@ -3,6 +3,7 @@
 use crate::args;
 use crate::policy_flag::{self, Runs};
 use clap::{Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -22,6 +23,14 @@ pub(super) enum RackCommand {
     Top(TopArgs),
     /// Explain which servers get a type's requests, and why
     Explain(ExplainArgs),
+    /// Add a server to a running switch, or have one that drains serve again
+    Add(ServerArgs),
+    /// Send a server no new request: once it has answered those that it has, it leaves
+    Drain(ServerArgs),
+    /// Take a server out at once: the requests that it has are lost, and counted
+    Remove(ServerArgs),
+    /// Remove at once a switch that a killed process left in the kernel; as root
+    Detach(DetachArgs),
 }
 
 #[derive(clap::Args)]
@@ -36,6 +45,9 @@ pub(super) struct RunArgs {
     /// A server behind the switch, and its number of workers (1 by default); repeatable
     #[arg(long, value_name = "ADDR:PORT[,cores=N]")]
     pub(super) server: Vec<String>,
+    /// The switch's places for servers, so that more can be added while it runs [default: twice those named, at least 16]
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(super) most_servers: Option<u64>,
     /// The switch's policy and its parameters [default: pallas]
     #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Racks, hide_possible_values = true, long_help = Runs::Racks.help("The switch's policy and its parameters [default: pallas]"))]
     pub(super) policy: Option<String>,
@@ -58,6 +70,9 @@ pub(super) struct RunArgs {
     /// The address for agents' reports [default: the port after that of --listen]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) agents: Option<String>,
+    /// Add servers whose agents report with the key, although nobody named them
+    #[arg(long)]
+    pub(super) agents_join: bool,
     /// Answer Prometheus at http://ADDR:PORT/metrics, and browsers with a page at http://ADDR:PORT/
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) metrics: Option<String>,
@@ -73,6 +88,10 @@ pub(super) struct RunArgs {
     /// Let servers answer clients directly, from their own addresses; with --xdp
     #[arg(long)]
     pub(super) direct: bool,
+    /// The time for which the switch of --xdp goes on in the kernel when its process was killed, until the next one takes it up; 0ms: it ends with its
+    /// process [default: 600s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) lease: Option<String>,
     /// Seed of the policy's random choices [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -129,4 +148,23 @@ pub(super) struct ExplainArgs {
     /// The type: its byte, or its name in the workload
     #[arg(value_name = "TYPE")]
     pub(super) name: String,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ServerArgs {
+    #[command(flatten)]
+    pub(super) switch: SwitchChoice,
+    /// The server; for `add` with its number of workers (1 by default)
+    #[arg(value_name = "ADDR:PORT[,cores=N]")]
+    pub(super) server: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: RackFormat,
+}
+
+#[derive(clap::Args)]
+pub(super) struct DetachArgs {
+    /// The switch's address [default: all that processes left in this network namespace]
+    #[arg(value_name = "ADDR:PORT", value_parser = args::host_port)]
+    pub(super) at: Option<SocketAddr>,
 }

@@ -40,7 +40,7 @@ pub(super) fn sentence(status: &Value, asked: &str) -> Result<String> {
     };
     let figures = match class["mean_us"].as_f64() {
         Some(mean_us) => format!(
-            "takes {mean_us:.1} µs on average and makes up {:.1} % of the requests, so that it needs {:.1} cores",
+            "takes {mean_us:.1} µs on average and makes up {:.1} % of the last second's requests; its demand is {:.1} cores",
             100.0 * class["share"].as_f64().unwrap_or_default(),
             class["demand_cores"].as_f64().unwrap_or_default(),
         ),
@@ -119,7 +119,7 @@ mod tests {
     fn a_type_is_explained_with_its_numbers() {
         assert_eq!(
             sentence(&status(), "short").unwrap(),
-            "short takes 10.0 µs on average and makes up 90.0 % of the requests, so that it needs 3.8 cores; group 0 serves it alone, \
+            "short takes 10.0 µs on average and makes up 90.0 % of the last second's requests; its demand is 3.8 cores; group 0 serves it alone, \
              needs 3.8 cores and has 4: 10.0.0.1:7000 (4); latency.p99<=250us is missed: 4 of 300 requests were beyond."
         );
         assert_eq!(

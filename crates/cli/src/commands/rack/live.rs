@@ -1,39 +1,44 @@
 //! Runs the switch and its control plane until a signal.
 
 use super::device;
+use super::listen::RackListen;
+use super::orders::ServerOrders;
 use super::routes;
-use super::settings::{RackListen, RackSettings};
+use super::settings::RackSettings;
 use super::start::{
-    announce, answer, begin_control, control_failed, forward_beside, hear_agents, score, tell,
+    announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
+    liveness, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
+use super::xdp_reach::ReachCheck;
 use crate::commands::{control_socket, http};
 use crate::error::explain;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use headway_machine::Clock;
 use headway_ops::place::SocketKind;
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
-use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
+use headway_policy::rack::{ControlPlane, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
 use headway_rack::{
-    PacketPort, PortSwitch, ScoringTask, ServerInterfaces, SwitchLimits, SwitchStopper,
-    SwitchTables, UdpPort, keep_control,
+    PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
+    UdpPort, keep_control,
 };
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 /// Requests that a policy with a queue in the switch may hold: 2 MB of bodies.
 const HELD: usize = 1024;
 
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(settings: &RackSettings) -> Result<ExitCode> {
+    let named = settings.servers.iter().map(|server| server.cores);
+    let mut cores: Vec<_> = named.collect();
+    // Places without a server are servers without cores.
+    cores.resize(settings.places, 0);
     let shape = RackShape {
-        cores: settings.cores.clone(),
+        cores,
         types: settings.types.clone(),
         room: HELD,
         seed: settings.seed,
@@ -57,25 +62,44 @@ impl RackVisit for Starter<'_> {
                 RackListen::Udp(at) => {
                     let port = UdpPort::bind(*at);
                     let port = port.map_err(|error| self.settings.listen.refused(error))?;
-                    let interfaces = routes::follow(self.settings)?;
-                    serve(self.settings, system, port, interfaces)
+                    let roster = Arc::new(self.settings.roster());
+                    let interfaces = routes::follow(&roster)?;
+                    let sides = PortSides {
+                        roster,
+                        reaches: routes::check(),
+                        interfaces,
+                    };
+                    serve(self.settings, system, port, sides)
                 }
                 RackListen::Device(place) => {
-                    let port = device::open(self.settings, place)?;
+                    let roster = Arc::new(self.settings.roster());
+                    let (port, reaches) = device::open(self.settings, place)?;
                     // Servers and clients are behind the same device.
-                    let interfaces = ServerInterfaces::unknown(self.settings.servers.len());
-                    serve(self.settings, system, port, Arc::new(interfaces))
+                    let interfaces = ServerInterfaces::unknown(self.settings.places);
+                    let sides = PortSides {
+                        roster,
+                        reaches,
+                        interfaces: Arc::new(interfaces),
+                    };
+                    serve(self.settings, system, port, sides)
                 }
             },
         }
     }
 }
 
+/// The servers of a switch, and the ways that lead to them.
+struct PortSides {
+    roster: Arc<RackRoster>,
+    interfaces: Arc<ServerInterfaces>,
+    reaches: ReachCheck,
+}
+
 fn serve<S: Switch + Send + 'static>(
     settings: &RackSettings,
     mut system: RackSystem<S>,
     port: impl PacketPort + Send,
-    interfaces: Arc<ServerInterfaces>,
+    sides: PortSides,
 ) -> Result<ExitCode> {
     let declared = settings.declared.len();
     let limits = SwitchLimits {
@@ -83,32 +107,32 @@ fn serve<S: Switch + Send + 'static>(
         held: HELD,
         ..SwitchLimits::new(declared)
     };
-    let servers = settings.servers.len();
-    let tables = SwitchTables::new(settings.types.len()).with_agents(servers);
+    let PortSides {
+        roster,
+        interfaces,
+        reaches,
+    } = sides;
+    let tables = SwitchTables::new(settings.types.len()).with_agents(settings.places);
     let tables = Arc::new(tables);
     let shaper = system.switch.shaper();
     let turns = shaper.map_or(Turns::Even, |shaper| shaper.turns());
     let (name, params) = (system.name, system.params);
     let clock = Clock::global();
-    let mut switch = PortSwitch::on(
-        port,
-        system.switch,
-        settings.addresses.clone(),
-        limits,
-        clock,
-    )
-    .hearing_servers_by(interfaces);
+    let mut switch = PortSwitch::on(port, system.switch, roster.addresses(), limits, clock)
+        .hearing_servers_by(interfaces)
+        .with_roster(Arc::clone(&roster));
     let at = switch.local_addr();
     let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
-    let agents = hear_agents(settings, at, system.bouncing, &tables)?;
+    let orders = ServerOrders::new(settings, at, (&roster, &tables), reaches);
+    let agents = hear_agents(settings, at, system.bouncing, &orders)?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(http::bind).transpose()?;
-    switch = watching(switch, settings)?;
+    switch = watching(switch, settings, &roster)?;
     let control = system.control.take().map(|control| {
         let adapting = system.adapting;
         begin_control(control, turns, settings.slo.as_ref(), &tables).adapting(adapting)
     });
-    let observed = Arc::new(ObservedPlane::default());
+    let observed = Arc::new(ObservedPlane::new(&tables));
     let observe = |control: &ControlPlane| {
         observed.set(control);
         if let Some(agents) = &agents {
@@ -120,8 +144,9 @@ fn serve<S: Switch + Send + 'static>(
     }
     let mut switch = switch.with_tables(Arc::clone(&tables));
     let stopped = Arc::new(AtomicBool::new(false));
-    heed_signals(switch.stopper(&stopped))?;
-    let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
+    let stopper = switch.stopper(&stopped);
+    heed_signals(&orders, move || stopper.stop())?;
+    let subject = RackSubject::new(settings, at, (name, &params), &tables, &observed, orders);
     let subject = subject.with_agents(agents.clone());
     let subject = Arc::new(subject);
     let _doors = answer(socket, metrics, &subject)?;
@@ -144,32 +169,13 @@ fn serve<S: Switch + Send + 'static>(
 fn watching<S: Switch, P: PacketPort>(
     mut switch: PortSwitch<S, P>,
     settings: &RackSettings,
+    roster: &RackRoster,
 ) -> Result<PortSwitch<S, P>> {
-    if let Some(silent_ns) = settings.silent_ns {
-        let rules = LivenessRules {
-            silent_ns,
-            ..LivenessRules::default()
-        };
-        switch = switch.watching(Liveness::new(&settings.cores, rules));
-    }
+    switch = switch.watching(liveness(settings, roster));
     if let Some(slo) = &settings.slo {
         // The settings refused what cannot be watched.
         let watch = SloWatch::new(&slo.slo, settings.types.len() + 1)?;
         switch = switch.watching_slo(watch);
     }
     Ok(switch)
-}
-
-/// SIGTERM and SIGINT end the switch after its current batch. A second signal has no further effect.
-fn heed_signals(stopper: SwitchStopper) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
-    thread::Builder::new()
-        .name("hw-signals".into())
-        .spawn(move || {
-            for _ in signals.forever() {
-                stopper.stop();
-            }
-        })
-        .context("cannot start the signal thread")?;
-    Ok(())
 }

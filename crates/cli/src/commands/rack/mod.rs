@@ -1,11 +1,16 @@
 //! `headway rack`: a rack's switch and its control plane, on this machine.
 
 mod args;
+mod detach;
 mod device;
 mod explain;
 mod file;
+mod listen;
 mod live;
 mod metrics;
+mod named;
+mod orders;
+mod recent;
 mod routes;
 mod settings;
 mod show;
@@ -16,6 +21,9 @@ mod top_view;
 mod xdp;
 mod xdp_devices;
 mod xdp_expiry;
+mod xdp_left;
+mod xdp_reach;
+mod xdp_relay;
 mod xdp_servers;
 
 use crate::commands::ctl::client;
@@ -24,8 +32,9 @@ use crate::error::usage;
 use crate::output;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
-use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice, TopArgs};
+use args::{ExplainArgs, RackCommand, ServerArgs, StatusArgs, SwitchChoice, TopArgs};
 use headway_ops::place::{self, SocketKind};
+use headway_ops::protocol::ServerOrder;
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,6 +48,10 @@ impl Args {
             Some(RackCommand::Status(args)) => args.run(),
             Some(RackCommand::Top(args)) => args.run(),
             Some(RackCommand::Explain(args)) => args.run(),
+            Some(RackCommand::Detach(args)) => args.run(),
+            Some(RackCommand::Add(args)) => args.run(ServerOrder::Add),
+            Some(RackCommand::Drain(args)) => args.run(ServerOrder::Drain),
+            Some(RackCommand::Remove(args)) => args.run(ServerOrder::Remove),
         }
     }
 }
@@ -77,6 +90,22 @@ impl ExplainArgs {
         let mut writer = output::open(None)?;
         writeln!(writer, "{text}")?;
         Ok(writer.flush().map(|()| ExitCode::SUCCESS)?)
+    }
+}
+
+impl ServerArgs {
+    fn run(self, order: ServerOrder) -> Result<ExitCode> {
+        let socket = self.switch.find()?;
+        let nobody = |why: String| usage("--switch", why);
+        let done = client::order(&socket, order, &self.server, nobody)?;
+        let mut writer = output::open(None)?;
+        if self.format.is_json() {
+            output::json(&done, writer)?;
+        } else {
+            writeln!(writer, "{}", orders::sentence(&done))?;
+            writer.flush()?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -2,25 +2,34 @@
 
 use super::args::{RackFormat, RunArgs};
 use super::file::{KEYS, RackFile};
-use crate::args::{host_port as address, rack_policy, server_host_port, time};
+use super::listen::RackListen;
+use super::named::{NamedServer, check_servers, named_servers};
+use crate::args::{host_port as address, rack_policy, time};
 use crate::commands::serve::config::Sourced;
-use crate::device_port::DevicePort;
 use anyhow::Result;
 use headway_ops::socket::ControlPlace;
 use headway_plan::RackSlo;
+use headway_policy::ClassHint;
+use headway_policy::rack::StepTables;
 use headway_policy::spec::Spec;
-use headway_policy::{ClassHint, MAX_WORKERS};
 use headway_rack::agent::AgentKey;
 use headway_rack::slo::SloWatch;
-use headway_rack::{AddressError, ServerAddresses};
+use headway_rack::{RackRoster, ServerAddresses};
 use headway_report::{Slo, SloError};
 use headway_sim::class_hints;
 use headway_workload::Workload;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
+use toml::Spanned;
 
 const LISTEN: &str = "127.0.0.1:7100";
 const TYPES: u64 = 32;
+/// Time for a control plane of the switch in the kernel to come back: for a person, too.
+const LEASE: &str = "600s";
+const NO_KEY: &str = "agents are heard by a key only: add --agent-key FILE";
+/// Places for servers at least, unless told otherwise.
+const SPARE: usize = 16;
 /// Type bytes that name a type: all but UNKNOWN.
 const MOST_TYPES: u64 = 255;
 /// The assumed execution time of a type before its first measurement: long, so that it does not delay shorter types.
@@ -29,9 +38,12 @@ const UNSEEN_NS: f64 = 1e9;
 /// The complete settings. Those that the system may still refuse keep their source for the error message.
 pub(super) struct RackSettings {
     pub(super) listen: Sourced<RackListen>,
-    pub(super) servers: Vec<SocketAddr>,
-    pub(super) cores: Vec<usize>,
-    pub(super) addresses: ServerAddresses,
+    /// The servers that are named.
+    pub(super) servers: Vec<NamedServer>,
+    /// Places for servers, those named among them.
+    pub(super) places: usize,
+    /// The file that names the servers, to be read anew on SIGHUP; none: flags name them.
+    pub(super) servers_file: Option<PathBuf>,
     pub(super) policy: Sourced<Spec>,
     /// The names of the declared types.
     pub(super) declared: Vec<String>,
@@ -49,49 +61,18 @@ pub(super) struct RackSettings {
     pub(super) xdp: Option<Sourced<Vec<String>>>,
     /// The source of the setting that servers answer clients directly; none: answers pass the switch. Only with `xdp`.
     pub(super) direct: Option<Sourced<()>>,
+    /// How long the switch in the kernel outlives its process; none: it ends with it. Only with `xdp`.
+    pub(super) lease: Option<Duration>,
     pub(super) seed: u64,
     pub(super) format: RackFormat,
 }
 
-/// The value of `--listen`.
-pub(super) enum RackListen {
-    Udp(SocketAddr),
-    /// A port of a device, on all of its addresses, for a switch in user space.
-    Device(DevicePort),
-}
-
-impl RackListen {
-    fn parse(text: &str) -> Result<Self, String> {
-        match DevicePort::parse(text) {
-            Some(device) => device.map(Self::Device),
-            None => address(text).map(Self::Udp),
-        }
-    }
-
-    /// The address in the form of the flag, with the port that the system chose.
-    pub(super) fn shown(&self, at: SocketAddr) -> String {
-        match self {
-            Self::Udp(_) => format!("udp://{at}"),
-            Self::Device(DevicePort { device, .. }) => DevicePort {
-                device: device.clone(),
-                port: at.port(),
-            }
-            .to_string(),
-        }
-    }
-
-    /// The default address for agents' reports: the port after this one.
-    fn agents(&self) -> SocketAddr {
-        let (ip, port) = match self {
-            Self::Udp(at) => (at.ip(), at.port()),
-            Self::Device(device) => (Ipv4Addr::UNSPECIFIED.into(), device.port),
-        };
-        // If the system chooses the switch's port, or that port is the last one, the system chooses the agents' port too.
-        let next = match port {
-            0 => 0,
-            port => port.checked_add(1).unwrap_or(0),
-        };
-        SocketAddr::new(ip, next)
+impl RackSettings {
+    /// The named servers in their places.
+    pub(super) fn roster(&self) -> RackRoster {
+        let named = self.servers.iter();
+        let named: Vec<_> = named.map(|server| (server.addr, server.cores)).collect();
+        RackRoster::new(&named, self.places)
     }
 }
 
@@ -99,12 +80,8 @@ impl RackListen {
 pub(super) struct AgentSettings {
     pub(super) at: Sourced<SocketAddr>,
     pub(super) key: AgentKey,
-}
-
-/// A server from a flag or the file.
-struct NamedServer {
-    addr: SocketAddr,
-    cores: usize,
+    /// Whether agents with the key announce servers that are not in the rack.
+    pub(super) may_join: bool,
 }
 
 impl RunArgs {
@@ -120,8 +97,9 @@ impl RunArgs {
         let listen = file
             .given("listen", self.listen, set.listen.as_ref(), || LISTEN.into())
             .parse(|text| RackListen::parse(text))?;
-        let servers = servers(&self.server, &file)?;
-        let addresses = check_servers(&servers, &listen)?;
+        let servers = named_servers(&self.server, &file)?;
+        let servers = check_servers(&servers, &listen.value)?;
+        let servers_file = self.config.clone().filter(|_| self.server.is_empty());
         let workload = declared_workload(self.workload, &file)?;
         let declared: Vec<String> = workload.as_ref().map_or(Vec::new(), |workload| {
             let names = workload.class_names();
@@ -130,19 +108,15 @@ impl RunArgs {
         let room = type_room(self.types, &file, declared.len())?;
         let mut types = workload.map_or(Vec::new(), |workload| class_hints(&workload));
         types.resize(room, ClassHint::new(UNSEEN_NS, 0.0));
-        let silent_ns = file
-            .given("silence", self.silence, set.silence.as_ref(), || {
-                "50ms".into()
-            })
-            .parse(|text| time(text))?
-            .value;
+        let silent_ns = time_of("silence", self.silence, set.silence.as_ref(), "50ms", &file)?;
         let metrics = file.given_if_set("metrics", self.metrics, set.metrics.as_ref());
         let metrics = metrics.map(|text| text.parse(|text| address(text)));
         let metrics = metrics.transpose()?;
         let slo = file.given_if_set("slo", self.slo, set.slo.as_ref());
         let slo = slo.map(|text| text.parse(|text| watched_slo(text, &declared)));
         let slo = slo.transpose()?.map(|slo| slo.value);
-        let agents = agents(self.agent_key, self.agents, &file, &listen.value)?;
+        let may_join = self.agents_join || is_set(file.config.agents_join.as_ref());
+        let agents = agents(self.agent_key, self.agents, may_join, &file, &listen.value)?;
         let xdp = file.given_if_set("xdp", self.xdp, set.xdp.as_ref());
         let xdp = xdp.map(|text| text.parse(|text| interface_names(text)));
         let xdp = xdp.transpose()?;
@@ -151,12 +125,13 @@ impl RunArgs {
             let why = "only the switch in the kernel can leave responses to the servers: add --xdp DEV[,DEV]";
             return Err(direct.refused(why));
         }
+        let lease_ns = time_of("lease", self.lease, set.lease.as_ref(), LEASE, &file)?;
         let ctl = control_place(self.ctl, self.no_ctl, &file);
         Ok(RackSettings {
             listen,
-            cores: servers.iter().map(|server| server.value.cores).collect(),
-            servers: servers.iter().map(|server| server.value.addr).collect(),
-            addresses,
+            places: places(self.most_servers, &file, servers.len(), xdp.is_some())?,
+            servers,
+            servers_file,
             policy: file
                 .given("policy", self.policy, set.policy.as_ref(), || {
                     "pallas".into()
@@ -171,6 +146,7 @@ impl RunArgs {
             ctl,
             xdp,
             direct,
+            lease: (lease_ns > 0).then(|| Duration::from_nanos(lease_ns)),
             seed: self
                 .seed
                 .or(set.seed.as_ref().map(|seed| *seed.get_ref()))
@@ -178,6 +154,40 @@ impl RunArgs {
             format: self.format,
         })
     }
+}
+
+/// A time in ns.
+fn time_of(
+    key: &str,
+    flag: Option<String>,
+    set: Option<&Spanned<String>>,
+    usual: &str,
+    file: &RackFile,
+) -> Result<u64> {
+    let given = file.given(key, flag, set, || usual.into());
+    Ok(given.parse(|text| time(text))?.value)
+}
+
+/// The switch's places for servers.
+fn places(flag: Option<u64>, file: &RackFile, named: usize, in_kernel: bool) -> Result<usize> {
+    let most = if in_kernel {
+        StepTables::MAX_SERVERS
+    } else {
+        ServerAddresses::MOST
+    };
+    let set = file.config.most_servers.as_ref();
+    let usual = || (2 * named).max(SPARE).min(most).max(named) as u64;
+    let places = file.given("most-servers", flag, set, usual);
+    let places = places.parse(|&places| {
+        if (named.max(1) as u64..=most as u64).contains(&places) || places == named as u64 {
+            Ok(places as usize)
+        } else {
+            Err(format!(
+                "a switch of these settings has {named} to {most} places for servers"
+            ))
+        }
+    });
+    Ok(places?.value)
 }
 
 /// The workload whose classes are the declared types.
@@ -215,6 +225,10 @@ fn control_place(path: Option<PathBuf>, off: bool, file: &RackFile) -> Sourced<C
         None => ControlPlace::Usual,
     };
     Sourced::new(place, "--ctl".into())
+}
+
+fn is_set(key: Option<&Spanned<bool>>) -> bool {
+    key.is_some_and(|key| *key.get_ref())
 }
 
 /// The source of `direct`: the flag, or the file's key if it is true.
@@ -266,6 +280,7 @@ fn interface_names(text: &str) -> Result<Vec<String>, String> {
 fn agents(
     key: Option<PathBuf>,
     at: Option<String>,
+    may_join: bool,
     file: &RackFile,
     listen: &RackListen,
 ) -> Result<Option<AgentSettings>> {
@@ -274,7 +289,8 @@ fn agents(
     let at = file.given_if_set("agents", at, set.agents.as_ref());
     let Some(key) = key else {
         return match at {
-            Some(at) => Err(at.refused("agents are heard by a key only: add --agent-key FILE")),
+            Some(at) => Err(at.refused(NO_KEY)),
+            None if may_join => Err(crate::error::usage("--agents-join", NO_KEY)),
             None => Ok(None),
         };
     };
@@ -283,86 +299,5 @@ fn agents(
         Some(at) => at.parse(|text| address(text))?,
         None => Sourced::new(listen.agents(), "--agents".into()),
     };
-    Ok(Some(AgentSettings { at, key }))
-}
-
-/// The servers of the flags; without flags, those of the file.
-fn servers(flags: &[String], file: &RackFile) -> Result<Vec<Sourced<NamedServer>>> {
-    let set = &file.config.server;
-    let named: Vec<Sourced<String>> = if flags.is_empty() {
-        let named = set
-            .iter()
-            .map(|server| Sourced::new(server.get_ref().clone(), file.place("server", server)));
-        named.collect()
-    } else {
-        let named = flags.iter().cloned();
-        named
-            .map(|text| Sourced::new(text, "--server".into()))
-            .collect()
-    };
-    named
-        .into_iter()
-        .map(|server| server.parse(|text| named_server(text)))
-        .collect()
-}
-
-/// Parses `ADDR:PORT[,cores=N]`.
-fn named_server(text: &str) -> Result<NamedServer, String> {
-    let (place, cores) = match text.split_once(',') {
-        None => (text, 1),
-        Some((place, rest)) => {
-            let cores = rest.trim().strip_prefix("cores=");
-            let cores = cores.and_then(|cores| cores.parse::<usize>().ok());
-            let cores = cores.filter(|cores| (1..=MAX_WORKERS).contains(cores));
-            let cores = cores.ok_or_else(|| {
-                format!("'{rest}' is not cores=N with 1 to {MAX_WORKERS} workers, such as cores=4")
-            })?;
-            (place, cores)
-        }
-    };
-    Ok(NamedServer {
-        addr: server_host_port(place)?,
-        cores,
-    })
-}
-
-fn check_servers(
-    servers: &[Sourced<NamedServer>],
-    listen: &Sourced<RackListen>,
-) -> Result<ServerAddresses> {
-    for server in servers {
-        if is_own(&listen.value, server.value.addr) {
-            return Err(server.refused(format!(
-                "{} is where the switch itself listens: name the server's own address, or another --listen",
-                server.value.addr
-            )));
-        }
-    }
-    let addresses: Vec<_> = servers.iter().map(|server| server.value.addr).collect();
-    ServerAddresses::new(&addresses).map_err(|error| {
-        let at_fault = match &error {
-            AddressError::Twice { server } | AddressError::Unspecified { server } => servers
-                .iter()
-                .rev()
-                .find(|other| other.value.addr == *server),
-            AddressError::None | AddressError::TooMany { .. } => servers.last(),
-        };
-        match at_fault {
-            Some(server) => server.refused(error),
-            None => crate::error::usage("--server", error),
-        }
-    })
-}
-
-/// Whether a packet to `server` would reach the switch itself.
-fn is_own(listen: &RackListen, server: SocketAddr) -> bool {
-    let RackListen::Udp(listen) = *listen else {
-        return false;
-    };
-    if listen.port() == 0 || listen.port() != server.port() {
-        return false;
-    }
-    let is_of_this_machine = || UdpSocket::bind((server.ip(), 0)).is_ok();
-    server.ip().to_canonical() == listen.ip().to_canonical()
-        || (listen.ip().is_unspecified() && is_of_this_machine())
+    Ok(Some(AgentSettings { at, key, may_join }))
 }

@@ -67,7 +67,9 @@ fn servers(status: &Value) -> Table {
     for server in array(&status["servers"]) {
         let groups = array(&server["group_cores"]).iter().map(Value::to_string);
         let groups: Vec<_> = groups.collect();
-        let state = if server["silent"].as_bool().unwrap_or_default() {
+        let state = if server["state"] == "drains" {
+            "drains".into()
+        } else if server["silent"].as_bool().unwrap_or_default() {
             "silent".into()
         } else if server["counted_cores"] != server["cores"] {
             format!("comes back, with {}", server["counted_cores"])

@@ -1,5 +1,6 @@
 //! The parts that the switches in user space and in the kernel share: agents, the first layout, and the output at start and end.
 
+use super::orders::{self, ServerOrders};
 use super::settings::RackSettings;
 use super::status::RackSubject;
 use crate::commands::http;
@@ -8,10 +9,14 @@ use anyhow::{Context, Result};
 use headway_ops::http::{HttpAnswering, HttpServer};
 use headway_ops::socket::{Answering, ControlSocket};
 use headway_plan::RackSlo;
-use headway_policy::rack::{Bouncing, ControlPlane, Turns};
+use headway_policy::rack::{Bouncing, ControlPlane, Liveness, LivenessRules, Turns};
 use headway_rack::agent::{AgentHub, HubRack};
-use headway_rack::{RackControl, ScoringTask, SwitchTables, score_by_simulation};
+use headway_rack::{
+    Membership, RackControl, RackRoster, ScoringTask, SwitchTables, score_by_simulation,
+};
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,21 +66,60 @@ pub(super) fn score(turns: Turns, slo: Option<&RackSlo>, task: &ScoringTask) -> 
     score_by_simulation(&cores, turns, slo, task)
 }
 
+/// The watch of the settings over all places. A server that drains counts as one without cores.
+pub(super) fn liveness(settings: &RackSettings, roster: &RackRoster) -> Liveness {
+    let cores = roster.members().into_iter().map(|member| match member {
+        Some(member) if member.membership == Membership::Serves => member.cores,
+        _ => 0,
+    });
+    let cores: Vec<_> = cores.collect();
+    let rules = LivenessRules {
+        silent_ns: settings.silent_ns.unwrap_or(LivenessRules::NEVER),
+        ..LivenessRules::default()
+    };
+    Liveness::new(&cores, rules)
+}
+
+/// Calls `stop` on SIGTERM and SIGINT, and has the servers read anew on SIGHUP. A second signal to stop has no further effect.
+pub(super) fn heed_signals(
+    orders: &Arc<ServerOrders>,
+    stop: impl Fn() + Send + 'static,
+) -> Result<()> {
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    let orders = Arc::clone(orders);
+    thread::Builder::new()
+        .name("hw-signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if signal == SIGHUP {
+                    orders.read_anew();
+                } else {
+                    stop();
+                }
+            }
+        })
+        .context("cannot start the signal thread")?;
+    Ok(())
+}
+
 /// Binds the port for agents' reports; none if the settings have no agents.
 pub(super) fn hear_agents(
     settings: &RackSettings,
     switch: SocketAddr,
     bouncing: Bouncing,
-    tables: &Arc<SwitchTables>,
+    orders: &Arc<ServerOrders>,
 ) -> Result<Option<Arc<AgentHub>>> {
     let Some(agents) = &settings.agents else {
         return Ok(None);
     };
     let rack = HubRack {
-        servers: settings.addresses.clone(),
+        servers: orders.roster.addresses(),
         switch_port: switch.port(),
         bouncing,
-        tables: Arc::clone(tables),
+        tables: Arc::clone(&orders.tables),
+        roster: Some(Arc::clone(&orders.roster)),
+        admits: agents.may_join.then(|| orders::admission(orders)),
     };
     let hub = AgentHub::bind(agents.at.value, agents.key.clone(), rack);
     let hub = hub.map_err(|error| {
@@ -150,11 +194,12 @@ pub(super) fn announce(
     at: SocketAddr,
     subject: &RackSubject,
 ) -> Result<()> {
-    let cores: usize = settings.cores.iter().sum();
+    let members = subject.members();
+    let cores: usize = members.iter().map(|member| member.cores).sum();
     eprintln!(
         "shapes requests for {} server{} of {cores} worker{} in all by {}",
-        settings.servers.len(),
-        if settings.servers.len() == 1 { "" } else { "s" },
+        members.len(),
+        if members.len() == 1 { "" } else { "s" },
         if cores == 1 { "" } else { "s" },
         subject.spec()
     );

@@ -1,5 +1,7 @@
 //! The status of a running switch.
 
+use super::orders::ServerOrders;
+use super::recent::RecentRequests;
 use super::settings::RackSettings;
 use super::slo_status;
 use headway_ops::protocol::{CtlRequest, CtlResponse};
@@ -8,31 +10,55 @@ use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
 use headway_rack::agent::AgentHub;
-use headway_rack::{KernelCounts, PacketCounts, SwitchReport, SwitchTables};
+use headway_rack::{
+    KernelCounts, Membership, PacketCounts, RackMember, SwitchReport, SwitchTables,
+};
 use headway_report::Slo;
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// A copy of the control plane after its last update.
-#[derive(Default)]
-pub(super) struct ObservedPlane(Mutex<Option<ControlPlane>>);
+/// A copy of the control plane after its last update, and the requests of the last second.
+pub(super) struct ObservedPlane {
+    tables: Arc<SwitchTables>,
+    last: Mutex<(Option<ControlPlane>, RecentRequests)>,
+}
 
 impl ObservedPlane {
-    pub(super) fn set(&self, control: &ControlPlane) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *last {
-            Some(last) => last.clone_from(control),
-            None => *last = Some(control.clone()),
+    /// Nothing observed yet, of the switch of these tables.
+    pub(super) fn new(tables: &Arc<SwitchTables>) -> Self {
+        Self {
+            tables: Arc::clone(tables),
+            last: Mutex::default(),
         }
     }
 
+    pub(super) fn set(&self, control: &ControlPlane) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (plane, recent) = &mut *last;
+        match plane {
+            Some(plane) => plane.clone_from(control),
+            None => *plane = Some(control.clone()),
+        }
+        recent.note(Instant::now(), self.counts());
+    }
+
     fn get(&self) -> Option<ControlPlane> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.0.clone()
+    }
+
+    /// Each type's share of the last second's requests.
+    fn shares(&self) -> Option<Vec<f64>> {
+        let counts: Vec<u64> = self.counts().collect();
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.1.shares(&counts)
+    }
+
+    fn counts(&self) -> impl Iterator<Item = u64> {
+        let classes = 0..self.tables.classes() as u16;
+        classes.map(|class| self.tables.reading(ClassId(class)).count)
     }
 }
 
@@ -40,7 +66,7 @@ impl ObservedPlane {
 pub(super) struct RackSubject {
     /// The switch's address, as a URL.
     listens: String,
-    servers: Vec<(SocketAddr, usize)>,
+    orders: Arc<ServerOrders>,
     policy: &'static str,
     params: Map<String, Value>,
     declared: Vec<String>,
@@ -56,18 +82,18 @@ impl RackSubject {
     pub(super) fn new(
         settings: &RackSettings,
         at: SocketAddr,
-        policy: &'static str,
-        params: &Params,
+        policy: (&'static str, &Params),
         tables: &Arc<SwitchTables>,
         observed: &Arc<ObservedPlane>,
+        orders: Arc<ServerOrders>,
     ) -> Self {
+        let (policy, params) = policy;
         // A switch does not know the policies of its servers.
         let own = params.iter().filter(|(key, _)| *key != "inner");
         let params = own.map(|(key, value)| ((*key).to_owned(), json!(value.to_string())));
-        let servers = settings.servers.iter().copied();
         Self {
             listens: settings.listen.value.shown(at),
-            servers: servers.zip(settings.cores.iter().copied()).collect(),
+            orders,
             policy,
             params: params.collect(),
             declared: settings.declared.clone(),
@@ -121,25 +147,38 @@ impl RackSubject {
     }
 
     fn servers(&self, report: &SwitchReport, control: Option<&ControlPlane>) -> Vec<Value> {
-        let servers = self.servers.iter().enumerate();
-        let server = |(number, (addr, cores)): (usize, &(SocketAddr, usize))| {
-            let counted = report.cores.get(number).copied().unwrap_or(*cores);
+        let members = self.orders.roster.members().into_iter().enumerate();
+        let members = members.filter_map(|(number, member)| Some((number, member?)));
+        let server = |(number, member): (usize, RackMember)| {
+            let RackMember {
+                address,
+                cores,
+                membership,
+            } = member;
+            let counted = report.cores.get(number).copied().unwrap_or(cores);
+            let serves = membership == Membership::Serves;
             let groups = control.map(|control| {
                 let groups = 0..control.grouping().groups();
                 let cores = groups.map(|group: usize| control.layout().cores(number, group));
                 cores.collect::<Vec<_>>()
             });
             json!({
-                "server": addr.to_string(),
+                "server": address.to_string(),
+                "state": if serves { "serves" } else { "drains" },
                 "cores": cores,
                 "counted_cores": counted,
-                "silent": counted == 0,
+                "silent": serves && counted == 0,
                 "unanswered": report.unanswered.get(number),
                 "group_cores": groups,
                 "agent": self.agent(number),
             })
         };
-        servers.map(server).collect()
+        members.map(server).collect()
+    }
+
+    /// The servers that the switch has.
+    pub(super) fn members(&self) -> Vec<RackMember> {
+        self.orders.roster.members().into_iter().flatten().collect()
     }
 
     /// The last report of a server's agent.
@@ -175,6 +214,7 @@ impl RackSubject {
 
     fn types(&self, report: &SwitchReport, control: Option<&ControlPlane>) -> Vec<Value> {
         let known = report.type_bytes.iter().enumerate();
+        let shares = self.observed.shares();
         let shaped = |class: usize| {
             let control = control?;
             let reading = self.tables.reading(ClassId(class as u16));
@@ -184,7 +224,7 @@ impl RackSubject {
                 "group": control.grouping().of(class),
                 "requests": reading.count,
                 "mean_us": is_measured.then_some(hint.mean_ns / 1e3),
-                "share": hint.share,
+                "share": shares.as_ref().map_or(hint.share, |shares| shares[class]),
                 "demand_cores": control.demand().of_type(class) * control.layout().total() as f64,
             }))
         };
@@ -224,6 +264,7 @@ impl Responder for RackSubject {
     fn respond(&self, request: CtlRequest) -> CtlResponse {
         match request {
             CtlRequest::Status => Ok(self.status()),
+            CtlRequest::Server(order, server) => self.orders.respond(order, &server),
             CtlRequest::Stacks => Err("a switch runs no requests: ask a server".into()),
             CtlRequest::Set(_) => {
                 Err("a switch's parameters do not change while it runs: start it anew".into())
@@ -245,6 +286,7 @@ fn agents(hub: &AgentHub) -> Value {
         "malformed": counts.malformed,
         "misaddressed": counts.misaddressed,
         "strangers": counts.strangers,
+        "announced": counts.announced,
     })
 }
 
@@ -270,6 +312,7 @@ pub(super) fn counts(counts: &PacketCounts) -> Value {
         "bounced": counts.bounced,
         "shed": counts.shed,
         "expired": counts.expired,
+        "lost": counts.lost,
         "left": counts.left,
         "returned": counts.returned,
         "asked": counts.asked,

@@ -39,6 +39,11 @@ impl AttachedDevices {
         });
     }
 
+    /// Their numbers.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        self.0.iter().map(|device| device.ifindex).collect()
+    }
+
     /// Checks that each takes what comes in by the others. Some drivers do so only since the switch is attached.
     pub(super) fn check_takes(&mut self) -> Result<(), DeviceError> {
         if self.0.len() < 2 {

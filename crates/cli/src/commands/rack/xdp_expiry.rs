@@ -4,6 +4,8 @@ use headway_xdp::ServerRegisters;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// Time without an answer after which the switch forgets a request, as in user space.
+pub(super) const ANSWER: Duration = Duration::from_secs(5);
 /// Samples within the time for an answer.
 const SAMPLES: u64 = 20;
 

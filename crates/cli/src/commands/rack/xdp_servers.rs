@@ -15,11 +15,14 @@ pub(super) struct ServerWatch {
     liveness: Liveness,
     /// The switch's own port.
     socket: UdpSocket,
-    servers: Vec<SocketAddr>,
+    /// By place.
+    servers: Vec<Option<SocketAddr>>,
     /// The index by which the program recognises the answer and passes it to this socket.
     question_index: u32,
     /// False if servers answer clients directly: silence after a request then has no meaning.
     sees_responses: bool,
+    /// Whether each place has a server that gets requests by order.
+    serves: Vec<bool>,
     /// The program's counts in the last round.
     seen: Vec<ServerRegisters>,
     /// Only the counts about servers: left, returned, asked.
@@ -31,13 +34,14 @@ impl ServerWatch {
     pub(super) fn new(
         liveness: Liveness,
         socket: UdpSocket,
-        servers: Vec<SocketAddr>,
+        servers: Vec<Option<SocketAddr>>,
         question_index: u32,
     ) -> Self {
         Self {
             liveness,
             socket,
             seen: vec![ServerRegisters::default(); servers.len()],
+            serves: servers.iter().map(Option::is_some).collect(),
             servers,
             question_index,
             sees_responses: true,
@@ -89,7 +93,8 @@ impl ServerWatch {
                     if !answers {
                         continue;
                     }
-                    if let Some(number) = self.servers.iter().position(|&server| server == from) {
+                    let is_from = |server: &Option<SocketAddr>| *server == Some(from);
+                    if let Some(number) = self.servers.iter().position(is_from) {
                         self.liveness.heard(ServerId(number as u16));
                     }
                 }
@@ -101,6 +106,9 @@ impl ServerWatch {
     }
 
     fn ask(&mut self, number: usize) {
+        let Some(server) = self.servers[number] else {
+            return;
+        };
         let question = Header {
             class: QUESTION_TYPE,
             flag: Flag::REQUEST,
@@ -108,15 +116,46 @@ impl ServerWatch {
             time_ns: 0,
         };
         // A failed send counts like a missing answer: the next question follows.
-        let _ = self
-            .socket
-            .send_to(&question.encode(), self.servers[number]);
+        let _ = self.socket.send_to(&question.encode(), server);
         self.counts.asked += 1;
+    }
+
+    /// A server has this place, and so many cores. What the place's last one was sent says nothing of it.
+    pub(super) fn join(&mut self, place: ServerId, server: SocketAddr, cores: usize) {
+        self.servers[place.index()] = Some(server);
+        self.serves[place.index()] = true;
+        self.liveness.join(place, cores);
+    }
+
+    /// The server gets no more requests, by order.
+    pub(super) fn drain(&mut self, place: ServerId) {
+        self.serves[place.index()] = false;
+        self.liveness.leave(place);
+    }
+
+    /// The place is free.
+    pub(super) fn vacate(&mut self, place: ServerId) {
+        self.drain(place);
+        self.servers[place.index()] = None;
+    }
+
+    /// Watches from these counts on.
+    pub(super) fn begin_at(&mut self, registers: &Registers) {
+        let counts = &registers.servers[..self.seen.len()];
+        self.seen.copy_from_slice(counts);
+    }
+
+    /// An earlier control plane had missed the server.
+    pub(super) fn was_silent(&mut self, place: ServerId, now_ns: u64) {
+        self.liveness.was_silent(place, now_ns);
     }
 
     /// Handles a report of a server's agent: the server is alive and has `cores`; with 0 it takes no more requests. The next report must
     /// come within the time of silence.
     pub(super) fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
+        if !self.serves[server.index()] {
+            return;
+        }
         let before = self.liveness.cores(server);
         self.liveness.heard(server);
         if cores > 0 {

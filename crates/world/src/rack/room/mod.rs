@@ -154,6 +154,8 @@ impl<'a, S: Switch> RackRoom<'a, S> {
             switch_port: own.port(),
             bouncing: Bouncing::Off,
             tables: Arc::clone(&tables),
+            roster: None,
+            admits: None,
         };
         let hub = RackAgents::new(key(), rack, draw_word);
         let servers = scenario.cores.iter().zip(at);

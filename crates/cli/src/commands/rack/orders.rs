@@ -1,0 +1,203 @@
+//! Orders about a running switch's servers: over its control socket, and by its settings file on SIGHUP.
+
+use super::file::{KEYS, RackFile};
+use super::listen::RackListen;
+use super::named::{NamedServer, check_own, check_servers, named_server, named_servers};
+use super::settings::RackSettings;
+use super::xdp_reach::{ASK_FOR, ReachCheck};
+use anyhow::Result;
+use headway_ops::protocol::{CtlResponse, ServerOrder};
+use headway_rack::agent::{AdmitServer, AnnouncedServer};
+use headway_rack::{Membership, RackMember, RackRoster, SwitchTables};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time for the switch to carry out an order: it looks every millisecond. Less than a client of the control socket waits.
+const CARRY_OUT: Duration = Duration::from_secs(1);
+
+/// Takes orders about the servers of a switch.
+pub(super) struct ServerOrders {
+    pub(super) roster: Arc<RackRoster>,
+    pub(super) tables: Arc<SwitchTables>,
+    listen: RackListen,
+    /// The file that names the servers; none: flags name them.
+    file: Option<PathBuf>,
+    reaches: ReachCheck,
+}
+
+impl ServerOrders {
+    /// Orders to the switch of these settings that listens at `at`.
+    pub(super) fn new(
+        settings: &RackSettings,
+        at: SocketAddr,
+        rack: (&Arc<RackRoster>, &Arc<SwitchTables>),
+        reaches: ReachCheck,
+    ) -> Arc<Self> {
+        let (roster, tables) = rack;
+        Arc::new(Self {
+            roster: Arc::clone(roster),
+            tables: Arc::clone(tables),
+            listen: settings.listen.value.bound(at),
+            file: settings.servers_file.clone(),
+            reaches,
+        })
+    }
+
+    /// Carries out an order, and says what became of the server.
+    pub(super) fn respond(&self, order: ServerOrder, text: &str) -> CtlResponse {
+        let named = named_server(text)?;
+        match order {
+            ServerOrder::Add => self.add(named),
+            ServerOrder::Drain => self.take_out(named.addr, Membership::Drains),
+            ServerOrder::Remove => self.take_out(named.addr, Membership::Leaves),
+        }
+    }
+
+    fn add(&self, named: NamedServer) -> CtlResponse {
+        let NamedServer { addr, cores } = named;
+        check_own(&self.listen, addr)?;
+        (self.reaches)(addr, ASK_FOR)?;
+        let revision = self.roster.add(addr, cores);
+        self.await_done(revision.map_err(|error| error.to_string())?)?;
+        Ok(json!({ "server": addr.to_string(), "state": "serves", "cores": cores }))
+    }
+
+    fn take_out(&self, addr: SocketAddr, membership: Membership) -> CtlResponse {
+        let place = self.place(addr);
+        let revision = self.roster.order(addr, membership);
+        self.await_done(revision.map_err(|error| error.to_string())?)?;
+        let addr = addr.to_string();
+        if membership == Membership::Leaves {
+            let lost = place.and_then(|place| self.roster.lost(place));
+            return Ok(json!({ "server": addr, "state": "removed", "lost": lost }));
+        }
+        let unanswered =
+            place.and_then(|place| self.tables.report().unanswered.get(place).copied());
+        Ok(json!({ "server": addr, "state": "drains", "unanswered": unanswered }))
+    }
+
+    fn place(&self, addr: SocketAddr) -> Option<usize> {
+        let members = self.roster.members();
+        members
+            .iter()
+            .position(|member| member.is_some_and(|member| member.address == addr))
+    }
+
+    fn await_done(&self, revision: u64) -> Result<(), String> {
+        if self.roster.await_done(revision, CARRY_OUT) {
+            return Ok(());
+        }
+        Err("the switch has the order, and has not carried it out within a second: `headway rack status` shows when it has".into())
+    }
+
+    /// Reads the servers of the settings file anew: those that are new are added, those that are no longer there drain. Says on standard error what
+    /// was done, or why nothing was.
+    pub(super) fn read_anew(&self) {
+        match self.follow_file() {
+            Ok(changes) if changes.is_empty() => {
+                eprintln!("the settings file names the same servers");
+            }
+            Ok(changes) => eprintln!("by the settings file, {}", changes.join(", ")),
+            Err(error) => eprintln!("the servers stay as they are: {error:#}"),
+        }
+    }
+
+    fn follow_file(&self) -> Result<Vec<String>> {
+        let Some(path) = &self.file else {
+            anyhow::bail!(
+                "flags name them; to have them read anew, name them in a file and start with -c FILE"
+            );
+        };
+        let file = RackFile::read(path, KEYS)?;
+        let servers = named_servers(&[], &file)?;
+        check_servers(&servers, &self.listen)?;
+        let named = servers.iter().map(|server| (server.value.addr, server));
+        let named: HashMap<_, _> = named.collect();
+        let mut changes = Vec::new();
+        // First those that come, so that the last one that serves never goes before.
+        for server in &servers {
+            let NamedServer { addr, cores } = server.value;
+            let serves = self.roster.members().into_iter().flatten().any(|member| {
+                let wanted = RackMember {
+                    address: addr,
+                    cores,
+                    membership: Membership::Serves,
+                };
+                member == wanted
+            });
+            if !serves {
+                self.add(server.value).map_err(|why| server.refused(why))?;
+                changes.push(format!("{addr} serves with {cores}"));
+            }
+        }
+        for member in self.roster.members().into_iter().flatten() {
+            if member.membership == Membership::Serves && !named.contains_key(&member.address) {
+                self.take_out(member.address, Membership::Drains)
+                    .map_err(|why| anyhow::anyhow!(why))?;
+                changes.push(format!("{} drains", member.address));
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// Adds servers whose agents announce them. The kernel knows the way to them, since it brought the report; where it does not, the next one is soon.
+pub(super) fn admission(orders: &Arc<ServerOrders>) -> AdmitServer {
+    let orders = Arc::clone(orders);
+    Box::new(move |server| {
+        let AnnouncedServer { address, workers } = server;
+        let reached = (orders.reaches)(address, Duration::ZERO);
+        let added = reached.and_then(|()| {
+            let added = orders.roster.add(address, workers);
+            added.map_err(|error| error.to_string())
+        });
+        if added.is_ok() {
+            eprintln!("{address} joins by its agent, with {workers} workers");
+        }
+    })
+}
+
+/// What became of a server, in a sentence.
+pub(super) fn sentence(done: &Value) -> String {
+    let server = done["server"].as_str().unwrap_or_default();
+    let requests = |count: &Value| match count.as_u64() {
+        Some(1) => "1 request".to_owned(),
+        Some(count) => format!("{count} requests"),
+        None => "an unknown number of requests".to_owned(),
+    };
+    match done["state"].as_str() {
+        Some("serves") => format!("{server} serves with {} cores", done["cores"]),
+        Some("drains") => format!(
+            "{server} drains: it has {}, and leaves once these are answered",
+            requests(&done["unanswered"])
+        ),
+        _ => format!("{server} is removed, and lost {}", requests(&done["lost"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_outcome_is_a_sentence() {
+        let said = |done: Value| sentence(&done);
+        let server = "10.0.0.1:7";
+        assert_eq!(
+            said(json!({ "server": server, "state": "serves", "cores": 4 })),
+            "10.0.0.1:7 serves with 4 cores"
+        );
+        assert_eq!(
+            said(json!({ "server": server, "state": "drains", "unanswered": 3 })),
+            "10.0.0.1:7 drains: it has 3 requests, and leaves once these are answered"
+        );
+        assert_eq!(
+            said(json!({ "server": server, "state": "removed", "lost": 1 })),
+            "10.0.0.1:7 is removed, and lost 1 request"
+        );
+    }
+}
