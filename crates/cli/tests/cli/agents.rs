@@ -4,7 +4,7 @@ use super::errors::refused;
 use super::racking::{request, status};
 use super::serving::{Serving, count, figure};
 use headway_machine::thread::uninterrupted;
-use headway_rack::agent::{AgentKey, AgentSession, LiveServerStatus};
+use headway_rack::agent::{AgentKey, AgentSession, ServerStatus};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -322,10 +322,10 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     let patience = Some(Duration::from_millis(300));
     socket.set_read_timeout(patience).unwrap();
     let port = rack.servers[0].addr().rsplit(':').next().unwrap();
-    let says = LiveServerStatus {
+    let says = ServerStatus {
         port: port.parse().unwrap(),
         workers: 1,
-        ..LiveServerStatus::default()
+        ..ServerStatus::default()
     };
     let mut buffer = [0; 2048];
     let mut recorded = Vec::new();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use headway_machine::Clock;
 use headway_net::classify::{AnyClassifier, WireType};
 use headway_rack::agent::{
-    AgentEvents, AgentKey, LiveServerStatus, OrderedDuty, connect_agent, run_agent,
+    AgentEvents, AgentKey, OrderedDuty, ServerStatus, connect_agent, run_agent,
 };
 use headway_runtime::{DutyOrder, RackLink, Server, Stopper};
 use std::net::SocketAddr;
@@ -135,9 +135,9 @@ struct ServerAgent {
 }
 
 impl AgentEvents for ServerAgent {
-    fn status(&mut self) -> LiveServerStatus {
+    fn status(&mut self) -> ServerStatus {
         let counts = self.link.counts();
-        LiveServerStatus {
+        ServerStatus {
             port: self.port,
             workers: self.workers,
             draining: false,
