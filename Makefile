@@ -166,8 +166,8 @@ ifeq ($(NIGHTLY),yes)
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
-ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
-	.ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+ASAN_BUILD = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan
+ASAN = $(ASAN_BUILD) .ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-pool *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	$(CARGO) +nightly test --locked --target $(HOST)
@@ -222,7 +222,8 @@ SOAK_POOL ?= 10000000
 soak-pool: toolchain
 	HEADWAY_POOL_SOAK=$(SOAK_POOL) $(CARGO) test --locked -p headway-pool --test soak -- --nocapture
 ifeq ($(NIGHTLY),yes)
-	HEADWAY_POOL_SOAK=$(SOAK_POOL) $(ASAN) -p headway-pool --test soak -- --nocapture
+	HEADWAY_POOL_SOAK=$(SOAK_POOL) ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN_BUILD) \
+	$(CARGO) +nightly test --locked --target $(HOST) -p headway-pool --test soak -- --nocapture
 else
 	@echo "SKIPPED soak-pool under the address sanitizer: it needs a nightly toolchain (rustup toolchain install nightly)"
 endif
