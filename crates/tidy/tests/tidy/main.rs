@@ -1,5 +1,5 @@
 //! Checks that the repository's statements about itself are true: links, the list of unsafe modules, the table of imports, test targets, lock files,
-//! and the commands that documents name.
+//! the commands that documents name, and the texts that mutants replace.
 //! Checks its rules too: no circles among files, short files and functions, no default methods in traits, errors that print sentences, and one meaning for each type's name.
 //! The tests `documents` of the command check the documents' commands, which need the command.
 //!
@@ -14,6 +14,7 @@ mod fresh;
 mod lengths;
 mod links;
 mod locks;
+mod mutants;
 mod names;
 mod rooms;
 mod targets;
