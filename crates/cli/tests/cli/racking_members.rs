@@ -88,7 +88,7 @@ fn a_server_that_is_removed_loses_what_it_had_and_no_more() {
     let mut asking = Asking::of(&rack);
     asking.send(20);
     assert_eq!(asking.await_answers(20), 20);
-    one.signal(libc::SIGSTOP);
+    one.stand_still();
     asking.send(40);
     assert_eq!(asking.await_answers(40), 40, "the other one's");
     let removed = ordered(port(&rack), "remove", one.addr());

@@ -449,7 +449,8 @@ fn a_device_that_is_removed_ends_the_kernels_switch_with_an_error() {
         shell("ip address add 10.77.0.1/32 dev lo");
         wire_to(&hosts.iter().collect::<Vec<_>>());
         // It comes back under its name at once.
-        let again = "ip link add px type veth peer name py; ip link set dev px up";
+        let again =
+            "ip link add px type veth peer name py; ethtool -K py gro on; ip link set dev px up";
         shell(again);
         let rack = Serving::start_command(&rack_args("p10,p11,px", &[]));
         shell(&format!("ip link delete px; {again}"));

@@ -97,6 +97,25 @@ impl Serving {
         self.child.signal(signal);
     }
 
+    /// Has the process stand still, and returns when none of its threads runs.
+    pub(super) fn stand_still(&self) {
+        self.signal(libc::SIGSTOP);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let tasks = format!("/proc/{}/task", self.process());
+        let runs = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.expect("a thread").path().join("stat"));
+            // The state comes behind the name, which may have blanks.
+            let state = stat
+                .ok()
+                .and_then(|stat| Some(stat.rsplit_once(") ")?.1.starts_with('T')));
+            state == Some(false)
+        };
+        while std::fs::read_dir(&tasks).expect("its threads").any(runs) {
+            assert!(Instant::now() < deadline, "it does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Kills the server, as a failure of the machine would.
     pub(super) fn kill(&mut self) {
         self.child.kill();
