@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use nix::sched::{CloneFlags, unshare};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -44,6 +45,11 @@ pub(crate) fn enter_namespace() {
     shell("ip link set dev lo up");
 }
 
+thread_local! {
+    /// The namespaces of the hosts that this thread wired. Their interfaces would end with their threads, and what is on the other side of a wire with them.
+    static WIRED: RefCell<Vec<File>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A host of the rack: a thread in its own namespace, with the interface `e0`.
 pub(crate) struct Host<T> {
     pub(crate) number: u8,
@@ -80,10 +86,12 @@ impl<T: Send + 'static> Host<T> {
             .get_or_init(|| self.tell_id.recv().expect("the host started"))
     }
 
-    /// Ties the host to the switch's namespace, that of this thread. Returns the interface there.
+    /// Ties the host to the switch's namespace, that of this thread, for as long as this thread lives. Returns the interface there.
     pub(crate) fn wire(&self) -> String {
         let (number, id) = (self.number, self.task());
-        // The kernel removes the namespace of an earlier host of this number with some delay.
+        let namespace = File::open(format!("/proc/self/task/{id}/ns/net"));
+        WIRED.with_borrow_mut(|wired| wired.push(namespace.expect("the host's namespace")));
+        // An earlier host of this number may be wired still.
         shell(&format!(
             "ip link delete p{number} 2>&- || true
              ip link add p{number} address {} type veth peer name e0 address {} netns {id}; ip link set dev p{number} up",
