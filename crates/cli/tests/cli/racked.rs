@@ -85,10 +85,13 @@ fn a_figure_behind_a_switch_is_measured_and_simulated() {
         }
     }
     let claim: &Value = &told["claims"][0];
-    assert!(
-        claim["simulated"]["estimate"].as_f64() > Some(1.0),
-        "{claim}"
-    );
+    // A stop of the machine may leave a round without a long in the settled part: then one round is left, of which nothing is claimed.
+    if claim["rounds"] == 2 {
+        let estimate = claim["simulated"]["estimate"].as_f64();
+        assert!(estimate > Some(1.0), "{claim}");
+    } else {
+        assert_eq!(claim["verdict"], "undecided", "{claim}");
+    }
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("All tails") && page.contains("a tiny rack"));
 }
