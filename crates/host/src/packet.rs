@@ -55,6 +55,27 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], fds: &[&OwnedFd]) -> io::Res
     Ok(())
 }
 
+/// Sends a packet and waits for the answer; `None` when the other side hung up without one. One that answers and hangs up before it read the packet is
+/// heard too: the system then tells of the end first.
+pub(crate) fn ask(
+    socket: impl AsFd,
+    bytes: &[u8],
+    fds: &[&OwnedFd],
+) -> io::Result<Option<HostPacket>> {
+    let has_ended = |error: &io::Error| {
+        let kind = error.kind();
+        kind == io::ErrorKind::BrokenPipe || kind == io::ErrorKind::ConnectionReset
+    };
+    match send(socket.as_fd(), bytes, fds) {
+        Err(error) if !has_ended(&error) => return Err(error),
+        _ => {}
+    }
+    match receive(socket.as_fd(), true) {
+        Err(error) if has_ended(&error) => receive(socket, true),
+        answer => answer,
+    }
+}
+
 /// The next packet; `None` at the end of the connection. `waits`: whether to wait for one.
 ///
 /// # Errors
@@ -171,5 +192,22 @@ mod tests {
         assert_eq!(waits.kind(), io::ErrorKind::WouldBlock);
         drop(sender);
         assert!(receive(&receiver, true).unwrap().is_none());
+    }
+
+    #[test]
+    fn who_hangs_up_with_an_answer_is_heard() {
+        for is_told_first in [false, true] {
+            let (asker, other) = pair();
+            // What nobody read makes the end an error.
+            send(&asker, b"unread", &[]).unwrap();
+            send(&other, b"no", &[]).unwrap();
+            drop(other);
+            if is_told_first {
+                let end = receive(&asker, true).unwrap_err();
+                assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
+            }
+            let answer = ask(&asker, b"asked", &[]).unwrap().unwrap();
+            assert_eq!(answer.bytes, b"no");
+        }
     }
 }

@@ -111,8 +111,7 @@ pub(crate) fn ask(
     };
     let socket = packet::connect_to(path).map_err(no_daemon)?;
     check_owner(path, &socket)?;
-    packet::send(&socket, &message.packet(), fds).map_err(no_daemon)?;
-    let answer = packet::receive(&socket, true).map_err(no_daemon)?;
+    let answer = packet::ask(&socket, &message.packet(), fds).map_err(no_daemon)?;
     let Some(HostPacket { bytes, fds, .. }) = answer else {
         return Err(protocol("it hung up without an answer"));
     };

@@ -45,13 +45,16 @@ def rights(fds):
 def send(made, bytes, fds):
     try:
         made.sendmsg([bytes], rights(fds))
-    except BrokenPipeError:
+    except (BrokenPipeError, ConnectionResetError):
         pass
 def told(made):
-    try:
-        return made.recv(4096).decode() or "hung up"
-    except ConnectionResetError:
-        return "hung up"
+    # Whoever answers and hangs up before it read all is told of by its end first.
+    for _ in range(2):
+        try:
+            return made.recv(4096).decode() or "hung up"
+        except ConnectionResetError:
+            pass
+    return "hung up"
 for line in sys.stdin:
     what, count, path = line.split()
     answers = set()
