@@ -110,10 +110,10 @@ impl DeviceWatch {
     /// [`XskError::Removed`], [`XskError::QueuesChanged`] and [`XskError::AddressChanged`].
     pub fn check(&self) -> Result<(), XskError> {
         let device = self.name.clone();
-        let Some(now) = NetDevice::find(&device)
-            .ok()
-            .filter(|now| now.ifindex == self.ifindex)
-        else {
+        let now = NetDevice::find(&device).ok();
+        // Asked last: what is told of a device that goes meanwhile is not its own.
+        let is_there = || if_nametoindex(device.as_str()) == Ok(self.ifindex);
+        let Some(now) = now.filter(|now| now.ifindex == self.ifindex && is_there()) else {
             return Err(XskError::Removed { device });
         };
         if now.queues != self.queues {
