@@ -63,7 +63,7 @@ pub struct XdpSwitchConfig {
 pub enum SwitchError {
     /// The kernel refused the program or its maps.
     #[error(
-        "the kernel does not load the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN (`headway doctor` says what is missing): {0}"
+        "the kernel does not load the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN and CAP_PERFMON (`headway doctor` says what is missing): {0}"
     )]
     Load(#[from] EbpfError),
     /// The program's object lacks a part.
@@ -71,7 +71,7 @@ pub enum SwitchError {
     Missing(&'static str),
     /// The kernel refused the program itself.
     #[error(
-        "the kernel refuses the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN: {0}"
+        "the kernel refuses the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN and CAP_PERFMON: {0}"
     )]
     Program(#[source] ProgramError),
     /// The interface does not take the program.
