@@ -46,10 +46,11 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-# Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why.
+# Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why. While the workspace's tests wait, what
+# the parts after it need is built.
 test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
-	@MAKE="$(MAKE)" .ci/parts packages+lint docs test-pass workspace test-torture test-python loom+shuttle asan
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace+builds test-torture test-python+loom+shuttle asan
 
 # Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
@@ -59,6 +60,12 @@ check: toolchain
 .PHONY: packages
 packages:
 	@.ci/packages
+
+# What the parts after the workspace's tests need, built while a processor has nothing else to do (SCHED_IDLE). What cannot be built fails or is skipped in its own part.
+.PHONY: builds
+TESTS = .ci/tests $(BUILD_ONLY)
+builds: toolchain
+	-@chrt --idle 0 $(MAKE) --no-print-directory --keep-going BUILD_ONLY=--build-only torture-built python-built loom shuttle asan
 
 # Every test of the workspace, built once. What .ci/packages has installed is required, and soaks do a tenth of what `make soak` does.
 .PHONY: workspace
@@ -95,12 +102,12 @@ unit: toolchain
 
 # Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom .ci/tests $(CARGO) test --locked --profile models \
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(TESTS) $(CARGO) test --locked --profile models \
 		-p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
-	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle .ci/tests $(CARGO) test --locked --profile models -p headway-sync --test shuttle
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(TESTS) $(CARGO) test --locked --profile models -p headway-sync --test shuttle
 
 # The live engines in deterministic worlds, for so many seconds (docs/worlds.md). `make test` lives through ten thousand.
 SECONDS ?= 60
@@ -142,7 +149,7 @@ endif
 # C, C++ and Rust code that believes in threads, each way of it in requests that are interrupted SWITCHES times in the middle, or for 20 ms, by each policy that resumes in
 # its own way, with the shim and without, behind three allocators: two minutes once built. `make test-torture SWITCHES=100000` for the whole count.
 # TORTURE="--only rand_tokens" does one thing alone; torture/run.py --help tells more.
-.PHONY: test-torture
+.PHONY: test-torture torture-built
 SWITCHES ?= 300
 TORTURE_OUT := $(abspath $(CARGO_OUT))/torture
 TORTURE_PACKAGES := libsqlite3-dev libssl-dev libluajit-5.1-dev libprotobuf-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
@@ -151,23 +158,24 @@ test-torture: toolchain
 		echo "SKIPPED test-torture: the compiler pass $$why"; \
 	else \
 		pass/packages.sh $(TORTURE_PACKAGES) >/dev/null || for package in $(TORTURE_PACKAGES); do pass/packages.sh $$package >/dev/null || true; done; \
-		$(MAKE) --no-print-directory pass && \
-		CARGO_TARGET_DIR=$(TORTURE_OUT) $(CARGO) build --release --locked --manifest-path torture/Cargo.toml && \
+		$(MAKE) --no-print-directory torture-built && \
 		python3 -B torture/run.py --release $(TORTURE_OUT)/release --out $(TORTURE_OUT)/room --switches $(SWITCHES) $(TORTURE); \
 	fi
+
+torture-built: pass
+	CARGO_TARGET_DIR=$(TORTURE_OUT) $(CARGO) build --release --locked --manifest-path torture/Cargo.toml
 
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -p headway-sync -p headway-net -p headway-machine -p headway-load -p headway-fiber --lib --tests
-	$(ASAN) -p headway-pool --lib --tests
+	$(ASAN) -p headway-sync -p headway-net -p headway-machine -p headway-load -p headway-fiber -p headway-pool --lib --tests
 	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN_BUILD = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan
-ASAN = $(ASAN_BUILD) .ci/tests --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
+ASAN = $(ASAN_BUILD) $(TESTS) --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-pool *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	$(CARGO) +nightly test --locked --target $(HOST)
@@ -310,13 +318,15 @@ test-python: toolchain
 	@if ! why=$$(PYTHON_OUT=$(PYTHON_OUT) python/build --packages); then \
 		echo "SKIPPED test-python: $$why"; \
 	else \
-		$(CARGO) test --locked --workspace --test cli --no-run && $(MAKE) --no-print-directory python && \
-		CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings && \
+		$(CARGO) test --locked --workspace --test cli --no-run && $(MAKE) --no-print-directory python-built && \
 		$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python && \
 		(cd python && $(VENV)/bin/mypy) && \
 		(cd python && HEADWAY=$(TESTED) $(VENV)/bin/pytest -rs) && \
 		HEADWAY=$(TESTED) python/versions $(PYTHON_OUT); \
 	fi
+
+python-built: python
+	CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings
 
 # The package's rate beside the command's, sweeps on 1 to N cores (BENCH_PYTHON="--on threads --most 16"), tuning beside the planner's grid: minutes.
 .PHONY: bench-python
