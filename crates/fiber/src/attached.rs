@@ -68,7 +68,10 @@ impl Attached {
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
-            local::set_renewal(std::ptr::null(), std::ptr::null_mut());
+            attached
+                .flags
+                .worker
+                .set_renewal(None, std::ptr::null_mut());
             attached.set_clock(None);
             attached.begin(0);
             attached
@@ -223,8 +226,7 @@ impl Attached {
     /// a page of stack.
     #[inline]
     pub unsafe fn set_renewal(&self, renew: Option<RenewSlice>, data: *mut ()) {
-        let renew = renew.map_or(std::ptr::null(), |renew| renew as *const ());
-        local::set_renewal(renew, data);
+        self.flags.worker.set_renewal(renew, data);
     }
 
     /// The message sent [with](YieldFlag::raise_with) the request to yield that this assignment was granted; 0 for none.
@@ -246,14 +248,14 @@ impl Attached {
     /// fetch their cache lines. Any address is allowed. They hold until the next call.
     #[inline]
     pub fn set_next_writes(&self, addresses: [*const (); 2]) {
-        local::set_next_writes(addresses);
+        self.flags.worker.set_next_writes(addresses);
     }
 
     /// Sets an address that this thread reads after it yields, such as the ring from which it takes work. A probe that yields begins to fetch its
     /// cache line. Any address is allowed.
     #[inline]
     pub fn set_next_read(&self, address: *const ()) {
-        local::set_next_read(address);
+        self.flags.worker.set_next_read(address);
     }
 }
 

@@ -1,40 +1,24 @@
 //! The words of a worker, lent to the fiber that it runs.
 //!
 //! Probes and sections use the words of the thread whose base is in `fs`. While a worker runs a fiber that owns a [thread's state](crate::donor), that is the
-//! fiber's. So the worker's words go there with each turn, and what the turn changed comes back.
+//! fiber's. So the words by which a probe decides go there with each turn, and what the turn changed comes back. What a probe needs of its worker beyond that it finds
+//! [there](crate::present_line), by a word that is lent.
 #![expect(unsafe_code, reason = "thread-local words of two threads")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::words::{
-    ALIVE_OFFSET, ASKED_OFFSET, COUNTDOWN_OFFSET, DEADLINE_OFFSET, EPOCH_OFFSET, FIBER_OFFSET,
-    GRANTED_MESSAGE_OFFSET, LOOKED_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NEVER, NEXT_READ_OFFSET,
-    NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, SELF_TIMED,
-    WORKER_OFFSET,
+    ALIVE_OFFSET, ASKED_OFFSET, DEADLINE_OFFSET, EPOCH_OFFSET, FIBER_OFFSET,
+    GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, NEVER, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+    SELF_TIMED, WORKER_OFFSET,
 };
 use crate::control::FiberControl;
 use crate::local::{preempt_offset, self_offset, worker_offset};
 use crate::present_line::PresentLine;
 
-/// Words of the own line that a worker lends. The sections and the fiber are not among them.
-const OWN: [usize; 6] = [
-    DEADLINE_OFFSET,
-    COUNTDOWN_OFFSET,
-    EPOCH_OFFSET,
-    RESTING_OFFSET,
-    NEXT_READ_OFFSET,
-    LOOKED_OFFSET, // with the two counts beside it
-];
-
-/// Words of the shared line that only its own thread writes.
-const SHARED: [usize; 6] = [
-    GRANTED_MESSAGE_OFFSET,
-    NEXT_WRITES_OFFSET,
-    NEXT_WRITES_OFFSET + 8,
-    RENEWAL_OFFSET,
-    RENEWAL_OFFSET + 8,
-    MET_OFFSET,
-];
+/// Words of the own line that a worker lends. The fiber is not among them, nor what a probe goes by between two readings of the clock: the countdown of TSC probes and the
+/// pace of self-timed ones are the code's own.
+const OWN: [usize; 3] = [DEADLINE_OFFSET, EPOCH_OFFSET, RESTING_OFFSET];
 
 const WORKERS: [usize; 2] = [WORKER_OFFSET, ALIVE_OFFSET];
 
@@ -76,10 +60,11 @@ impl ThreadWords {
         // SAFETY: the caller's promise; the words are there for as long as their threads.
         unsafe {
             copy(self.own, to.own, OWN);
-            copy(self.shared, to.shared, SHARED);
             copy(self.workers, to.workers, WORKERS);
             // Sections that were left open are closed, as in each assignment.
             set(to.own + NO_PREEMPT_OFFSET, 0);
+            // The deadline may be another: the next probe reads the clock.
+            set_half(to.own + LEFT_OFFSET, 0);
             let epoch = get(self.own + EPOCH_OFFSET);
             let resting = get(self.own + RESTING_OFFSET);
             let (mine, its) = (self.asked(), to.asked());
@@ -120,17 +105,13 @@ impl ThreadWords {
     pub(crate) unsafe fn take_back(self, from: ThreadWords) {
         // SAFETY: the caller's promise.
         unsafe {
-            copy(
-                from.own,
-                self.own,
-                [DEADLINE_OFFSET, COUNTDOWN_OFFSET, LOOKED_OFFSET],
-            );
-            copy(
-                from.shared,
-                self.shared,
-                [GRANTED_MESSAGE_OFFSET, MET_OFFSET],
-            );
+            copy(from.own, self.own, [DEADLINE_OFFSET]);
             copy(from.workers, self.workers, [ALIVE_OFFSET]);
+            let granted = get(from.shared + GRANTED_MESSAGE_OFFSET);
+            if granted != 0 {
+                set(self.shared + GRANTED_MESSAGE_OFFSET, granted);
+                set(from.shared + GRANTED_MESSAGE_OFFSET, 0);
+            }
             let asked = from.asked().load(Ordering::Acquire);
             if asked == get(self.own + EPOCH_OFFSET) {
                 from.copy_message(self);
@@ -150,7 +131,6 @@ impl ThreadWords {
             set(self.own + NO_PREEMPT_OFFSET, 0);
             set(self.own + EPOCH_OFFSET, 0);
             set(self.own + RESTING_OFFSET, 0);
-            set(self.shared + RENEWAL_OFFSET, 0);
             set(self.workers + WORKER_OFFSET, 0);
         }
         self.asked().store(0, Ordering::Relaxed);
@@ -207,4 +187,10 @@ unsafe fn get(word: usize) -> u64 {
 unsafe fn set(word: usize, value: u64) {
     // SAFETY: the caller's promise.
     unsafe { (word as *mut u64).write_volatile(value) };
+}
+
+#[inline(always)]
+unsafe fn set_half(word: usize, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { (word as *mut u32).write_volatile(value) };
 }

@@ -5,13 +5,14 @@
 #![expect(unsafe_code, reason = "thread-local words by way of fs")]
 
 use std::arch::asm;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 use crate::abi::words::{
     __headway_preempt, __headway_self, __headway_worker, ALIVE_OFFSET, ASKED_OFFSET,
     DEADLINE_OFFSET, DEFERRED_OFFSET, EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET,
-    LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NEXT_READ_OFFSET, NEXT_WRITES_OFFSET,
-    NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET, SELF_TIMED, WORKER_OFFSET,
+    LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET, SELF_TIMED,
+    WORKER_OFFSET,
 };
 use crate::control::FiberControl;
 use crate::fs;
@@ -156,13 +157,6 @@ write!(
     write_pace,
     LEFT_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
-write!(
-    "What the thread will read once it has yielded.",
-    set_next_read,
-    NEXT_READ_OFFSET,
-    *const (),
-    "qword ptr fs:[{0} + {2}], {1:r}"
-);
 read!(
     "How many no-preempt sections are open.",
     no_preempt,
@@ -192,6 +186,12 @@ write!(
 #[inline(always)]
 pub(crate) fn set_worker(worker: *const PresentLine) {
     set_worker_word::<WORKER_OFFSET>(worker as u64);
+}
+
+/// The worker that runs this: null in a thread that is none, and at home.
+#[inline(always)]
+fn worker() -> *const PresentLine {
+    worker_word::<WORKER_OFFSET>() as *const PresentLine
 }
 
 /// When the worker was last known to get on, ns.
@@ -294,47 +294,23 @@ pub(crate) fn set_granted_message(message: u64) {
     }
 }
 
-/// Sets the addresses that [`fetch_next_writes`] fetches.
+/// The function that may renew a slice of the worker that runs this, null for none, and its argument.
 #[inline(always)]
-pub(crate) fn set_next_writes([first, second]: [*const (); 2]) {
-    // SAFETY: writes two words of this thread's own line that no other thread touches.
-    unsafe {
-        asm!("mov qword ptr fs:[{0} + {3}], {1}", "mov qword ptr fs:[{0} + {3} + 8], {2}",
-            in(reg) preempt_offset(), in(reg) first, in(reg) second,
-            const NEXT_WRITES_OFFSET, options(nostack, preserves_flags));
-    }
+pub(crate) fn renewal() -> (*const (), *mut ()) {
+    // SAFETY: null, or the worker that runs this: the caller is in a section, so it runs this until the words are read.
+    let worker = unsafe { worker().as_ref() };
+    worker.map_or((ptr::null(), ptr::null_mut()), PresentLine::renewal)
 }
 
-/// Sets the function that may renew a slice, null for none, and its argument.
-#[inline(always)]
-pub(crate) fn set_renewal(renew: *const (), data: *mut ()) {
-    // SAFETY: writes two words of this thread's own line that no other thread touches.
-    unsafe {
-        asm!("mov qword ptr fs:[{0} + {3}], {1}", "mov qword ptr fs:[{0} + {3} + 8], {2}",
-            in(reg) preempt_offset(), in(reg) renew, in(reg) data,
-            const RENEWAL_OFFSET, options(nostack, preserves_flags));
-    }
-}
-
-/// The function that may renew a slice, null for none.
-#[inline(always)]
-pub(crate) fn renew_function() -> *const () {
-    preempt_word::<RENEWAL_OFFSET>() as *const ()
-}
-
-/// The argument of [`renew_function`].
-#[inline(always)]
-pub(crate) fn renew_data() -> *mut () {
-    preempt_word::<{ RENEWAL_OFFSET + 8 }>() as *mut ()
-}
-
-/// Begins to fetch, for writing, the lines that this thread writes to after it yields.
+/// Begins to fetch, for writing, the lines that the worker writes to after this yields.
 #[inline(always)]
 pub(crate) fn fetch_next_writes() {
-    // SAFETY: reads this thread's own line; a prefetch faults nowhere.
+    // SAFETY: null, or the worker that runs this, which whoever asked it to yield holds by a flag; a prefetch faults nowhere.
     unsafe {
-        asm!("mov {1}, qword ptr fs:[{0} + {2}]", "prefetchw [{1}]", "mov {1}, qword ptr fs:[{0} + {2} + 8]", "prefetchw [{1}]",
-            in(reg) preempt_offset(), out(reg) _, const NEXT_WRITES_OFFSET, options(nostack, preserves_flags));
+        if let Some(worker) = worker().as_ref() {
+            let [first, second] = worker.next_writes();
+            asm!("prefetchw [{0}]", "prefetchw [{1}]", in(reg) first, in(reg) second, options(nostack, preserves_flags));
+        }
     }
 }
 

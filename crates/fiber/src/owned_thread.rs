@@ -33,7 +33,7 @@ pub(crate) unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) 
 ///
 /// # Safety
 /// As there; nothing else runs the fiber.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn enter_with_thread(
     control: NonNull<FiberControl>,
     from: usize,

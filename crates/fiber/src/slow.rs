@@ -130,25 +130,24 @@ fn may_leave_after(deferral: u32) -> bool {
 /// Called when this reading shows the end of the running fiber's slice. Returns whether the slice was renewed here, on the fiber's stack, so that the
 /// fiber continues without a switch.
 fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
-    let renew = local::renew_function();
-    if renew.is_null() {
-        return false;
-    }
-    // SAFETY: `Attached::set_renewal` put it there, with its argument.
-    let renew = unsafe { mem::transmute::<*const (), RenewSlice>(renew) };
     // SAFETY: this thread's current fiber.
     let is_held = unsafe { &(*control.as_ptr()).is_held };
     let was_held = is_held.get();
-    // A probe in the code that decides must not suspend it.
+    // A probe in the code that decides must not suspend it, and no signal what learns whose slice it is.
     let sections = local::no_preempt();
     local::set_no_preempt(sections + 1);
-    let errno = errno::get();
     let mut renewed = false;
-    keeping_control_words(|| {
-        // SAFETY: as promised to `set_renewal`.
-        renewed = unsafe { renew(local::renew_data(), tsc) };
-    });
-    errno::set(errno);
+    let (renew, data) = local::renewal();
+    if !renew.is_null() {
+        // SAFETY: `Attached::set_renewal` put it there, with its argument.
+        let renew = unsafe { mem::transmute::<*const (), RenewSlice>(renew) };
+        let errno = errno::get();
+        keeping_control_words(|| {
+            // SAFETY: as promised to `set_renewal`.
+            renewed = unsafe { renew(data, tsc) };
+        });
+        errno::set(errno);
+    }
     local::set_no_preempt(sections);
     // A request of another thread during the decision counts.
     let deferred = local::deferred() != 0;

@@ -12,10 +12,11 @@ use std::arch::naked_asm;
 use std::sync::atomic::AtomicU32;
 
 use crate::abi::words::{
-    __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, LOOKS_SHIFT, MESSAGE_OFFSET, MET_OFFSET,
-    MOST_COUNTDOWNS, MOST_LOOK_TICKS, MOST_SKIPPED, NEXT_READ_OFFSET, SKIPPED_OFFSET,
+    __headway_preempt, __headway_self, __headway_worker, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET,
+    DEADLINE_OFFSET, LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, LOOKS_SHIFT, MESSAGE_OFFSET,
+    MET_OFFSET, MOST_COUNTDOWNS, MOST_LOOK_TICKS, MOST_SKIPPED, SKIPPED_OFFSET, WORKER_OFFSET,
 };
+use crate::present_line::NEXT_READ_AT;
 use crate::slow;
 
 /// Whether this machine has `ymm` registers: [`KNOWN`] after the first test, and [`AVX`].
@@ -26,15 +27,18 @@ const KNOWN: u32 = 1;
 /// Upper halves of `ymm0` to `ymm15`, as in `XCR0`.
 const AVX: u32 = 1 << 2;
 
-/// Begins to fetch the word that the thread reads first after the switch. Another core has mostly written it, so it arrives during the switch.
+/// Begins to fetch the word that the worker reads first after the switch. Another core has mostly written it, so it arrives during the switch.
 /// Changes `r10`.
 macro_rules! fetch_next_read {
     () => {
         "mov r10, qword ptr [rip + {preempt}@gottpoff]
         cmp qword ptr fs:[r10 + {message}], 0
         jne 2f
-        mov r10, qword ptr [rip + {own}@gottpoff]
-        mov r10, qword ptr fs:[r10 + {next_read}]
+        mov r10, qword ptr [rip + {workers}@gottpoff]
+        mov r10, qword ptr fs:[r10 + {worker}]
+        test r10, r10
+        jz 2f
+        mov r10, qword ptr [r10 + {next_read}]
         prefetcht0 [r10]
         2:"
     };
@@ -159,7 +163,8 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C-unwind" fn __headway_checkpoint() {
-    unless_early!(then [fetch_next_read!(), "jmp {slow}"], message = const MESSAGE_OFFSET, next_read = const NEXT_READ_OFFSET)
+    unless_early!(then [fetch_next_read!(), "jmp {slow}"], message = const MESSAGE_OFFSET,
+        workers = sym __headway_worker, worker = const WORKER_OFFSET, next_read = const NEXT_READ_AT)
 }
 
 /// A TSC probe's countdown ran out: sets it anew, and yields if the deadline has passed. A probe subtracts the most that may have passed, so where
@@ -347,8 +352,9 @@ unsafe extern "C-unwind" fn call_preserving() {
         ".cfi_endproc",
         preempt = sym __headway_preempt,
         message = const MESSAGE_OFFSET,
-        own = sym __headway_self,
-        next_read = const NEXT_READ_OFFSET,
+        workers = sym __headway_worker,
+        worker = const WORKER_OFFSET,
+        next_read = const NEXT_READ_AT,
         vectors = sym VECTORS,
         known = const KNOWN,
         avx = const AVX,

@@ -19,7 +19,7 @@ use crate::signal_frames::in_handler;
 /// fiber yields at the section's end.
 ///
 /// Unlike a probe, this does not preserve `errno` and the floating-point control words (rounding mode): restore them before the call.
-#[inline]
+#[inline(always)]
 pub fn yield_now() {
     let (fiber, sections) = local::fiber_and_sections();
     let Some(control) = NonNull::new(fiber) else {
@@ -30,18 +30,27 @@ pub fn yield_now() {
         return;
     }
     // SAFETY: this thread's current fiber, which lives.
-    let owns_thread_state = unsafe { control.as_ref().owns_thread_state };
-    // Looking takes a fifth of a switch between plain fibers, whose code minds itself.
-    let stays = if owns_thread_state {
-        in_handler(control)
-    } else {
-        thread::panicking()
-    };
-    if stays {
+    if unsafe { control.as_ref().owns_thread_state } {
+        return yield_with_thread(control);
+    }
+    if thread::panicking() {
         return;
     }
     // SAFETY: this thread's current fiber, which runs: the code that sets the current fiber does not call this before the switch.
-    if unsafe { leave(control) } {
+    if unsafe { leave_plain(control) } {
+        context::unwind();
+    }
+}
+
+/// As [`yield_now`], in a fiber that owns a thread's state. Of its own, so that the callers of `yield_now` have the plain switch alone among their code.
+#[inline(never)]
+fn yield_with_thread(control: NonNull<FiberControl>) {
+    // Looking takes a fifth of a switch between plain fibers, whose code minds itself.
+    if in_handler(control) {
+        return;
+    }
+    // SAFETY: as in `yield_now`.
+    if unsafe { leave_with_thread(control) } {
         context::unwind();
     }
 }
@@ -145,20 +154,44 @@ pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
 /// `control` is this thread's current fiber, and [`may_leave`].
 #[inline(always)]
 pub(crate) unsafe fn leave(control: NonNull<FiberControl>) -> bool {
-    // SAFETY: the control lives as long as its fiber.
-    let fiber = unsafe { control.as_ref() };
-    fiber.suspensions.set(fiber.suspensions.get() + 1);
-    if fiber.owns_thread_state {
-        // SAFETY: it runs, so it was entered; between the two switches nothing here uses a thread-local variable.
-        unsafe {
-            let base = fiber.resumer_base.get();
-            fiber.shadow.departing_with_thread();
-            fs::set_base(base);
-            let unwind = context::leave(control.as_ptr());
-            fiber.shadow.arrived_with_thread();
-            return unwind;
+    // SAFETY: the control lives as long as its fiber; the caller's promise.
+    unsafe {
+        if control.as_ref().owns_thread_state {
+            leave_with_thread(control)
+        } else {
+            leave_plain(control)
         }
     }
+}
+
+/// As [`leave`], of a fiber that owns a thread's state.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn leave_with_thread(control: NonNull<FiberControl>) -> bool {
+    // SAFETY: it runs, so it was entered; between the two switches nothing here uses a thread-local variable.
+    unsafe {
+        let fiber = control.as_ref();
+        fiber.suspensions.set(fiber.suspensions.get() + 1);
+        let base = fiber.resumer_base.get();
+        fiber.shadow.departing_with_thread();
+        fs::set_base(base);
+        let unwind = context::leave(control.as_ptr());
+        fiber.shadow.arrived_with_thread();
+        unwind
+    }
+}
+
+/// As [`leave`], of a fiber that has no thread's state.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn leave_plain(control: NonNull<FiberControl>) -> bool {
+    // SAFETY: the control lives as long as its fiber.
+    let suspensions = unsafe { &control.as_ref().suspensions };
+    suspensions.set(suspensions.get() + 1);
     keeping_exceptions(move || {
         // SAFETY: it runs, so it was entered.
         unsafe {

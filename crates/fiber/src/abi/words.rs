@@ -17,12 +17,6 @@ pub(crate) const MESSAGE_OFFSET: usize = 8;
 /// In [`__headway_preempt`], private to this crate: `u64`, the message of the request that the current assignment was granted. Only this thread
 /// writes it. It lies in this line because a grant writes to the line anyway.
 pub(crate) const GRANTED_MESSAGE_OFFSET: usize = 16;
-/// In [`__headway_preempt`], private to this crate: two addresses that the thread writes to after it yields. Only this thread writes these
-/// words. They lie in this line because the other has no room.
-pub(crate) const NEXT_WRITES_OFFSET: usize = 24;
-/// In [`__headway_preempt`], private to this crate: the function that may renew a slice on the fiber's stack, or null, and its argument. Only this
-/// thread writes these words. They lie in this line because the other has no room.
-pub(crate) const RENEWAL_OFFSET: usize = 40;
 /// In [`__headway_preempt`], private to this crate: `u64`, the TSC reading by which a probe last found that the deadline has passed. Only this
 /// thread writes it. It lies in this line because the other has no room.
 pub(crate) const MET_OFFSET: usize = 56;
@@ -43,9 +37,6 @@ pub const EPOCH_OFFSET: usize = 32;
 /// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`]. Where it is [`SELF_TIMED`] and the
 /// word is 0, a timer is set that makes it [`SELF_TIMED`].
 pub(crate) const RESTING_OFFSET: usize = 40;
-
-/// In [`__headway_self`], private to this crate: an address that the thread reads after it yields.
-pub(crate) const NEXT_READ_OFFSET: usize = 48;
 
 /// In [`__headway_self`], private to this crate: `u32`, the low half of the TSC when a self-timed thread's probe last read it.
 pub(crate) const LOOKED_OFFSET: usize = 56;
