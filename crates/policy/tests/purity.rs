@@ -88,7 +88,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     &["bound", "central", "working"],
     &["systems", "fluid"],
-    &["change"],
+    &["change", "queue_lists"],
 ];
 
 /// The contract knows no part, a part no dispatcher, a dispatcher no system.

@@ -13,8 +13,8 @@ use crate::chosen::ChosenJob;
 use crate::class_queue::QueuedJob;
 use crate::class_state::{ClassLimits, ClassState};
 use crate::decisions::{Chosen, Decide};
-use crate::error::{JoinError, ShedReason, SubmitError};
-use crate::job::{RunEnd, Runnable};
+use crate::error::{ShedReason, SubmitError};
+use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::stats::ClassCounts;
 use crate::thread_table::{Rouse, ThreadTable};
 
@@ -50,7 +50,7 @@ pub(crate) struct PoolCore {
     pub(crate) threads: ThreadTable,
     pub(crate) phase: PoolPhase,
     /// Jobs that ended without running, to be told once the lock is released.
-    pub(crate) ends: Vec<(Arc<dyn Runnable>, JoinError)>,
+    pub(crate) ends: Vec<(Arc<dyn Runnable>, EarlyEnd)>,
     /// Threads that wait until all is done.
     pub(crate) idle_waiters: usize,
     capacity: usize,
@@ -227,7 +227,7 @@ impl PoolCore {
         let counts = &mut self.classes[class.index()].counts;
         counts.shed += 1;
         counts.shed_too_late += u64::from(reason == ShedReason::TooLate);
-        self.ends.push((queued.job, JoinError::Shed(reason)));
+        self.ends.push((queued.job, EarlyEnd::Shed(reason)));
     }
 
     /// Sheds what did not begin in time.
@@ -450,10 +450,10 @@ impl PoolCore {
     /// A future is not ready: it sleeps, waits again, or ends here.
     fn rest(&mut self, class: ClassId, job: &Arc<dyn Runnable>) {
         if self.phase == PoolPhase::Over {
-            return self.end_early(class, Arc::clone(job), JoinError::Abandoned);
+            return self.end_early(class, Arc::clone(job), EarlyEnd::Abandoned);
         }
         if job.flags().is_cancelled() {
-            return self.end_early(class, Arc::clone(job), JoinError::Cancelled);
+            return self.end_early(class, Arc::clone(job), EarlyEnd::Cancelled);
         }
         if job.falls_asleep() {
             self.classes[class.index()].asleep += 1;
@@ -465,11 +465,11 @@ impl PoolCore {
     }
 
     /// Ends a job that is in no queue any more.
-    fn end_early(&mut self, class: ClassId, job: Arc<dyn Runnable>, why: JoinError) {
+    fn end_early(&mut self, class: ClassId, job: Arc<dyn Runnable>, why: EarlyEnd) {
         self.live -= 1;
         let counts = &mut self.classes[class.index()].counts;
         match why {
-            JoinError::Abandoned => counts.abandoned += 1,
+            EarlyEnd::Abandoned => counts.abandoned += 1,
             _ => counts.cancelled += 1,
         }
         self.ends.push((job, why));
@@ -491,10 +491,10 @@ impl PoolCore {
         job.flags().cancel();
         let key = job.flags().sequence();
         if let Some(queued) = self.unqueue(class, key) {
-            self.end_early(class, queued.job, JoinError::Cancelled);
+            self.end_early(class, queued.job, EarlyEnd::Cancelled);
         } else if let Some((class, job)) = self.asleep.remove(&key) {
             self.classes[class.index()].asleep -= 1;
-            self.end_early(class, job, JoinError::Cancelled);
+            self.end_early(class, job, EarlyEnd::Cancelled);
         }
     }
 
@@ -537,12 +537,12 @@ impl PoolCore {
             let class = ClassId(index as u16);
             while let Some(queued) = self.classes[index].queue.pop() {
                 self.waiting -= 1;
-                self.end_early(class, queued.job, JoinError::Abandoned);
+                self.end_early(class, queued.job, EarlyEnd::Abandoned);
             }
         }
         for (_, (class, job)) in std::mem::take(&mut self.asleep) {
             self.classes[class.index()].asleep -= 1;
-            self.end_early(class, job, JoinError::Abandoned);
+            self.end_early(class, job, EarlyEnd::Abandoned);
         }
         before - self.live
     }

@@ -18,12 +18,21 @@ thread_local! {
     static OVER: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
     /// Whether the job on the fiber that just left this thread waits for another job.
     static WAITS: Cell<bool> = const { Cell::new(false) };
-    /// The innermost job.
-    static JOB: RefCell<Option<Arc<dyn Runnable>>> = const { RefCell::new(None) };
-    /// The outermost job's worker, unless it left that.
-    static PLACE: Cell<Option<WorkerPlace>> = const { Cell::new(None) };
+    static RUNNING: RunningJob = const {
+        RunningJob {
+            innermost: RefCell::new(None),
+            place: Cell::new(None),
+        }
+    };
     /// The same for a fiber that owns a thread's state, since it goes from worker to worker.
     static DESK: RefCell<Option<Arc<JobDesk>>> = const { RefCell::new(None) };
+}
+
+/// What a thread, or a fiber that owns a thread's state, runs.
+struct RunningJob {
+    innermost: RefCell<Option<Arc<dyn Runnable>>>,
+    /// The outermost job's worker, unless it left that.
+    place: Cell<Option<WorkerPlace>>,
 }
 
 /// A job's worker, and the service that the job had there.
@@ -82,8 +91,12 @@ pub(crate) fn is_inside(number: u64) -> bool {
 
 /// Whether the calling thread runs a closure of this pool, rather than a future, which may be told to wait.
 pub(crate) fn in_closure_of(number: u64) -> bool {
-    is_inside(number)
-        && JOB.with_borrow(|job| job.as_ref().is_some_and(|job| !job.flags().is_future))
+    is_inside(number) && with_innermost(|job| job.is_some_and(|job| !job.flags().is_future))
+}
+
+#[inline]
+fn with_innermost<R>(look: impl FnOnce(Option<&Arc<dyn Runnable>>) -> R) -> R {
+    RUNNING.with(|running| look(running.innermost.borrow().as_ref()))
 }
 
 /// The job on this fiber waits for another one: it makes way at once.
@@ -99,19 +112,22 @@ pub(crate) fn waits_here() -> bool {
 /// The job runs from now on. Returns the one within which it runs.
 #[inline]
 pub(crate) fn begin(job: Option<Arc<dyn Runnable>>) -> Option<Arc<dyn Runnable>> {
-    JOB.replace(job)
+    RUNNING.with(|running| running.innermost.replace(job))
 }
 
-/// As [`set_place`], on a thread's own stack: no desk is looked for.
+/// A thread that runs nothing runs the job as this worker, on its own stack: no desk is looked for.
 #[inline]
-pub(crate) fn set_thread_place(place: WorkerPlace) {
-    PLACE.set(Some(place));
+pub(crate) fn begin_outermost(job: Arc<dyn Runnable>, place: WorkerPlace) {
+    RUNNING.with(|running| {
+        running.place.set(Some(place));
+        running.innermost.replace(Some(job));
+    });
 }
 
-/// As [`take_place`], on a thread's own stack.
+/// The job is over. Returns it, and its worker unless it left that.
 #[inline]
-pub(crate) fn take_thread_place() -> Option<WorkerPlace> {
-    PLACE.take()
+pub(crate) fn end_outermost() -> (Option<Arc<dyn Runnable>>, Option<WorkerPlace>) {
+    RUNNING.with(|running| (running.innermost.take(), running.place.take()))
 }
 
 /// The thread runs a job as this worker, or as none.
@@ -119,7 +135,7 @@ pub(crate) fn take_thread_place() -> Option<WorkerPlace> {
 pub(crate) fn set_place(place: Option<WorkerPlace>) {
     DESK.with_borrow(|desk| match desk {
         Some(desk) => drop(desk.set_place(place)),
-        None => PLACE.set(place),
+        None => RUNNING.with(|running| running.place.set(place)),
     });
 }
 
@@ -128,7 +144,7 @@ pub(crate) fn set_place(place: Option<WorkerPlace>) {
 pub(crate) fn take_place() -> Option<WorkerPlace> {
     DESK.with_borrow(|desk| match desk {
         Some(desk) => desk.set_place(None),
-        None => PLACE.take(),
+        None => RUNNING.with(|running| running.place.take()),
     })
 }
 
@@ -146,10 +162,7 @@ pub fn cancelled() -> bool {
                 .is_some_and(|over| over.load(Ordering::Relaxed))
         })
     };
-    JOB.with_borrow(|job| {
-        job.as_ref()
-            .is_some_and(|job| job.flags().is_cancelled() || over())
-    })
+    with_innermost(|job| job.is_some_and(|job| job.flags().is_cancelled() || over()))
 }
 
 /// A place where the policy may interrupt the running job, and where a job stops that was submitted by [`submit_cancellable`](crate::Pool::submit_cancellable) and is [`cancelled`]: it unwinds from here.
@@ -158,7 +171,7 @@ pub fn cancelled() -> bool {
 /// [`OutsidePool`]: the calling thread runs no job.
 #[inline]
 pub fn checkpoint() -> Result<(), OutsidePool> {
-    let may_stop = JOB.with_borrow(|job| job.as_ref().map(|job| job.flags().may_stop));
+    let may_stop = with_innermost(|job| job.map(|job| job.flags().may_stop));
     if may_stop.ok_or(OutsidePool)? && cancelled() {
         stop_here();
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use headway_policy::server::queue_lists::QueueLists;
 use headway_policy::server::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, PreemptionDecision,
 };
@@ -9,10 +10,12 @@ use headway_policy::server::systems::{System, VisitInstance};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use crate::layout::PoolLayout;
-use crate::queues::PoolQueues;
 
 /// The longest time that a running job goes on without a question to its policy, where jobs can be interrupted, ns.
 const PATIENCE_NS: u64 = 5_000;
+
+/// Where a monitor looks from, which is no worker.
+const FIRST: WorkerId = WorkerId(0);
 
 /// "Run this on that worker."
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +71,7 @@ impl VisitInstance for Deciding {
             ingress: system.ingress,
             locals: system.locals,
             monitor: system.monitor,
-            queues: PoolQueues::new(self.workers, system.shared_queues),
+            queues: QueueLists::new(self.workers, system.shared_queues),
             idle: BitSet::range(0, self.workers),
             slices: vec![WorkerSlice::default(); self.workers],
             has_dispatcher: self.layout == PoolLayout::Dedicated,
@@ -96,7 +99,7 @@ struct Decisions<I, L, M> {
     ingress: I,
     locals: Vec<L>,
     monitor: M,
-    queues: PoolQueues,
+    queues: QueueLists,
     idle: BitSet,
     slices: Vec<WorkerSlice>,
     /// Whether another thread is the dispatcher, and hears of events later.
@@ -156,7 +159,7 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
 
     fn place(&mut self, now_ns: u64) {
         while let Some(Dispatch { worker, job }) = self.ingress.poll(now_ns) {
-            self.queues.push(worker.index(), job);
+            self.queues.push(worker, job);
         }
     }
 
@@ -171,13 +174,22 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
         }
     }
 
-    /// The idle workers that may find something.
-    fn candidates(&self) -> BitSet {
-        if L::STEALS && self.queues.waiting() > 0 {
-            self.idle
-        } else {
-            self.idle.intersection(self.queues.nonempty())
+    /// Whether this worker may find something, if it is idle.
+    #[inline]
+    fn may_find(&self, worker: usize) -> bool {
+        L::STEALS && self.queues.waiting() > 0 || self.queues.has(WorkerId(worker as u16))
+    }
+
+    /// The first idle worker from this one on that may find something.
+    #[inline]
+    fn candidate_from(&self, worker: Option<usize>) -> Option<usize> {
+        let mut next = worker;
+        while let Some(worker) = next
+            && !self.may_find(worker)
+        {
+            next = self.idle.next_after(worker);
         }
+        next
     }
 
     fn stopped(&mut self, now_ns: u64, worker: WorkerId) {
@@ -192,15 +204,15 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
     fn interrupt(&mut self, now_ns: u64) {
         let due = self.monitor.next_deadline_ns();
         if due.is_some_and(|due_ns| now_ns >= due_ns) {
-            let congested = self.monitor.tick(now_ns, &self.queues.seen_by(0));
-            self.queues.congested = congested;
+            let congested = self.monitor.tick(now_ns, &self.queues.seen_by(FIRST));
+            self.queues.set_congested(congested);
         }
         if !M::POLLS {
             return;
         }
-        while let Some(preempt) = self
-            .monitor
-            .poll(now_ns, &self.ingress, &self.queues.seen_by(0))
+        while let Some(preempt) =
+            self.monitor
+                .poll(now_ns, &self.ingress, &self.queues.seen_by(FIRST))
         {
             let slice = &mut self.slices[preempt.worker.index()];
             slice.is_asked |= slice.epoch == preempt.epoch && slice.is_watched;
@@ -216,28 +228,31 @@ where
 {
     fn arrived(&mut self, now_ns: u64, job: Job) -> bool {
         self.tell(now_ns, Notice::Arrived(job))
-            && (I::OWNER != Owner::Nobody || self.queues.push_to_all(job.id))
+            && (I::OWNER != Owner::Nobody || self.queues.push_unplaced(job.id))
     }
 
     fn choose(&mut self, now_ns: u64, only: Option<WorkerId>) -> Option<Chosen> {
-        let candidates = self.candidates();
+        if self.queues.waiting() == 0 {
+            return None;
+        }
         let mut next = match only {
-            Some(worker) => Some(worker.index()).filter(|&worker| candidates.contains(worker)),
-            None => candidates.first(),
+            Some(worker) => Some(worker.index()).filter(|_| self.is_runnable(worker)),
+            None => self.candidate_from(self.idle.first()),
         };
         while let Some(index) = next {
-            match self.locals[index].next(now_ns, &mut self.queues.seen_by(index)) {
+            let worker = WorkerId(index as u16);
+            match self.locals[index].next(now_ns, &mut self.queues.seen_by(worker)) {
                 Next::Run { job, slice_ns } => {
                     self.idle.remove(index);
                     return Some(Chosen {
-                        worker: WorkerId(index as u16),
+                        worker,
                         token: job,
                         slice_ns,
                     });
                 }
                 Next::Retry => {}
                 Next::Idle if only.is_some() => return None,
-                Next::Idle => next = candidates.next_after(index),
+                Next::Idle => next = self.candidate_from(self.idle.next_after(index)),
             }
         }
         None
@@ -246,7 +261,7 @@ where
     fn finished(&mut self, now_ns: u64, worker: WorkerId, job: &Job, cpu_ns: u64) {
         let index = worker.index();
         self.stopped(now_ns, worker);
-        self.locals[index].finished(now_ns, job, cpu_ns, &mut self.queues.seen_by(index));
+        self.locals[index].finished(now_ns, job, cpu_ns, &mut self.queues.seen_by(worker));
         let finished = Notice::Finished {
             worker,
             token: job.id,
@@ -258,10 +273,10 @@ where
     fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: &Job) {
         let index = worker.index();
         self.stopped(now_ns, worker);
-        if self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(index)) {
+        if self.locals[index].yielded(now_ns, job, &mut self.queues.seen_by(worker)) {
             self.place(now_ns);
         } else if I::OWNER == Owner::Nobody {
-            let fits = self.queues.push_to_all(job.id);
+            let fits = self.queues.push_unplaced(job.id);
             assert!(
                 fits,
                 "the queue of all that arrives has room for what came from it"
@@ -289,16 +304,19 @@ where
     }
 
     fn runnable(&self) -> usize {
-        let candidates = self.candidates().len();
-        if L::STEALS {
-            candidates.min(self.queues.waiting())
-        } else {
-            candidates
+        let waiting = self.queues.waiting();
+        let (mut runnable, mut next) = (0, self.idle.first());
+        while let Some(worker) = next
+            && runnable < waiting
+        {
+            runnable += usize::from(self.may_find(worker));
+            next = self.idle.next_after(worker);
         }
+        runnable
     }
 
     fn is_runnable(&self, worker: WorkerId) -> bool {
-        self.candidates().contains(worker.index())
+        self.idle.contains(worker.index()) && self.may_find(worker.index())
     }
 
     fn started(&mut self, now_ns: u64, job: &Job, chosen: Chosen) -> u64 {
@@ -311,7 +329,7 @@ where
         slice.is_asked = false;
         slice.over_ns = slice_ns.map(|ns| now_ns + ns);
         let epoch = slice.epoch;
-        let queues = self.queues.seen_by(worker.index());
+        let queues = self.queues.seen_by(worker);
         let look = self.monitor.started(now_ns, worker, job, epoch, &queues);
         let slice = &mut self.slices[worker.index()];
         slice.look_ns = look.map(|ns| now_ns + ns);
@@ -321,7 +339,7 @@ where
     fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64> {
         self.interrupt(now_ns);
         let index = worker.index();
-        let queues = self.queues.seen_by(index);
+        let queues = self.queues.seen_by(worker);
         let slice = &mut self.slices[index];
         if slice.is_asked {
             return None;

@@ -73,6 +73,9 @@ impl<T> JobFuture<T> {
     /// # Errors
     /// [`JoinError`].
     pub fn wait(mut self) -> Result<T, JoinError> {
+        if let Some(result) = self.take_result() {
+            return result;
+        }
         let waker = this_thread();
         let mut context = Context::from_waker(&waker);
         loop {
@@ -83,24 +86,37 @@ impl<T> JobFuture<T> {
         }
     }
 
+    /// The result, if it is there: nobody need be woken for it.
+    #[inline]
+    fn take_result(&mut self) -> Option<Result<T, JoinError>> {
+        let FutureState::Accepted(accepted) = &self.state else {
+            return None;
+        };
+        if accepted.pool.is_forked() {
+            return None;
+        }
+        let result = accepted.job.take_result()?;
+        self.state = FutureState::Over;
+        Some(result)
+    }
+
     /// `helps`: where the job waits, a worker of the pool runs it here.
     fn poll_within(
         &mut self,
         context: &mut Context<'_>,
         helps: bool,
     ) -> Poll<Result<T, JoinError>> {
-        let result = match std::mem::replace(&mut self.state, FutureState::Over) {
-            FutureState::Refused(refused) => Err(JoinError::Refused(refused)),
-            FutureState::Over => panic!("a result is taken once"),
-            FutureState::Accepted(job) => match job.poll(context, helps) {
-                Poll::Ready(result) => result,
-                Poll::Pending => {
-                    self.state = FutureState::Accepted(job);
-                    return Poll::Pending;
-                }
-            },
-        };
-        Poll::Ready(result)
+        if let FutureState::Accepted(accepted) = &self.state {
+            let polled = accepted.poll(context, helps);
+            if polled.is_ready() {
+                self.state = FutureState::Over;
+            }
+            return polled;
+        }
+        match std::mem::replace(&mut self.state, FutureState::Over) {
+            FutureState::Refused(refused) => Poll::Ready(Err(JoinError::Refused(refused))),
+            FutureState::Accepted(_) | FutureState::Over => panic!("a result is taken once"),
+        }
     }
 }
 

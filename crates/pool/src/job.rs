@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::JoinError;
+use crate::error::{JoinError, ShedReason};
 
 /// What a worker does with a job, whatever its type.
 ///
@@ -17,7 +17,7 @@ pub(crate) trait Runnable: Send + Sync {
     /// Shows the result and wakes who awaits it.
     fn publish(&self);
     /// Ends a job that does not run, for this reason: drops its closure and wakes who awaits it.
-    fn end(&self, why: JoinError);
+    fn end(&self, why: EarlyEnd);
     /// A future that was polled without an end: whether it sleeps now. `false`: it was woken meanwhile and waits for a worker again.
     fn falls_asleep(&self) -> bool;
     /// Wakes who awaits the job although it has no result: a worker that waits for it may run it.
@@ -39,8 +39,44 @@ pub(crate) enum RunEnd {
     Pending,
 }
 
+/// The end of an accepted job that did not run to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EarlyEnd {
+    Cancelled,
+    Shed(ShedReason),
+    Abandoned,
+}
+
+impl From<EarlyEnd> for JoinError {
+    fn from(why: EarlyEnd) -> Self {
+        match why {
+            EarlyEnd::Cancelled => Self::Cancelled,
+            EarlyEnd::Shed(reason) => Self::Shed(reason),
+            EarlyEnd::Abandoned => Self::Abandoned,
+        }
+    }
+}
+
+/// Why an accepted job has no value: half as large as a [`JoinError`], and with it the job.
+#[derive(Debug)]
+pub(crate) enum NoValue {
+    Panic(Box<dyn Any + Send>),
+    Early(EarlyEnd),
+}
+
+impl From<NoValue> for JoinError {
+    fn from(why: NoValue) -> Self {
+        match why {
+            NoValue::Panic(payload) => Self::Panic(payload),
+            NoValue::Early(why) => why.into(),
+        }
+    }
+}
+
 /// A job with a result of this type.
 pub(crate) trait Joined<T>: Runnable {
+    /// The result, if it was published; it is taken.
+    fn take_result(&self) -> Option<Result<T, JoinError>>;
     /// The result, once it was published; it is taken.
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>>;
 }
@@ -97,17 +133,19 @@ pub(crate) fn stop_here() -> ! {
 }
 
 /// The end of a closure or of a poll.
-pub(crate) fn ended<T>(returned: Result<T, Box<dyn Any + Send>>) -> (RunEnd, Result<T, JoinError>) {
+pub(crate) fn ended<T>(returned: Result<T, Box<dyn Any + Send>>) -> (RunEnd, Result<T, NoValue>) {
     match returned {
         Ok(value) => (RunEnd::Done, Ok(value)),
-        Err(payload) if payload.is::<StoppedHere>() => (RunEnd::Stopped, Err(JoinError::Cancelled)),
-        Err(payload) => (RunEnd::Panicked, Err(JoinError::Panic(payload))),
+        Err(payload) if payload.is::<StoppedHere>() => {
+            (RunEnd::Stopped, Err(NoValue::Early(EarlyEnd::Cancelled)))
+        }
+        Err(payload) => (RunEnd::Panicked, Err(NoValue::Panic(payload))),
     }
 }
 
 /// A result on its way to who awaits it.
 pub(crate) struct ResultSlot<T> {
-    result: Option<Result<T, JoinError>>,
+    result: Option<Result<T, NoValue>>,
     is_published: bool,
     waker: Option<Waker>,
 }
@@ -119,7 +157,7 @@ impl<T> ResultSlot<T> {
         waker: None,
     };
 
-    pub(crate) fn put(&mut self, result: Result<T, JoinError>) {
+    pub(crate) fn put(&mut self, result: Result<T, NoValue>) {
         self.result = Some(result);
     }
 
@@ -134,9 +172,21 @@ impl<T> ResultSlot<T> {
         self.waker.clone()
     }
 
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Result<T, JoinError>> {
+        if !self.is_published {
+            return None;
+        }
+        Some(match self.result.take() {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(why)) => Err(why.into()),
+            None => Err(JoinError::Cancelled),
+        })
+    }
+
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
-        if self.is_published {
-            return Poll::Ready(self.result.take().unwrap_or(Err(JoinError::Cancelled)));
+        if let Some(result) = self.take() {
+            return Poll::Ready(result);
         }
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),
@@ -199,16 +249,17 @@ where
         wake(waker);
     }
 
-    fn end(&self, why: JoinError) {
+    fn end(&self, why: EarlyEnd) {
         let closure = self.state().closure.take();
         if let Some((closure, otherwise)) = closure {
             drop_quietly(closure);
             // A panic there harms its own job only.
-            drop_quietly(catch_unwind(AssertUnwindSafe(|| otherwise(&why))));
+            let told = why.into();
+            drop_quietly(catch_unwind(AssertUnwindSafe(|| otherwise(&told))));
         }
         let waker = {
             let mut state = self.state();
-            state.slot.put(Err(why));
+            state.slot.put(Err(NoValue::Early(why)));
             state.slot.publish()
         };
         wake(waker);
@@ -234,6 +285,10 @@ where
     E: FnOnce(&JoinError) + Send + 'static,
     T: Send + 'static,
 {
+    fn take_result(&self) -> Option<Result<T, JoinError>> {
+        self.state().slot.take()
+    }
+
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
         self.state().slot.poll(context)
     }

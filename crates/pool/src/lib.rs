@@ -20,7 +20,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `core` | what waits, what runs, what became of each job: one lock owns it, without threads or clock |
-//! | `decisions`, `queues` | a policy of the registry behind one interface, and the queues between its roles |
+//! | `decisions` | a policy of the registry behind one interface, and the queues between its roles |
 //! | `class_state`, `class_queue` | a class; its jobs that wait, of which a policy's token stands for the oldest |
 //! | `job`, `spawned` | a job's closure or future, and its result |
 //! | `layout`, `dispatcher` | who is the dispatcher; the thread of one that has its own |
@@ -53,7 +53,6 @@ mod outside;
 mod owning;
 mod plain;
 mod pool;
-mod queues;
 mod rescue;
 mod rescuer;
 mod scope;

@@ -14,8 +14,8 @@ use headway_sync::{Guarded, MutexGuard};
 use crate::class::ClassNames;
 use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
-use crate::error::{JoinError, ShutdownTimeout, SubmitError};
-use crate::job::{RunEnd, Runnable};
+use crate::error::{ShutdownTimeout, SubmitError};
+use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::learning::KeyLearner;
 use crate::slice_settings::SliceSettings;
 use crate::thread_table::Rouse;
@@ -45,7 +45,7 @@ pub(crate) struct SharedPool {
 
 /// Tells jobs that ended without running.
 #[cold]
-fn end_all(ends: Vec<(Arc<dyn Runnable>, JoinError)>) {
+fn end_all(ends: Vec<(Arc<dyn Runnable>, EarlyEnd)>) {
     ends.into_iter().for_each(|(job, why)| job.end(why));
 }
 

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::error::JoinError;
-use crate::job::{JobFlags, Joined, ResultSlot, RunEnd, Runnable, drop_quietly, ended, wake};
+use crate::job::{
+    EarlyEnd, JobFlags, Joined, NoValue, ResultSlot, RunEnd, Runnable, drop_quietly, ended, wake,
+};
 use crate::shared::SharedPool;
 
 /// Where a future is between its polls.
@@ -94,12 +96,12 @@ where
         wake(waker);
     }
 
-    fn end(&self, why: JoinError) {
+    fn end(&self, why: EarlyEnd) {
         let future = self.state().future.take();
         drop_quietly(future);
         let waker = {
             let mut state = self.state();
-            state.slot.put(Err(why));
+            state.slot.put(Err(NoValue::Early(why)));
             state.slot.publish()
         };
         wake(waker);
@@ -131,6 +133,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    fn take_result(&self) -> Option<Result<F::Output, JoinError>> {
+        self.state().slot.take()
+    }
+
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<F::Output, JoinError>> {
         self.state().slot.poll(context)
     }

@@ -8,7 +8,6 @@ use headway_machine::thread::CpuClock;
 
 use crate::chosen::{ChosenJob, RunStart};
 use crate::current;
-use crate::fiber_job::run_job;
 use crate::job::{RunEnd, Runnable};
 use crate::shared::SharedPool;
 use crate::stalls::StallWatch;
@@ -34,12 +33,15 @@ pub(crate) fn to_the_end(
     assignment: ChosenJob,
     turns: Option<&Arc<WorkerTurns<CpuClock>>>,
 ) -> TurnEnd {
-    current::set_thread_place(assignment.place(turns));
+    let place = assignment.place(turns);
     let job = assignment.job;
+    current::begin_outermost(Arc::clone(&job), place);
+    let ran = job.run();
+    let (_, place) = current::end_outermost();
     TurnEnd::Ended {
-        ran: run_job(&job),
+        ran,
         job,
-        keeps_worker: current::take_thread_place().is_some(),
+        keeps_worker: place.is_some(),
     }
 }
 

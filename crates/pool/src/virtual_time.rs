@@ -13,7 +13,7 @@ use crate::class_state::ClassLimits;
 use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::error::JoinError;
-use crate::job::{ClosureJob, Joined, RunEnd, Runnable};
+use crate::job::{ClosureJob, EarlyEnd, Joined, RunEnd, Runnable};
 use crate::layout::PoolLayout;
 use crate::thread_table::ThreadTable;
 
@@ -159,7 +159,7 @@ impl PoolWorld {
             self.running.push((end_ns, chosen));
         }
         for (job, why) in std::mem::take(&mut self.core.ends) {
-            self.cancelled += usize::from(matches!(why, JoinError::Cancelled));
+            self.cancelled += usize::from(why == EarlyEnd::Cancelled);
             job.end(why);
         }
         let mut context = Context::from_waker(Waker::noop());

@@ -12,6 +12,7 @@
 //! | parts, one file each | [`disciplines`], [`placements`], [`controls`], [`locals`], [`monitors`] |
 //! | a dispatcher of parts | [`Central`], [`Working`] |
 //! | the systems, like a table of the literature | [`systems`], [`fluid`] |
+//! | the queues of an engine in which one owner has them all | [`queue_lists`] |
 //! | a change of rules while a server serves | [`change`] |
 //!
 //! Imports point up in this table, never down: `tests/purity.rs` holds the list.
@@ -29,6 +30,7 @@ pub mod monitors;
 pub mod placements;
 mod plan;
 mod preemption_costs;
+pub mod queue_lists;
 pub mod reservation;
 pub mod role;
 pub mod sayings;

@@ -6,7 +6,6 @@
 
 pub(crate) mod agenda;
 mod lookout;
-mod queues;
 mod requests;
 mod simulated;
 mod stint;
@@ -16,13 +15,13 @@ use crate::Costs;
 use crate::server::{NEVER, Sink, Standing, Work};
 use crate::tape::Tape;
 use agenda::Agenda;
+use headway_policy::server::queue_lists::QueueLists;
 use headway_policy::server::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, PreemptionDecision,
 };
 use headway_policy::server::systems::System;
 use headway_policy::{Charge, Job, JobId, PreemptionCosts, Shape, WorkerId};
 use headway_report::schedule::Runner;
-use queues::WorkerQueues;
 use requests::RequestSlab;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -56,7 +55,7 @@ pub(crate) struct Engine<I, L, M> {
     preemption: PreemptionCosts,
     queue_limit: usize,
     requests: RequestSlab,
-    queues: WorkerQueues,
+    queues: QueueLists,
     workers: Vec<SimWorker>,
     stops: Agenda,
     delayed: BinaryHeap<Reverse<(u64, u64, Delayed)>>,
@@ -85,7 +84,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             costs,
             queue_limit: shape.queue_limit,
             requests: RequestSlab::default(),
-            queues: WorkerQueues::new(shape.workers, system.shared_queues),
+            queues: QueueLists::new(shape.workers, system.shared_queues),
             workers: vec![SimWorker::IDLE; shape.workers],
             stops: Agenda::new(shape.workers),
             delayed: BinaryHeap::new(),
@@ -137,8 +136,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     fn deadline(&mut self, at_ns: u64, sink: &mut impl Sink) {
         self.advance_to(at_ns);
         if self.monitor.next_deadline_ns() == Some(at_ns) {
-            let congested = self.monitor.tick(at_ns, &self.queues.seen_by(0));
-            self.queues.congested = congested;
+            let congested = self.monitor.tick(at_ns, &self.queues.seen_by(WorkerId(0)));
+            self.queues.set_congested(congested);
         }
         self.decide(sink);
         assert!(
@@ -170,8 +169,14 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         if self.queues.shared_len() >= self.queue_limit {
             return self.shed(id, sink);
         }
-        self.queues.push_unplaced(id);
+        self.share(id);
         self.wake(0, self.costs.handoff_ns);
+    }
+
+    /// Puts a request that neither a dispatcher nor steering places into the shared queue.
+    fn share(&mut self, id: JobId) {
+        let fits = self.queues.push_unplaced(id);
+        debug_assert!(fits, "the queue of all that arrives has room for it");
     }
 
     fn shed(&mut self, id: JobId, sink: &mut impl Sink) {
@@ -204,7 +209,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         if M::ON_DISPATCHER && self.working().is_some() {
             return false;
         }
-        let queues = self.queues.seen_by(0);
+        let queues = self.queues.seen_by(WorkerId(0));
         let Some(Preempt { worker, epoch }) =
             self.monitor.poll(self.now_ns, &self.ingress, &queues)
         else {
@@ -231,7 +236,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// Puts a request into a worker's queue, and wakes idle workers that may take it.
     #[inline]
     fn receive(&mut self, worker: WorkerId, job: JobId, sink: &mut impl Sink) {
-        let queued = self.queues.len(worker.index());
+        let queued = self.queues.len(worker);
         // Where the network steers, the limit applies to each worker's own queue.
         if I::OWNER == Owner::Steering && queued >= self.queue_limit {
             return self.shed(job, sink);
@@ -277,12 +282,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn look_for_work(&mut self, worker: usize, after_ns: u64) {
         // A worker that does not steal finds nothing while its own queue is empty.
-        let nothing_here = !L::STEALS && self.queues.len(worker) == 0;
+        let id = WorkerId(worker as u16);
+        let nothing_here = !L::STEALS && self.queues.len(id) == 0;
         if nothing_here || !self.workers[worker].is_idle() {
             return;
         }
         loop {
-            let mut view = self.queues.seen_by(worker);
+            let mut view = self.queues.seen_by(id);
             match self.locals[worker].next(self.now_ns, &mut view) {
                 Next::Run { job, slice_ns } => return self.begin(worker, job, slice_ns, after_ns),
                 Next::Retry => {}
@@ -304,7 +310,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.idle -= 1;
         self.work.busy_ns += spent_ns;
         let id = WorkerId(worker as u16);
-        let queues = self.queues.seen_by(worker);
+        let queues = self.queues.seen_by(id);
         let look_ns = self
             .monitor
             .started(self.now_ns, id, &as_job, epoch, &queues);
@@ -331,7 +337,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.finished(worker, sink);
             true
         } else if self.now_ns >= at.slice_over_ns {
-            let queues = self.queues.seen_by(worker);
+            let queues = self.queues.seen_by(WorkerId(worker as u16));
             match self.locals[worker].renew(self.now_ns, &queues) {
                 Some(ns) if self.costs.renew_ns > 0 => {
                     let paid_ns = self.pay_for_renewal(worker);
@@ -361,8 +367,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             // A dispatcher that works sends its notifications late (Concord § 3.3).
             return self.look_again(worker, stint.until_ns);
         }
-        let queues = self.queues.seen_by(worker);
         let id = WorkerId(worker as u16);
+        let queues = self.queues.seen_by(id);
         match self
             .monitor
             .expired(self.now_ns, id, &self.ingress, &queues)
@@ -459,13 +465,14 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn yielded(&mut self, worker: usize, id: JobId) {
         let job = self.job(id);
-        let mut view = self.queues.seen_by(worker);
+        let from = WorkerId(worker as u16);
+        let mut view = self.queues.seen_by(from);
         if self.locals[worker].yielded(self.now_ns, &job, &mut view) {
             return;
         }
-        let worker = WorkerId(worker as u16);
+        let worker = from;
         match I::OWNER {
-            Owner::Nobody => self.queues.push_unplaced(id),
+            Owner::Nobody => self.share(id),
             Owner::Dispatcher => match self.taken_back_at_ns() {
                 at_ns if at_ns > self.now_ns => {
                     self.delay(at_ns, Delayed::GivenBack { worker, job: id });
@@ -513,7 +520,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let needs_ns = in_flight.needs_ns;
         sink.finished(self.now_ns, &in_flight.request);
         let job = self.job(id);
-        let mut queues = self.queues.seen_by(worker);
+        let mut queues = self.queues.seen_by(from);
         self.locals[worker].finished(self.now_ns, &job, needs_ns, &mut queues);
         match (I::OWNER, self.known_at_ns()) {
             (Owner::Dispatcher, at_ns) if at_ns > self.now_ns => {

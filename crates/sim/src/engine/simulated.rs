@@ -51,8 +51,8 @@ impl<I: Ingress, L: Local, M: Monitor> WorkerView for Engine<I, L, M> {
     }
 
     fn counters_at(&self, worker: WorkerId) -> Counters {
-        let head = self.queues.taken(worker.index());
-        let tail = head + self.queues.len(worker.index()) as u64;
+        let head = self.queues.taken(worker);
+        let tail = head + self.queues.len(worker) as u64;
         Counters { head, tail }
     }
 

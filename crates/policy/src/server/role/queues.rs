@@ -31,8 +31,8 @@ pub trait Backlog {
     fn is_long(&self, worker: WorkerId, class: ClassId) -> bool;
 }
 
-/// The queues as one worker sees them. The live server implements it with lock-free rings, the
-/// simulator with lists.
+/// The queues as one worker sees them. The live server implements it with lock-free rings, simulator and pool with
+/// [lists](crate::server::queue_lists).
 pub trait Queues: Backlog {
     /// The worker who looks.
     fn me(&self) -> WorkerId;
