@@ -252,7 +252,7 @@ pub(crate) fn capacity(
     let search = carried::search(tolerance).map_err(|error| mistaken(&error))?;
     let (experiment, _) = asked.experiment(SIM_REQUESTS, &flag)?;
     let found = apart(py, &flag, None, |_| {
-        search.find(&experiment, &slo, |_, _| {})
+        search.find_repeated(&experiment, &slo)
     })?;
     let system = carried::SystemCapacity::of(&experiment, found.map_err(refused)?);
     text(&json!({

@@ -33,8 +33,8 @@ pub use plan::{
 pub use rack::{RackFigures, ServerFigures};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};
 pub use run::{
-    BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, Noise,
-    Overall, Reservation, Run, RunExtras, RunLevel, RunMeta, Summary,
+    BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, LoadRange,
+    Noise, Overall, Reservation, Run, RunExtras, RunLevel, RunMeta, Summary,
 };
 pub use schedule::Schedule;
 pub use slo::{Loss, Slo, SloError, Verdict, Violation};

@@ -433,7 +433,30 @@ pub struct Capacity {
     pub load: f64,
     /// The same as an arrival rate, in requests per second.
     pub rps: f64,
+    /// What runs of other seeds carry, where one of them carries less: then `load` is chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_seeds: Option<LoadRange>,
     /// The run at that load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
+}
+
+/// The least and the most load that a policy carried in several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadRange {
+    /// The least; 0 where a run carried no load that was tried.
+    pub lowest: f64,
+    /// The most.
+    pub highest: f64,
+}
+
+impl LoadRange {
+    /// Of these loads.
+    #[must_use]
+    pub fn of(loads: &[f64]) -> Self {
+        Self {
+            lowest: loads.iter().copied().fold(f64::INFINITY, f64::min),
+            highest: loads.iter().copied().fold(0.0, f64::max),
+        }
+    }
 }

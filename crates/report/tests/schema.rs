@@ -2,9 +2,9 @@
 
 use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
-    Impossible, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict, RackFigures,
-    Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta, Sensitivity, ServerFigures, ShownBy,
-    TrialResult, Validation, stats::ConfidenceInterval,
+    Impossible, LoadRange, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
+    RackFigures, Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta, Sensitivity,
+    ServerFigures, ShownBy, TrialResult, Validation, stats::ConfidenceInterval,
 };
 use serde_json::{Value, json};
 
@@ -256,7 +256,7 @@ fn reports_keep_to_their_schemas() {
         noise,
         cut_off: true,
     };
-    let capacity = |run| Capacity {
+    let capacity = |run: Option<Box<Run>>| Capacity {
         policy: "darc".into(),
         spec: "darc,delta=2".into(),
         params: meta().params,
@@ -264,6 +264,7 @@ fn reports_keep_to_their_schemas() {
         serving_cores: 14,
         load: 0.9,
         rps: 5e6,
+        other_seeds: run.as_ref().map(|_| LoadRange::of(&[0.8, 0.7])),
         run,
     };
     let results = vec![capacity(None), capacity(Some(Box::new(run(full()))))];

@@ -1,6 +1,7 @@
 //! The highest load that meets an SLO.
 
 use crate::{Experiment, Offered, Outcome, SimError};
+use headway_report::LoadRange;
 use headway_report::slo::{FewSamples, Slo, SloError, Verdict};
 
 /// A search between two loads.
@@ -37,6 +38,8 @@ pub struct Found {
     pub unshown: Option<FewSamples>,
     /// Whether the search was [cut off](Experiment::cutoff): the policy may carry more.
     pub cut_off: bool,
+    /// What runs of other seeds carry, where [they were asked](CapacitySearch::find_repeated) and carry less.
+    pub other_seeds: Option<LoadRange>,
 }
 
 /// Why a search failed.
@@ -52,6 +55,9 @@ pub enum CapacityError {
 
 headway_words::debug_is_display!(CapacityError);
 
+/// The seeds that are asked after the first.
+const OTHER_SEEDS: u64 = 3;
+
 impl CapacitySearch {
     /// Bisects: tails grow with load, so a policy that fails at a load fails above it. `tried` is
     /// called with every load and whether it met the SLO. A search that is cut off gives what it found by then.
@@ -64,42 +70,21 @@ impl CapacitySearch {
         slo: &Slo,
         mut tried: impl FnMut(f64, bool),
     ) -> Result<Found, CapacityError> {
-        let mut attempt = |load: f64| -> Result<Option<Found>, CapacityError> {
-            let at = at_load(experiment, load);
-            let outcome = at.run()?;
-            if outcome.run.extras.cut_off {
-                return Ok(None);
+        let mut attempt = |load: f64| {
+            let found = attempt(experiment, slo, load)?;
+            if found.is_some() || !experiment.is_cut_off() {
+                tried(load, found.is_some());
             }
-            let verdict = slo.evaluate(&outcome.run)?;
-            // What a run at a low load cannot show, a run at a higher one may, which has more requests in the same time.
-            let unshown = match verdict {
-                Verdict::Unshown(few) => Some(few),
-                Verdict::Met => None,
-                Verdict::Missed(_) | Verdict::Overloaded | Verdict::Lossy(_) => {
-                    tried(load, false);
-                    return Ok(None);
-                }
-            };
-            tried(load, true);
-            Ok(Some(Found {
-                load,
-                rate_rps: at.rate_rps(),
-                outcome: Some(outcome),
-                unshown,
-                cut_off: false,
-            }))
-        };
-        let nothing = Found {
-            load: 0.0,
-            rate_rps: 0.0,
-            outcome: None,
-            unshown: None,
-            cut_off: false,
+            Ok::<_, CapacityError>(found)
         };
         let Some(mut best) = attempt(self.lowest)? else {
             return Ok(Found {
+                load: 0.0,
+                rate_rps: 0.0,
+                outcome: None,
+                unshown: None,
                 cut_off: experiment.is_cut_off(),
-                ..nothing
+                other_seeds: None,
             });
         };
         let (mut met, mut missed) = (self.lowest, self.highest);
@@ -116,6 +101,68 @@ impl CapacitySearch {
         }
         Ok(best)
     }
+
+    /// As [`find`](Self::find), and asks runs of three other seeds whether they carry that load too, but for the tolerance. If one does not, each of them is
+    /// searched.
+    ///
+    /// How many requests lie beyond a percentile does not tell how well a run knows it. Near saturation the requests of a busy period are late together:
+    /// thousands of requests are a few busy periods, and a short run ends before its queue has grown. Another seed shows both.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_repeated(
+        &self,
+        experiment: &Experiment,
+        slo: &Slo,
+    ) -> Result<Found, CapacityError> {
+        let mut found = self.find(experiment, slo, |_, _| {})?;
+        if found.outcome.is_none() || found.unshown.is_some() || found.cut_off {
+            return Ok(found);
+        }
+        let surely = (found.load - self.tolerance).max(self.lowest);
+        let others: Vec<Experiment> = (1..=OTHER_SEEDS)
+            .map(|step| experiment.clone().seed(experiment.seed.wrapping_add(step)))
+            .collect();
+        let mut all_carry = true;
+        for other in &others {
+            all_carry = all_carry && attempt(other, slo, surely)?.is_some();
+        }
+        if !all_carry {
+            let mut loads = Vec::new();
+            for other in &others {
+                loads.push(self.find(other, slo, |_, _| {})?.load);
+            }
+            found.other_seeds = Some(LoadRange::of(&loads));
+        }
+        found.cut_off = experiment.is_cut_off();
+        if found.cut_off {
+            found.other_seeds = None;
+        }
+        Ok(found)
+    }
+}
+
+/// The run at that load, if it breaks no bound. None also where it was cut off.
+fn attempt(experiment: &Experiment, slo: &Slo, load: f64) -> Result<Option<Found>, CapacityError> {
+    let at = at_load(experiment, load);
+    let outcome = at.run()?;
+    if outcome.run.extras.cut_off {
+        return Ok(None);
+    }
+    // What a run at a low load cannot show, a run at a higher one may, which has more requests in the same time.
+    let unshown = match slo.evaluate(&outcome.run)? {
+        Verdict::Unshown(few) => Some(few),
+        Verdict::Met => None,
+        Verdict::Missed(_) | Verdict::Overloaded | Verdict::Lossy(_) => return Ok(None),
+    };
+    Ok(Some(Found {
+        load,
+        rate_rps: at.rate_rps(),
+        outcome: Some(outcome),
+        unshown,
+        cut_off: false,
+        other_seeds: None,
+    }))
 }
 
 fn at_load(experiment: &Experiment, load: f64) -> Experiment {
@@ -127,6 +174,36 @@ fn at_load(experiment: &Experiment, load: f64) -> Experiment {
 mod tests {
     use super::*;
     use headway_workload::Workload;
+
+    /// Thirty requests lie beyond p99 of each run, and all seeds but the first few say that it carries less.
+    #[test]
+    fn a_capacity_that_one_seed_alone_carries_is_told_from_others() {
+        let workload = Workload::named("fixed-1us").unwrap();
+        let experiment = Experiment::new(workload, "c-fcfs".parse().unwrap()).workers(4);
+        let slo = "overall.slowdown.p99<=10".parse().unwrap();
+        let search = CapacitySearch::default();
+        let find = |requests| {
+            let experiment = experiment.clone().requests(requests);
+            search.find_repeated(&experiment, &slo).unwrap()
+        };
+        let long = find(200_000);
+        let short = find(3_000);
+        let others = short.other_seeds.expect("other seeds carry less");
+        assert!(
+            short.load > long.load + 0.03,
+            "{} {}",
+            short.load,
+            long.load
+        );
+        assert!(others.lowest < short.load - search.tolerance, "{others:?}");
+        assert!(others.lowest <= others.highest, "{others:?}");
+        // Long runs agree, so that the note means something.
+        let others = long.other_seeds;
+        assert!(
+            others.is_none_or(|range| (range.lowest - long.load).abs() < 0.02),
+            "{others:?}"
+        );
+    }
 
     #[test]
     fn a_capacity_that_rests_on_no_request_is_none() {

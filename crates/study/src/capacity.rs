@@ -49,6 +49,7 @@ impl SystemCapacity {
                 params: params.unwrap_or_default(),
                 load: found.load,
                 rps: found.rate_rps,
+                other_seeds: found.other_seeds,
                 run,
             },
             unshown: found.unshown,

@@ -40,6 +40,8 @@ class PolicyCapacity:
     run: Run | None
     #: Why the runs were too short to show the SLO, where they were.
     unshown: str | None
+    #: The least and the most load that runs of other seeds carry, where one of them carries less.
+    other_seeds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ def rows_of(answer: str) -> list[dict[str, Any]]:
 def _of(answer: dict[str, Any]) -> PolicyCapacity:
     result = answer["result"]
     run = result.get("run")
+    others = result.get("other_seeds")
     return PolicyCapacity(
         policy=result["spec"],
         load=result["load"],
@@ -153,4 +156,5 @@ def _of(answer: dict[str, Any]) -> PolicyCapacity:
         serving_cores=result["serving_cores"],
         run=None if run is None else Run.of(run),
         unshown=answer["unshown"],
+        other_seeds=None if others is None else (others["lowest"], others["highest"]),
     )

@@ -7,7 +7,7 @@ use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_report::{CapacityReport, Table, format};
+use headway_report::{Capacity, CapacityReport, LoadRange, Table, format};
 use headway_sim::{Experiment, available_threads, in_parallel};
 use headway_study::capacity::{self, SystemCapacity};
 use headway_study::traffic;
@@ -62,7 +62,7 @@ impl Args {
         let found = in_parallel(
             &experiments,
             available_threads(),
-            |experiment: &Experiment| search.find(experiment, &slo, |_, _| {}),
+            |experiment: &Experiment| search.find_repeated(experiment, &slo),
             |_, _| bar.inc(1),
         );
         bar.finish_and_clear();
@@ -72,6 +72,7 @@ impl Args {
             if let Some(few) = &system.unshown {
                 eprintln!("SLO not shown: {}: {few}: {LONGER}", experiment.policy);
             }
+            tell_other_seeds(&system.capacity);
             rows.push(SystemRow {
                 workers: experiment.total_workers(),
                 is_shown: system.unshown.is_none(),
@@ -135,6 +136,21 @@ impl Args {
             }
         }
     }
+}
+
+/// Warns where the load is one seed's luck.
+fn tell_other_seeds(capacity: &Capacity) {
+    let Some(LoadRange { lowest, highest }) = capacity.other_seeds else {
+        return;
+    };
+    let shown = |load| format::significant(load, 3);
+    eprintln!(
+        "note: {}: runs of other seeds carry {} to {}, this one's {}: {LONGER}",
+        capacity.spec,
+        shown(lowest),
+        shown(highest),
+        shown(capacity.load)
+    );
 }
 
 /// What the table says of a system beside its result.

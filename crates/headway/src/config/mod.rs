@@ -115,11 +115,9 @@ impl FromConfig for Builder<NoService, Udp> {
             .as_ref()
             .is_some_and(|by| *by.get_ref() == Mechanism::Signal);
         let workers = set.workers.as_ref().map(|workers| *workers.get_ref());
-        let listen = file.parsed("listen", &set.listen, |url| address(url))?;
-        let listen: SocketAddr = match listen {
-            Some(listen) => listen,
-            None => address(LISTEN).expect("the default is an address"),
-        };
+        file.parsed("host", &set.host, |_| {
+            Err::<(), _>("`headway serve` alone heeds it: register with the daemon, and give the builder the cores by `cores_from`")
+        })?;
         let costs = file.parsed("costs", &set.costs, |path| read_costs(Path::new(path)))?;
         let costs = costs.map_or_else(LayoutCosts::default, |file| layout_costs(&file.costs));
         let workload = file.parsed("workload", &set.workload, |name| workload(name))?;
@@ -143,20 +141,23 @@ impl FromConfig for Builder<NoService, Udp> {
         if let Some(requests) = &set.queue_limit {
             builder = builder.queue_limit(*requests.get_ref() as usize);
         }
-        file.parsed("host", &set.host, |_| {
-            Err::<(), _>("`headway serve` alone heeds it: register with the daemon, and give the builder the cores by `cores_from`")
-        })?;
+        builder = interrupted_as_set(builder, &file, promises)?;
+        let listen = file.parsed("listen", &set.listen, |url| address(url))?;
+        let listen: SocketAddr = match listen {
+            Some(listen) => listen,
+            None => address(LISTEN).expect("the default is an address"),
+        };
+        let classifier: Option<AnyClassifier> =
+            file.parsed("classifier", &set.classifier, |text| text.parse())?;
+        let steering = file.parsed("steer", &set.steer, |text| text.parse())?;
         if let Some(pin) = file.parsed("pin", &set.pin, |text| pin(text))? {
             builder = builder.pin(pin);
         }
         if let Some(ns) = file.parsed("drain", &set.drain, |text| duration::parse(text))? {
             builder = builder.drain(Duration::from_nanos(ns));
         }
-        builder = interrupted_as_set(builder, &file, promises)?;
-        let classifier: Option<AnyClassifier> =
-            file.parsed("classifier", &set.classifier, |text| text.parse())?;
         let mut builder = builder.listen_udp(listen);
-        if let Some(steering) = file.parsed("steer", &set.steer, |text| text.parse())? {
+        if let Some(steering) = steering {
             builder = builder.steer(steering);
         }
         Ok(match classifier {

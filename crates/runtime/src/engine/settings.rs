@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_net::pool::MAX_SLOTS;
-use headway_policy::server::systems::ServerSpec;
+use headway_policy::server::systems::{Facts, ServerSpec};
+use headway_policy::spec::SpecError;
 use headway_policy::{Resume, Shape};
 
 use super::admission::{Admission, admit, queue_limit_within, slots_needed, unbuffered, within};
@@ -52,6 +53,8 @@ pub struct ServerSettings {
     pub layout_costs: LayoutCosts,
     /// Whether threads are bound to cores.
     pub pin: Pin,
+    /// Whether the service keeps stacks of its own: loops that take their requests themselves.
+    pub has_own_stacks: bool,
     /// By what a dispatcher interrupts.
     pub mechanism: Option<Mechanism>,
     /// Whether only requests are interrupted that say that they are long.
@@ -94,6 +97,7 @@ impl Default for ServerSettings {
             resume: None,
             plain_fibers: false,
             most_lent_threads: None,
+            has_own_stacks: false,
             layout: Layout::default(),
             layout_costs: LayoutCosts::default(),
             pin: Pin::default(),
@@ -112,15 +116,20 @@ impl Default for ServerSettings {
 
 impl ServerSettings {
     /// Where interrupted requests go on, chosen or not: anywhere, as in the papers. But signals, and handlers whose code is suspended between any two
-    /// instructions then, keep to their worker.
+    /// instructions then, keep to their worker, and so do loops: they run on stacks of the service's own, without a thread's state.
     #[must_use]
     pub fn resume(&self) -> Resume {
-        let stays = self.mechanism() == Mechanism::Signal;
+        let stays = self.mechanism() == Mechanism::Signal || self.loops_stay();
         self.resume.unwrap_or(if stays {
             Resume::OwnWorker
         } else {
             Resume::Anywhere
         })
+    }
+
+    /// Whether loops take the requests that keep something in their threads.
+    fn loops_stay(&self) -> bool {
+        self.has_own_stacks && !self.plain_fibers
     }
 
     /// By what a dispatcher interrupts, chosen or not.
@@ -134,12 +143,14 @@ impl ServerSettings {
     /// # Errors
     /// [`StartError`], which says which setting is wrong and what to choose instead.
     pub fn admit(&self, spec: &ServerSpec) -> Result<AdmittedServer, StartError> {
+        self.check_loops()?;
         self.check_numbers()?;
         self.mechanism().check()?;
         let mut shape = unbuffered(self.workers, &self.classes, self.queue_limit)?;
         shape.seed = self.seed;
         shape.resume = self.resume();
-        let admission = admit(spec, &shape)?;
+        let admission =
+            admit(spec, &shape).map_err(|error| self.without_interrupter(spec, error))?;
         shape.job_capacity = self.slots(&shape, &admission)?;
         if let Some(slots) = self.slots {
             let limit = queue_limit_within(slots, &shape, &admission);
@@ -169,6 +180,29 @@ impl ServerSettings {
             layout,
             shape,
         })
+    }
+
+    /// Signals keep requests to their worker. Where no dispatcher sends any, that is not the mistake, but that they were chosen.
+    fn without_interrupter(&self, spec: &ServerSpec, error: StartError) -> StartError {
+        let is_moved = matches!(error, StartError::Policy(SpecError::Roams { .. }));
+        let by_dispatcher = spec.facts().preemption == Facts::BY_DISPATCHER;
+        if is_moved && self.resume.is_none() && self.mechanism.is_some() && !by_dispatcher {
+            let policy = spec.name();
+            return StartError::NoInterrupter { policy };
+        }
+        error
+    }
+
+    /// What loops cannot do that take their requests themselves.
+    fn check_loops(&self) -> Result<(), StartError> {
+        if self.has_own_stacks && self.most_lent_threads.is_some() {
+            let why = "loops that take their requests themselves stay in their workers' threads";
+            return Err(StartError::NothingLent { why });
+        }
+        if self.loops_stay() && self.resume == Some(Resume::Anywhere) {
+            return Err(StartError::LoopsStay);
+        }
+        Ok(())
     }
 
     /// Numbers that would hang a thread, or ask for more memory than there is.

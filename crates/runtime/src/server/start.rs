@@ -5,7 +5,6 @@ use std::sync::Arc;
 use headway_machine::Clock;
 #[cfg(feature = "ops")]
 use headway_ops::subject::AskedSubject;
-use headway_policy::Resume;
 use headway_policy::server::systems::{self, ServerSpec, Visit};
 
 use super::builder::{Builder, BuilderParts};
@@ -55,43 +54,55 @@ impl<S, D> Builder<S, D> {
         S: Service,
         D: Source + 'static,
     {
-        let builder = self.resolve_resume()?;
-        builder
-            .with(|parts| BuilderParts {
-                service: Arc::new(parts.service) as Arc<dyn Service>,
-                datapath: Box::new(parts.datapath) as Box<dyn Source>,
-            })
-            .launch()
+        self.with(|parts| BuilderParts {
+            service: Arc::new(parts.service) as Arc<dyn Service>,
+            datapath: Box::new(parts.datapath) as Box<dyn Source>,
+        })
+        .launch()
     }
-}
 
-impl<S: Service, D> Builder<S, D> {
-    /// Loops stay in their threads: they run on stacks of the service's own, without a thread's state.
-    fn resolve_resume(mut self) -> Result<Self, StartError> {
-        let settings = &mut self.settings;
-        if self.service.has_own_stacks() && settings.most_lent_threads.is_some() {
-            let why = "loops that take their requests themselves stay in their workers' threads";
-            return Err(StartError::NothingLent { why });
-        }
-        if self.service.has_own_stacks() && !settings.plain_fibers {
-            let resume = settings.resume.get_or_insert(Resume::OwnWorker);
-            if *resume == Resume::Anywhere {
-                return Err(StartError::LoopsStay);
-            }
-        }
-        Ok(self)
+    /// What [`start`](Self::start) decides before it starts anything: how the server would run, or which setting it refuses. It asks the machine for
+    /// what it has, and binds no address.
+    ///
+    /// ```
+    /// use headway_runtime::Server;
+    /// use std::time::Duration;
+    ///
+    /// let limited = Server::builder()
+    ///     .policy("synergy")
+    ///     .queue_limit(64)
+    ///     .class("get", Duration::from_micros(2))
+    ///     .handler(|call| call.reply(b"pong"))
+    ///     .listen_udp("127.0.0.1:7000".parse().unwrap());
+    /// let refused = limited.check().unwrap_err();
+    /// assert!(refused.to_string().contains("leave the queue limit out"));
+    /// ```
+    ///
+    /// # Errors
+    /// [`StartError`], which says what to do.
+    pub fn check(&self) -> Result<AdmittedServer, StartError>
+    where
+        S: Service,
+        D: Source,
+    {
+        let has_own_stacks = self.service.has_own_stacks();
+        let steers = self.datapath.steering().is_some();
+        Ok(self.admit(has_own_stacks, steers)?.1)
     }
-}
 
-impl Builder<Arc<dyn Service>, Box<dyn Source>> {
     /// The policy, and the server that may start under it.
-    fn admit(&self) -> Result<(ServerSpec, AdmittedServer), StartError> {
+    fn admit(
+        &self,
+        has_own_stacks: bool,
+        steers: bool,
+    ) -> Result<(ServerSpec, AdmittedServer), StartError> {
         if let Some(class) = &self.timeless {
             let class = class.clone();
             return Err(StartError::NoTime { class });
         }
         let settings = ServerSettings {
-            steers: self.datapath.steering().is_some(),
+            steers,
+            has_own_stacks,
             granted_cores: self.cores.as_ref().map(|cores| cores.0.kthreads()),
             ..self.settings.clone()
         };
@@ -99,10 +110,13 @@ impl Builder<Arc<dyn Service>, Box<dyn Source>> {
         let admitted = settings.admit(&spec)?;
         Ok((spec, admitted))
     }
+}
 
+impl Builder<Arc<dyn Service>, Box<dyn Source>> {
     /// Starts the server, whose engine knows neither the type of the service nor that of the datapath.
     fn launch(self) -> Result<Server, StartError> {
-        let (spec, admitted) = self.admit()?;
+        let steers = self.datapath.steering().is_some();
+        let (spec, admitted) = self.admit(self.service.has_own_stacks(), steers)?;
         let clock = self.clock.unwrap_or_else(Clock::global);
         let config = self.config(&admitted, clock);
         let shape = admitted.shape;

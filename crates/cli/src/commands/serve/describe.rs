@@ -88,7 +88,7 @@ fn interruption(server: &Server, admission: Admission, how: &Interruption) -> St
     } else {
         ""
     };
-    let place = match how.resume.value {
+    let place = match how.settings().resume() {
         Resume::OwnWorker => "at their own worker",
         Resume::Anywhere => "at any worker",
     };

@@ -34,7 +34,7 @@ impl From<PreemptFlag> for Mechanism {
 
 #[derive(clap::Args)]
 pub(super) struct InterruptFlags {
-    /// Where an interrupted request resumes [default: anywhere]
+    /// Where an interrupted request resumes [default: anywhere; on its own worker with signals]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
     /// Mechanism that interrupts requests where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and
@@ -51,7 +51,7 @@ pub(super) struct InterruptFlags {
 
 /// The decided settings; `None` where neither flags nor file set a value.
 pub(super) struct Interruption {
-    pub(super) resume: Sourced<Resume>,
+    resume: Option<Resume>,
     preempt: Option<Sourced<Mechanism>>,
     feedback: Sourced<bool>,
     most_lent_threads: Option<Sourced<usize>>,
@@ -65,12 +65,9 @@ impl Interruption {
         let preempt = flags.preempt.map(Mechanism::from);
         let look = flags.look_every;
         Ok(Self {
-            resume: file.given(
-                "resume",
-                flags.resume.map(Resume::from),
-                &set.resume,
-                || Resume::Anywhere,
-            ),
+            resume: file
+                .given_if_set("resume", flags.resume.map(Resume::from), &set.resume)
+                .map(|given| given.value),
             preempt: file.given_if_set("preempt", preempt, &set.preempt),
             feedback: file.given(
                 "feedback",
@@ -96,7 +93,7 @@ impl Interruption {
     /// These settings among all those of a server.
     pub(super) fn settings(&self) -> ServerSettings {
         ServerSettings {
-            resume: Some(self.resume.value),
+            resume: self.resume,
             mechanism: self.preempt.as_ref().map(|given| given.value),
             feedback: self.feedback.value,
             // As all built-in services promise.
@@ -164,6 +161,6 @@ impl Interruption {
             None => builder,
         };
         app.promises()
-            .apply(builder, Some(self.resume.value), self.settings().mechanism)
+            .apply(builder, self.resume, self.settings().mechanism)
     }
 }

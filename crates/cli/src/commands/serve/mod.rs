@@ -1,5 +1,7 @@
 //! `headway serve`: a service under a policy.
 
+#[cfg(test)]
+mod agreement;
 mod args;
 mod check;
 pub(crate) mod config;
