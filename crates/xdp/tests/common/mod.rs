@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod cost;
+pub(crate) mod maps;
 pub(crate) mod net;
 
 use aya::Ebpf;

@@ -2,7 +2,7 @@
 
 use crate::addresses::Family;
 use crate::common::*;
-use crate::{Excess, Planes, WINDOW_NS};
+use crate::{Excess, Planes, TYPES, WINDOW_NS};
 use headway_policy::rack::{Cloning, Overflow};
 
 fn packets() -> u64 {
@@ -10,6 +10,14 @@ fn packets() -> u64 {
     asked.map_or(100_000, |text| {
         text.parse().expect("HEADWAY_XDP_PACKETS: a number")
     })
+}
+
+/// Enters a namespace whose loopback is the clients' side.
+fn servers_side() {
+    net::enter_namespace();
+    net::shell(
+        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
+    );
 }
 
 fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) {
@@ -20,15 +28,15 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
         println!("SKIPPED {test}: {why}");
         return;
     }
-    stay_on_cpu(0);
-    // Loopback is the clients' side.
-    net::enter_namespace();
-    net::shell(
-        "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
-    );
+    servers_side();
     let mut planes = Planes::new(&objects.rack, family, excess, 18);
     for packet in 0..packets {
         planes.step();
+        if packet % 600 == 599 {
+            planes.pass_window();
+            // A burst of one group, while others have had no arrival in the new window.
+            (0..100).for_each(|_| planes.request(TYPES as u8 - 1));
+        }
         if packet % 2_000 == 1_999 {
             planes.change_tables(packet as u32 / 2_000);
         }
@@ -37,10 +45,12 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
         }
     }
     planes.compare_registers();
+    every_fate_was_met(&planes, excess);
+}
+
+fn every_fate_was_met(planes: &Planes, (cloning, overflow): Excess) {
     let counts = planes.xdp.registers().expect("registers").counts;
-    // Every fate was met.
     let mut unmet = vec!["shed", "expired", "other_family"];
-    let (cloning, overflow) = excess;
     if overflow == Overflow::Off {
         unmet.push("overflowed");
     }
@@ -111,4 +121,43 @@ fn three_planes_overflow_and_clone_alike() {
         (Cloning::Longer(WINDOW_NS), Overflow::PerCore(20.0)),
         packets() / 4,
     );
+}
+
+/// Packets come to every CPU, each with its own turns, slots and averages: also a request to one and its server's packets to others.
+#[test]
+fn three_planes_agree_although_packets_come_to_several_cpus() {
+    let test = "three planes, several CPUs";
+    let Some(objects) = objects(test) else {
+        return;
+    };
+    if let Some(why) = net::missing() {
+        println!("SKIPPED {test}: {why}");
+        return;
+    }
+    let cpus = crate::cpus::allowed();
+    if cpus.len() < 2 {
+        println!("SKIPPED {test}: it needs two CPUs");
+        return;
+    }
+    servers_side();
+    let excess = (Cloning::Off, Overflow::Off);
+    let mut planes = Planes::on_cpus(&objects.rack, Family::Ip4, excess, (18, &cpus));
+    // By default enough that each CPU takes its first slots a second time.
+    let packets = packets() / 2 * 3;
+    for packet in 0..packets {
+        // A move waits for its turn on a busy CPU.
+        if packet % 12 == 0 {
+            planes.next_cpu();
+        }
+        planes.step();
+        if packet % 2_000 == 1_999 {
+            planes.change_tables(packet as u32 / 2_000);
+        }
+        if packet % 10_000 == 9_999 {
+            planes.compare_registers();
+        }
+    }
+    planes.compare_registers();
+    every_fate_was_met(&planes, excess);
+    assert!(packets < 150_000 || planes.indices.come_round());
 }

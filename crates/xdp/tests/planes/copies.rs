@@ -61,15 +61,17 @@ impl Planes {
             servers: servers.map(|server| server as u16),
         };
         assert_eq!((ran.action, ran.order), (PASS, Some(order)));
+        let mut request = request.clone();
+        self.has_index(&mut request, &sent[0].1);
         let copies = Rc::new(CopiesOut::new(2));
         for (number, mark) in [Mark::Original, Mark::Clone].into_iter().enumerate() {
-            let mut copy = UnderWay {
+            let copy = UnderWay {
                 server: servers[number],
                 mark,
                 copies: Rc::clone(&copies),
                 ..request.clone()
             };
-            let expected = self.expected_at_server(&mut copy, &sent[number].1, &frame, &ran.bytes);
+            let expected = self.expected_at_server(&copy, &sent[number].1, &frame);
             // The clone differs by the fields that the program behind writes.
             if mark == Mark::Original {
                 assert_eq!(ran.bytes, expected.bytes(), "user space and XDP");

@@ -1,19 +1,23 @@
 //! One rack in three planes: the policy's step, the user-space switch, and the XDP program. The same packets go through all of them, and fates,
 //! servers, bytes, counts and registers are compared.
 //!
-//! One difference is by design: each switch gives a request its own index. Each plane's responses carry that plane's index, and only the index
-//! of a request sent to a server is left out of the comparison.
+//! One difference is by design: each switch gives a request its own index, which its server's packets carry. What it must be is
+//! [foretold](indices).
 
 mod addresses;
 mod agree;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+mod cpus;
+mod indices;
 mod odd;
+mod windows;
 
 use addresses::{CLIENTS_SIDE, Family, ifindex_of, server_mac};
 use common::*;
 use copies::{CopiesOut, role_of};
+use cpus::CpuShapers;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_policy::rack::{
@@ -24,7 +28,10 @@ use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
     PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, ServerInterfaces, SwitchLimits,
 };
-use headway_xdp::{Mode, Neighbour, Registers, RunPacket, XdpSwitch, XdpSwitchConfig, tables_of};
+use headway_xdp::{
+    Mode, Neighbour, Registers, RunPacket, TypeRegisters, XdpSwitch, XdpSwitchConfig, tables_of,
+};
+use indices::Indices;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use std::net::{IpAddr, SocketAddr};
@@ -61,7 +68,8 @@ struct UnderWay {
     copies: Rc<CopiesOut>,
     /// Its index in the policy's step, which takes an index.
     policy_index: u32,
-    user_index: u32,
+    /// None before the user-space switch has given it one.
+    user_index: Option<u32>,
     xdp_index: u32,
 }
 
@@ -75,9 +83,12 @@ struct Below {
 
 struct Planes {
     family: Family,
+    /// The present CPU's turns and averages.
     policy: Shaper,
     user: RackSwitch<Shaper>,
     xdp: XdpSwitch,
+    cpus: CpuShapers,
+    indices: Indices,
     rng: Pcg64Mcg,
     under_way: Vec<UnderWay>,
     done: Vec<UnderWay>,
@@ -87,10 +98,10 @@ struct Planes {
     overflow: Overflow,
 }
 
-/// A window that lasts for ever, so that kernel and test share it.
-const WINDOW_NS: u64 = 1_000_000_000_000_000_000;
+/// A window of 115 days, which ends when the test [says so](Planes::pass_window).
+const WINDOW_NS: u64 = 10_000_000_000_000_000;
 /// Execution times of which a few hundred fill a window.
-const NS_PER_UNIT: f64 = 1e15;
+const NS_PER_UNIT: f64 = 1e13;
 
 /// What becomes of requests in excess.
 type Excess = (Cloning, Overflow);
@@ -119,8 +130,43 @@ fn install(shaper: &mut Shaper, number: u32) {
     shaper.install(&Grouping::new(groups, &demand), &layout, &demand);
 }
 
+fn config(family: Family, cloning: Cloning, overflow: Overflow) -> XdpSwitchConfig {
+    XdpSwitchConfig {
+        own_ip4: match family.own().ip() {
+            IpAddr::V4(ip) => Some(ip),
+            IpAddr::V6(_) => None,
+        },
+        own_ip6: match family.own().ip() {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(ip) => Some(ip),
+        },
+        port: PORT,
+        types: TYPES as u16,
+        mode: Mode::Nat,
+        cloning,
+        overflows: overflow != Overflow::Off,
+        unfinished_checksums: false,
+        answer: Duration::from_secs(3600),
+    }
+}
+
 impl Planes {
-    fn new(object: &[u8], family: Family, (cloning, overflow): Excess, seed: u64) -> Self {
+    fn new(object: &[u8], family: Family, excess: Excess, seed: u64) -> Self {
+        Self::on_cpus(object, family, excess, (seed, &[0]))
+    }
+
+    /// Packets come to the first of these CPUs, until they come to others.
+    fn on_cpus(
+        object: &[u8],
+        family: Family,
+        excess: Excess,
+        (seed, cpus): (u64, &[usize]),
+    ) -> Self {
+        stay_on_cpu(cpus[0]);
+        let (cloning, overflow) = excess;
+        let mut xdp =
+            XdpSwitch::load(object, &config(family, cloning, overflow)).expect("the program loads");
+        let indices = Indices::of(&mut xdp);
         let servers: Vec<_> = (0..SERVERS).map(|number| family.server(number)).collect();
         let addresses = ServerAddresses::new(&servers).expect("servers");
         let interfaces = ServerInterfaces::unknown(SERVERS);
@@ -131,31 +177,19 @@ impl Planes {
             shaper(cloning, overflow),
             family.own().into(),
             addresses,
-            SwitchLimits::new(TYPES),
+            SwitchLimits {
+                index_seed: indices.seed(),
+                ..SwitchLimits::new(TYPES)
+            },
         );
         user.hear_servers_by(Arc::new(interfaces));
-        let config = XdpSwitchConfig {
-            own_ip4: match family.own().ip() {
-                IpAddr::V4(ip) => Some(ip),
-                IpAddr::V6(_) => None,
-            },
-            own_ip6: match family.own().ip() {
-                IpAddr::V4(_) => None,
-                IpAddr::V6(ip) => Some(ip),
-            },
-            port: PORT,
-            types: TYPES as u16,
-            mode: Mode::Nat,
-            cloning,
-            overflows: overflow != Overflow::Off,
-            unfinished_checksums: false,
-            answer: Duration::from_secs(3600),
-        };
         let mut planes = Self {
             family,
             policy: shaper(cloning, overflow),
             user,
-            xdp: XdpSwitch::load(object, &config).expect("the program loads"),
+            xdp,
+            cpus: CpuShapers::of(cpus, excess),
+            indices,
             rng: Pcg64Mcg::new(u128::from(seed) << 1 | 1),
             under_way: Vec::new(),
             done: Vec::new(),
@@ -179,12 +213,16 @@ impl Planes {
         } else {
             3 * number
         };
-        // A counter of turns wraps only in use, so every counter is used between two tables.
-        if number > 0 {
-            (0..=TYPES as u8).for_each(|class| self.request(class));
-        }
-        install(&mut self.policy, number);
-        install(self.user.policy(), number);
+        self.on_each_cpu(|planes| {
+            // A counter of turns wraps only in use, so every counter is used between two tables.
+            if number > 0 {
+                (0..=TYPES as u8).for_each(|class| planes.request(class));
+            }
+        });
+        self.on_each_cpu(|planes| {
+            install(&mut planes.policy, number);
+            install(planes.user.policy(), number);
+        });
         let neighbours: Vec<_> = (0..SERVERS)
             .map(|server| Neighbour {
                 address: self.family.server(server),
@@ -260,8 +298,10 @@ impl Planes {
             mark: Mark::Plain,
             copies: Rc::new(CopiesOut::new(1)),
             policy_index: self.requests,
-            user_index: 0,
-            xdp_index: 0,
+            user_index: None,
+            xdp_index: self
+                .indices
+                .next_in_kernel(self.cpus.present(), &self.under_way),
         };
         match self.policy.request(self.now_ns, packet) {
             Forward::To(server) => {
@@ -286,27 +326,26 @@ impl Planes {
             panic!("the user-space switch sent {sent:?}");
         };
         assert_eq!(*to, self.family.server(at.server), "policy and user space");
-        let expected = self.expected_at_server(&mut at, datagram, xdp_in, &ran.bytes);
+        self.has_index(&mut at, datagram);
+        let expected = self.expected_at_server(&at, datagram, xdp_in);
         let action = leaves_by(by, ifindex_of(at.server));
         assert_eq!((ran.action, ran.order), (action, None));
         assert_eq!(ran.bytes, expected.bytes(), "user space and XDP");
         self.under_way.push(at);
     }
 
-    /// The frame that the server must get: the user-space switch's datagram with the index that the program chose.
-    fn expected_at_server(
-        &self,
-        at: &mut UnderWay,
-        datagram: &[u8],
-        xdp_in: &Frame,
-        xdp_out: &[u8],
-    ) -> Frame {
-        at.user_index = Header::parse(datagram).expect("a header").0.index;
-        let index_at = xdp_in.udp_at() + 8 + 2;
-        let index = xdp_out[index_at..index_at + 4]
-            .try_into()
-            .expect("four bytes");
-        at.xdp_index = u32::from_be_bytes(index);
+    /// Checks the index that the user-space switch gave a request; one that was handed back keeps it.
+    fn has_index(&mut self, at: &mut UnderWay, datagram: &[u8]) {
+        let index = Header::parse(datagram).expect("a header").0.index;
+        match at.user_index {
+            Some(before) => assert_eq!(index, before),
+            None => self.indices.given_in_user(index, &self.under_way),
+        }
+        at.user_index = Some(index);
+    }
+
+    /// The frame that the server must get: the user-space switch's datagram with the program's index.
+    fn expected_at_server(&self, at: &UnderWay, datagram: &[u8], xdp_in: &Frame) -> Frame {
         let mut payload = datagram.to_vec();
         payload[2..6].copy_from_slice(&at.xdp_index.to_be_bytes());
         Frame {
@@ -334,7 +373,11 @@ impl Planes {
         };
         let body = self.body();
         let payload = |index| [&header(index).encode()[..], &body].concat();
-        let user = self.frame(from, server_mac(at.server), payload(at.user_index));
+        let user = self.frame(
+            from,
+            server_mac(at.server),
+            payload(at.user_index.expect("it has one")),
+        );
         let xdp = Frame {
             payload: payload(at.xdp_index),
             ..user.clone()
@@ -369,6 +412,9 @@ impl Planes {
         at.copies.came_back();
         let is_refused = !was_served && !is_plain && at.copies.others_answer();
         let time_ns = Header::parse(&user_in.payload).expect("a header").0.time_ns;
+        if was_served && time_ns > 0 {
+            self.cpus.averaged(at.class);
+        }
         let passes = self.policy.reply(&Reply {
             server: ServerId(at.server as u16),
             class: at.class,
@@ -480,6 +526,8 @@ impl Planes {
             );
         }
         let user = *self.user.counts();
+        let mut overflowed = 0;
+        self.on_each_cpu(|planes| overflowed += planes.policy.monitor().overflows());
         let of_user = [
             ("requests", user.requests),
             ("answered", user.answered),
@@ -498,21 +546,34 @@ impl Planes {
             ("fragment", self.below.fragment),
             ("options", self.below.options),
             ("other_family", 0),
-            ("overflowed", self.policy.monitor().overflows()),
+            ("overflowed", overflowed),
         ];
         assert_eq!(counts.named(), of_user);
-        let policy = self.policy.monitor().readings().to_vec();
-        assert_eq!(self.user.policy().monitor().readings(), policy);
-        assert_eq!(
-            types
-                .iter()
-                .map(|of_type| (of_type.count, of_type.execution_ns))
-                .collect::<Vec<_>>(),
-            policy
-                .iter()
-                .map(|reading| (reading.count, reading.execution_ns))
-                .collect::<Vec<_>>()
-        );
+        self.compare_types(&types);
+    }
+
+    /// Checks the requests and the execution times by type: the program's are the mean over the CPUs, by the responses that each has averaged.
+    fn compare_types(&mut self, types: &[TypeRegisters]) {
+        let mut count = vec![0; types.len()];
+        let mut weighted = vec![(0, 0); types.len()];
+        self.on_each_cpu(|planes| {
+            let policy = planes.policy.monitor().readings().to_vec();
+            assert_eq!(planes.user.policy().monitor().readings(), policy);
+            for (class, reading) in policy.iter().enumerate() {
+                let responses = planes.cpus.responses(class);
+                count[class] += reading.count;
+                weighted[class].0 += u128::from(reading.execution_ns) * u128::from(responses);
+                weighted[class].1 += responses;
+            }
+        });
+        for (class, of_type) in types.iter().enumerate() {
+            let (sum, responses) = weighted[class];
+            let execution_ns = (sum / u128::from(responses.max(1))) as u64;
+            assert_eq!(
+                (of_type.count, of_type.execution_ns),
+                (count[class], execution_ns)
+            );
+        }
     }
 }
 
