@@ -284,6 +284,14 @@ test-suite: pass
 	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check && \
 	python3 -B bench_pass.py --check --language rust
 
+# The suite's programs, and libraries of others, each as a request of a server that interrupts it 100 000 times or for 5 s, and resumes it at its own worker and at any: a quarter of an hour.
+.PHONY: test-served
+test-served: pass
+	$(CARGO) build --release --locked -p headway-capi
+	cd pass/suite && for language in c real; do \
+		python3 -B bench_pass.py --served $(abspath $(CARGO_OUT))/release/libheadway_capi.so --language $$language; \
+	done
+
 # Skipped where its compilers are not and cannot be installed. In `make test` it comes first, since the C programs need the pass.
 test-pass:
 	@if why=$$(pass/packages.sh); then \
