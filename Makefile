@@ -181,7 +181,7 @@ ifeq ($(NIGHTLY),yes)
 		set -x; \
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
 		$(TSAN) -p headway-sync --lib; \
-		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
+		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp --test stacks; \
 		$(TSAN) -p headway-pool --lib --test pool; \
 	else \
 		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \
