@@ -189,7 +189,7 @@ ifeq ($(NIGHTLY),yes)
 		set -x; \
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
 		$(TSAN) -p headway-sync --lib; \
-		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
+		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp --test stacks; \
 		$(TSAN) -p headway-pool --lib --test pool; \
 	else \
 		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \
@@ -291,6 +291,14 @@ test-suite: pass
 	@command -v python3 >/dev/null || { echo "SKIPPED test-suite: it needs Python 3 (apt-get install python3)"; exit 0; }; \
 	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check && \
 	python3 -B bench_pass.py --check --language rust
+
+# The suite's programs, and libraries of others, each as a request of a server that interrupts it 100 000 times or for 5 s, and resumes it at its own worker and at any: a quarter of an hour.
+.PHONY: test-served
+test-served: pass
+	$(CARGO) build --release --locked -p headway-capi
+	cd pass/suite && for language in c real; do \
+		python3 -B bench_pass.py --served $(abspath $(CARGO_OUT))/release/libheadway_capi.so --language $$language; \
+	done
 
 # Skipped where its compilers are not and cannot be installed. In `make test` it comes first, since the C programs need the pass.
 test-pass:

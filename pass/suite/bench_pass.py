@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from driver import build, check, each, instructions, measure, programs, table
+from driver import build, check, each, instructions, measure, programs, served, table
 from driver.errors import SuiteError
 
 QUICK = measure.Effort(rounds=4, repetitions=8, slice_seconds=0.4, stretch_repetitions=3)
@@ -21,6 +21,7 @@ REAL = measure.Effort(rounds=8, repetitions=24, slice_seconds=0.5, stretch_repet
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="only test that every program computes the same with probes")
+    parser.add_argument("--served", metavar="LIBHEADWAY", type=pathlib.Path, help="only test that every program computes the same in a request of a server of this library, which is interrupted and resumed anywhere")
     parser.add_argument("--quick", action="store_true", help="a first impression: few rounds, short runs")
     parser.add_argument("--only", metavar="NAME", action="append", help="this program only (may be repeated)")
     parser.add_argument("--half", choices=programs.HALVES, help="this half only")
@@ -92,6 +93,8 @@ def main() -> int:
     arguments = parse_arguments()
     if arguments.check:
         return check.check(arguments)
+    if arguments.served:
+        return served.check(arguments)
     if arguments.each_probe:
         chosen = programs.available(programs.select(arguments.only, arguments.half, arguments.language))
         print(each.text(each.measure_each(chosen, effort_of(arguments), arguments)))

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use addr2line::Loader;
@@ -16,22 +16,26 @@ use headway_runtime::{Call, Pin, Server, checkpoint};
 use serde_json::Value;
 
 const REQUESTS: usize = 8;
+/// The lap in which requests end at once.
+const LAST: u64 = u64::MAX;
 /// No test waits longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Stands here until the lap is over.
 #[inline(never)]
-fn innermost_of_a_request(ends: &AtomicBool) {
-    while !ends.load(Ordering::Relaxed) {
+fn innermost_of_a_request(lap: &AtomicU64) {
+    let mine = lap.load(Ordering::Relaxed);
+    while mine != LAST && lap.load(Ordering::Relaxed) == mine {
         checkpoint();
     }
 }
 
 #[inline(never)]
-fn middle_of_a_request(ends: &AtomicBool, depth: u32) -> u32 {
+fn middle_of_a_request(lap: &AtomicU64, depth: u32) -> u32 {
     if black_box(depth) > 0 {
-        return middle_of_a_request(ends, depth - 1) + depth;
+        return middle_of_a_request(lap, depth - 1) + depth;
     }
-    innermost_of_a_request(ends);
+    innermost_of_a_request(lap);
     depth
 }
 
@@ -61,10 +65,17 @@ fn ask(place: &Path) -> Value {
     answer["ok"].take()
 }
 
+/// As many requests are under way again as were.
+fn replace_what_was_answered(client: &UdpSocket) {
+    while client.recv(&mut [0; 64]).is_ok() {
+        client.send(&[0; 16]).unwrap();
+    }
+}
+
 /// Serves requests that stand there until told, and looks at those that are suspended, hundreds of times.
 fn all_stand_where_they_should(policy: &str, is_plain: bool) {
-    let ends = Arc::new(AtomicBool::new(false));
-    let sees = Arc::clone(&ends);
+    let lap = Arc::new(AtomicU64::new(0));
+    let sees = Arc::clone(&lap);
     let builder = Server::builder().policy(policy).workers(2).pin(Pin::Off);
     let builder = if is_plain {
         // SAFETY: the handler keeps nothing of its thread.
@@ -84,6 +95,7 @@ fn all_stand_where_they_should(policy: &str, is_plain: bool) {
         .unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(server.local_addr().unwrap()).unwrap();
+    client.set_nonblocking(true).unwrap();
     for _ in 0..REQUESTS {
         client.send(&[0; 16]).unwrap();
     }
@@ -96,6 +108,11 @@ fn all_stand_where_they_should(policy: &str, is_plain: bool) {
         );
         looks += 1;
         let told = ask(&place);
+        if told["at_home"] != 0 {
+            // A worker slept in the middle of a turn, as in a lock of a sanitizer's, so requests were rescued: at home nobody suspends them, and others come in their place.
+            lap.fetch_add(1, Ordering::Relaxed);
+        }
+        replace_what_was_answered(&client);
         let requests = told["requests"].as_array().unwrap();
         assert!(requests.len() <= REQUESTS, "{told}");
         for request in requests {
@@ -114,7 +131,7 @@ fn all_stand_where_they_should(policy: &str, is_plain: bool) {
             assert!(request["worker"].as_u64().unwrap() < 2, "{request}");
         }
     }
-    ends.store(true, Ordering::Relaxed);
+    lap.store(LAST, Ordering::Relaxed);
     let stats = server.shutdown(LIMIT).unwrap();
     assert_eq!(stats.answered, stats.received);
 }

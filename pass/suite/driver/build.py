@@ -56,7 +56,8 @@ def _plugins_changed() -> float:
     return max((path.stat().st_mtime for path in directory.glob("*.so")), default=0.0)
 
 
-def _run(command: list, what: str, **options) -> None:
+def run(command: list, what: str, **options) -> None:
+    """Runs a tool that is to succeed at `what`."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
     if done.returncode != 0:
         raise SuiteError(f"{what} failed (exit status {done.returncode}): {' '.join(map(str, command))}\n{done.stderr.strip()}")
@@ -89,14 +90,14 @@ class Builder:
         for name, flags in HARNESS.items():
             source, output = SUITE / "harness" / name, self.directory / "harness" / (name + ".o")
             if not self._is_current(output, [source, *headers]):
-                _run([CC, "-O2", "-Wall", "-Wextra", STANDARD[False], *flags, "-c", source, "-o", output], f"compiling {name}")
+                run([CC, "-O2", "-Wall", "-Wextra", STANDARD[False], *flags, "-c", source, "-o", output], f"compiling {name}")
             objects.append(output)
         for layout in range(LAYOUTS):
             shift = self.directory / "harness" / f"shift{layout}.S"
             text = f'.text\n.p2align 6\n.skip {64 + 16 * layout}, 0xcc\n.section .note.GNU-stack, "", @progbits\n'
             if not shift.exists() or shift.read_text() != text:
                 shift.write_text(text)
-                _run([CC, "-c", shift, "-o", shift.with_suffix(".o")], f"assembling {shift.name}")
+                run([CC, "-c", shift, "-o", shift.with_suffix(".o")], f"assembling {shift.name}")
         return objects
 
     def compile(self, program: Program, instrumented: bool) -> list[pathlib.Path]:
@@ -121,7 +122,7 @@ class Builder:
         if not self._is_current(output, [program.source, SUITE / "rust/suite.rs"], self.tools_changed if instrumented else 0.0):
             compiler = [wrapper("headway-rustc"), RUSTC] if instrumented and not self.null else [RUSTC]
             # In the source tree: its rust-toolchain.toml says which rustc.
-            _run([*compiler, "--crate-name", program.name, *RUST_FLAGS, program.source, "-o", output], f"compiling {program.name}",
+            run([*compiler, "--crate-name", program.name, *RUST_FLAGS, program.source, "-o", output], f"compiling {program.name}",
                  cwd=ROOT, env={**os.environ, **self.pass_variables})
         return output
 
@@ -131,7 +132,7 @@ class Builder:
             compiler = CXX if is_cxx else CC
             if instrumented and not self.null:
                 compiler, flags = wrapper("headway-c++" if is_cxx else "headway-cc"), [*flags, *self.pass_flags]
-            _run([compiler, *FLAGS, *flags, "-c", source, "-o", output], f"compiling {source.name} {'instrumented' if instrumented else 'plain'}")
+            run([compiler, *FLAGS, *flags, "-c", source, "-o", output], f"compiling {source.name} {'instrumented' if instrumented else 'plain'}")
         return output
 
     def link(self, program: Program, code: list[pathlib.Path], layout: int, harness: list[pathlib.Path]) -> pathlib.Path:
@@ -140,7 +141,7 @@ class Builder:
             shift = self.directory / "harness" / f"shift{layout}.o"
             # From Rust comes a library, of which the linker takes what is asked for: the kernel at its place, as an object would be.
             asked, further = (["-Wl,-u,kernel_run"], ["-lgcc_s", "-ldl"]) if program.is_rust else ([], [])
-            _run([CXX if program.is_cxx else CC, *asked, shift, *code, *harness, "-lm", "-lpthread", *further, "-o", output],
+            run([CXX if program.is_cxx else CC, *asked, shift, *code, *harness, "-lm", "-lpthread", *further, "-o", output],
                  f"linking {program.name}")
         return output
 
