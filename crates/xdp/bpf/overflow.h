@@ -20,26 +20,10 @@ static __always_inline void loaded(__u32 number, __u32 group, __s32 by)
 	__sync_fetch_and_add(&of->total, by);
 }
 
-/* All bits if `a` is less than `b`, both below 2^63. Hidden from the compiler, which would make a branch of it: the verifier follows both ways of
- * each branch of a loop, at each of 256 servers. */
-static __always_inline __u64 less(__u64 a, __u64 b)
-{
-	__u64 word = a - b;
-	asm volatile("" : "+r"(word));
-	word = (__s64)word >> 63;
-	asm volatile("" : "+r"(word));
-	return word;
-}
-
 /* Of two CPUs that end one request, one may count it once too often: below zero is zero. */
 static __always_inline __u64 requests(__u32 counted)
 {
 	return counted & less(counted, 1ull << 31);
-}
-
-static __always_inline __u64 either(__u64 mask, __u64 yes, __u64 no)
-{
-	return (yes & mask) | (no & ~mask);
 }
 
 /* The server for a request of this group that found `busy` without an idle core. A function of its own, so that the verifier checks it once. */

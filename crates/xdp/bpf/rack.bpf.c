@@ -157,6 +157,7 @@ static __always_inline void address_to_client(struct step *s, const struct nat_e
 }
 
 #include "shed.h"
+#include "choose.h"
 #include "burst.h"
 #include "overflow.h"
 #include "nat.h"
@@ -242,7 +243,8 @@ static __always_inline int parse(struct step *s, void *data, void *end)
 			return XDP_PASS;
 		}
 		f->udp = (void *)(f->ip4 + 1);
-		return datagram(s, end, FAMILY_IP4, bpf_ntohs(f->ip4->tot_len) - sizeof(*f->ip4));
+		__u32 total = bpf_ntohs(f->ip4->tot_len);
+		return datagram(s, end, FAMILY_IP4, total < sizeof(*f->ip4) ? 0 : total - sizeof(*f->ip4));
 	}
 	if (proto == bpf_htons(ETH_P_IPV6)) {
 		if ((void *)(f->ip6 + 1) > end)
@@ -312,5 +314,6 @@ int rack(struct xdp_md *ctx)
 }
 
 #include "clones.h"
+#include "lose.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -10,6 +10,7 @@
 #define BUCKETS 1024     /* of the hash table of servers by address */
 #define MAX_PROBES 8     /* buckets that a look-up visits at most */
 #define NAT_SLOTS 65536
+#define LOST_SLOTS 256   /* that one run for a removed server visits */
 
 #define FAMILY_IP4 4
 #define FAMILY_IP6 6
@@ -153,11 +154,12 @@ struct type_registers {
 	__u64 responses;   /* of those averaged: the weight of this CPU's average */
 };
 
-/* Copies of requests, by server. The unanswered copies are sent - answered - expired. */
+/* Copies of requests, by server. The unanswered copies are sent - answered - expired - lost. */
 struct server_registers {
 	__u64 sent;
 	__u64 answered;    /* responses, and requests handed back */
 	__u64 expired;
+	__u64 lost;        /* with the server, which was removed */
 };
 
 enum packet_count {
@@ -179,6 +181,7 @@ enum packet_count {
 	COUNT_OPTIONS,
 	COUNT_OTHER_FAMILY,
 	COUNT_OVERFLOWED,
+	COUNT_LOST,
 	COUNTS
 };
 

@@ -32,8 +32,10 @@ constants! {
     MAX_PROBES = 8;
     /// The most requests under way, of all CPUs together.
     NAT_SLOTS = 65536;
+    /// Slots that one run for a removed server visits.
+    LOST_SLOTS = 256;
     /// The number of fates by which packets are counted.
-    COUNTS = 18;
+    COUNTS = 19;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -233,10 +235,11 @@ mirror! {
 
 mirror! {
     /// One server's registers on one CPU.
-    ServerRow as "server_registers", 24, assert_server_row {
+    ServerRow as "server_registers", 32, assert_server_row {
         sent: u64 as "sent" at 0,
         answered: u64 as "answered" at 8,
         expired: u64 as "expired" at 16,
+        lost: u64 as "lost" at 24,
     }
 }
 
@@ -247,16 +250,16 @@ mirror! {
         nat_mask: u32 as "nat_mask" at 4,
         nat_taken: u32 as "nat_taken" at 8,
         counts: [u64; COUNTS] as "counts" at 16,
-        next_turn: [u32; MAX_GROUPS] as "next_turn" at 160,
-        of_type: [TypeRow; MAX_TYPES] as "type" at 416,
-        of_server: [ServerRow; MAX_SERVERS] as "server" at 6560,
-        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12704,
+        next_turn: [u32; MAX_GROUPS] as "next_turn" at 168,
+        of_type: [TypeRow; MAX_TYPES] as "type" at 424,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6568,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 14760,
     }
 }
 
 const PROFILE_AT: usize = (22540 + MAX_SERVERS * MAX_GROUPS * 4).next_multiple_of(8);
 pub(crate) const RACK_TABLES_BYTES: usize = PROFILE_AT + MAX_TYPES * TypeProfile::BYTES;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 12704 + MAX_TYPES * 8;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 14760 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(

@@ -25,6 +25,7 @@ mod grace;
 mod head;
 mod layout;
 mod left;
+mod namespace;
 mod neighbours;
 mod object;
 mod pins;

@@ -2,7 +2,7 @@
 
 pub use headway_bpf::ObjectError;
 
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 11] = [
     ("rack.bpf.c", include_str!("../bpf/rack.bpf.c")),
     ("bare.bpf.c", include_str!("../bpf/bare.bpf.c")),
     ("packet.h", include_str!("../bpf/packet.h")),
@@ -12,6 +12,8 @@ const SOURCES: [(&str, &str); 9] = [
     ("overflow.h", include_str!("../bpf/overflow.h")),
     ("clones.h", include_str!("../bpf/clones.h")),
     ("shed.h", include_str!("../bpf/shed.h")),
+    ("choose.h", include_str!("../bpf/choose.h")),
+    ("lose.h", include_str!("../bpf/lose.h")),
 ];
 
 /// The compiled programs.

@@ -255,8 +255,7 @@ fn refused(folder: &Path, why: &dyn std::fmt::Display) -> PinsError {
 
 /// How the names of this network namespace's folders begin.
 fn namespace() -> io::Result<String> {
-    let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
-    Ok(format!("{inode}-"))
+    Ok(format!("{}-", crate::namespace::cookie()?))
 }
 
 /// The name of a switch's folder. Names in the BPF file system have no dots.

@@ -66,6 +66,8 @@ counts! {
     other_family as "COUNT_OTHER_FAMILY",
     /// Requests that found no idle core of their group, and went to a server without cores of it.
     overflowed as "COUNT_OVERFLOWED",
+    /// Copies of requests that a server had when it was removed.
+    lost as "COUNT_LOST",
 }
 
 /// One type's registers, of all CPUs together.
@@ -87,13 +89,16 @@ pub struct ServerRegisters {
     pub answered: u64,
     /// Forgotten for lack of a timely answer.
     pub expired: u64,
+    /// Lost with the server, which was removed.
+    pub lost: u64,
 }
 
 impl ServerRegisters {
     /// Copies that the server has now.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
-        self.sent.saturating_sub(self.answered + self.expired)
+        self.sent
+            .saturating_sub(self.answered + self.expired + self.lost)
     }
 }
 
@@ -132,6 +137,7 @@ impl Registers {
                 sent: rows().map(|row| row.sent).sum(),
                 answered: rows().map(|row| row.answered).sum(),
                 expired: rows().map(|row| row.expired).sum(),
+                lost: rows().map(|row| row.lost).sum(),
             }
         });
         let came = |&byte: &u8| {

@@ -3,8 +3,8 @@
 use crate::head::{HeadMap, head_of};
 use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
-    MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, TablesHead,
-    bytes_of,
+    LOST_SLOTS, MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig,
+    TablesHead, bytes_of,
 };
 use crate::pins::{LinkKind, MAPS, SwitchPins};
 use crate::ticks::{TickError, in_ticks, ticks_a_second};
@@ -16,7 +16,7 @@ use aya::programs::{
     LinkOrder, ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp, XdpMode,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader};
-use headway_policy::rack::Cloning;
+use headway_policy::rack::{Cloning, ServerId};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::io;
@@ -226,7 +226,7 @@ impl XdpSwitch {
             }
         }
         let mut program = loader.load(object)?;
-        for name in [PROGRAM, "renew"] {
+        for name in [PROGRAM, "renew", "lose"] {
             let program = xdp(&mut program, name)?;
             program.load().map_err(SwitchError::Program)?;
         }
@@ -378,6 +378,29 @@ impl XdpSwitch {
             .map_err(writing)?;
         self.generation = next;
         Ok(())
+    }
+
+    /// Ends what a removed server has: nobody awaits its answers any more, and those that still come match no request. Returns the copies of requests that it
+    /// had. Publish tables without the server first. Takes milliseconds.
+    ///
+    /// # Errors
+    /// [`SwitchError`] when the kernel refuses.
+    pub fn lose(&mut self, server: ServerId) -> Result<u64, SwitchError> {
+        let before = self.registers()?.counts.lost;
+        // No packet goes by older tables any more.
+        grace::wait();
+        for first in (0..NAT_SLOTS).step_by(LOST_SLOTS) {
+            let mut packet = [0; 64];
+            packet[..4].copy_from_slice(&u32::from(server.0).to_ne_bytes());
+            packet[4..8].copy_from_slice(&(first as u32).to_ne_bytes());
+            xdp(&mut self.program, "lose")?
+                .test_run(TestRunOptions {
+                    data_in: Some(&packet),
+                    ..TestRunOptions::default()
+                })
+                .map_err(SwitchError::Program)?;
+        }
+        Ok(self.registers()?.counts.lost - before)
     }
 
     /// The loaded program, for a program that calls it.

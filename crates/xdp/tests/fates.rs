@@ -5,9 +5,9 @@ mod common;
 use common::*;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_policy::ClassHint;
-use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
-use headway_xdp::{Mode, Neighbour, XdpSwitch, XdpSwitchConfig, tables_of};
-use std::net::SocketAddr;
+use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, ServerId, Shaper, Turns};
+use headway_xdp::{Mode, Neighbour, ServerRegisters, XdpSwitch, XdpSwitchConfig, tables_of_places};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -35,19 +35,27 @@ fn publish(switch: &mut XdpSwitch) {
 
 /// The same behind the interface of this number.
 fn publish_behind(ifindex: u32, switch: &mut XdpSwitch) {
+    publish_places(ifindex, switch, [true; 2]);
+}
+
+/// The same, where a place may have no server although it has turns.
+fn publish_places(ifindex: u32, switch: &mut XdpSwitch, are_there: [bool; 2]) {
     let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
     let layout = RackLayout::new(&[1; 2], 1).updated(&[2], &[None]);
     let mut shaper = Shaper::new(1, 2, Turns::Even, Cloning::Off, 1);
     shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
     let servers: Vec<_> = (0..2)
-        .map(|number| Neighbour {
-            address: SocketAddr::from(([10, 0, 1, number], 8000)),
-            mac: [2, 0, 0, 0, 1, number],
-            ifindex,
-            own_mac: OWN_MAC,
+        .map(|number: u8| are_there[usize::from(number)].then_some(number))
+        .map(|place| {
+            place.map(|number| Neighbour {
+                address: SocketAddr::from(([10, 0, 1, number], 8000)),
+                mac: [2, 0, 0, 0, 1, number],
+                ifindex,
+                own_mac: OWN_MAC,
+            })
         })
         .collect();
-    let tables = tables_of(&shaper, 1, &[0], &servers).expect("they fit");
+    let tables = tables_of_places(&shaper, 1, &[0], &servers).expect("they fit");
     switch.publish(&tables).expect("published");
 }
 
@@ -259,6 +267,61 @@ fn an_answer_to_a_request_of_an_earlier_switch_is_dropped_and_counted() {
     }
     let counts = switch.registers().expect("registers").counts;
     assert_eq!((counts.unexpected, counts.answered), (16, 16));
+}
+
+/// Also where the server comes back to its place, and where its slots are taken by other requests later.
+#[test]
+fn what_a_removed_server_had_is_lost_once_and_for_good() {
+    let Some(objects) = objects("a removed server") else {
+        return;
+    };
+    stay_on_cpu(0);
+    let mut answer = Duration::from_secs(1);
+    loop {
+        let started = Instant::now();
+        let mut switch = switch(&objects.rack, Mode::Nat, answer);
+        publish(&mut switch);
+        let asked = begun(&mut switch, 8);
+        let of_removed = |answer: &&Frame| answer.from.ip() == IpAddr::from([10, 0, 1, 1]);
+        publish_places(1, &mut switch, [true, false]);
+        let lost = switch.lose(ServerId(1)).expect("it runs");
+        let again = switch.lose(ServerId(1)).expect("it runs");
+        // On a busy machine they are too old by now, and expire.
+        if started.elapsed() > answer / 2 {
+            answer *= 2;
+            assert!(answer < Duration::from_secs(60), "no end");
+            continue;
+        }
+        assert_eq!((lost, again), (4, 0));
+        publish(&mut switch);
+        for answer in asked.iter().filter(of_removed) {
+            let ran = switch.run(&answer.bytes(), 1).expect("the packet runs");
+            assert_eq!(ran.action, DROP, "nobody awaits it");
+        }
+        let kept = asked.iter().find(|answer| !of_removed(answer));
+        let kept = kept.expect("four of them");
+        let ran = switch.run(&kept.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, TX);
+        std::thread::sleep(answer + Duration::from_millis(100));
+        let registers = loop {
+            let registers = switch.registers().expect("registers");
+            if registers.counts.expired >= 3 {
+                break registers;
+            }
+            begun(&mut switch, 1000);
+            assert!(registers.counts.requests < 1_000_000);
+        };
+        let counts = registers.counts;
+        assert_eq!((counts.lost, counts.unexpected, counts.answered), (4, 4, 1));
+        let unanswered: u64 = registers
+            .servers
+            .iter()
+            .map(ServerRegisters::unanswered)
+            .sum();
+        let settled = counts.answered + counts.lost + counts.expired + counts.shed;
+        assert_eq!(counts.requests, settled + unanswered, "{counts:?}");
+        break;
+    }
 }
 
 #[test]

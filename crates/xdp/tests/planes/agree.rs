@@ -5,7 +5,7 @@ use crate::common::*;
 use crate::{Excess, Planes, TYPES, WINDOW_NS};
 use headway_policy::rack::{Cloning, Overflow};
 
-fn packets() -> u64 {
+pub(crate) fn packets() -> u64 {
     let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
     asked.map_or(100_000, |text| {
         text.parse().expect("HEADWAY_XDP_PACKETS: a number")
@@ -13,7 +13,7 @@ fn packets() -> u64 {
 }
 
 /// Enters a namespace whose loopback is the clients' side.
-fn servers_side() {
+pub(crate) fn servers_side() {
     net::enter_namespace();
     net::shell(
         "ip link add servers index 2 type veth peer name other index 3; ip link set dev servers up",
@@ -50,7 +50,7 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
 
 fn every_fate_was_met(planes: &Planes, (cloning, overflow): Excess) {
     let counts = planes.xdp.registers().expect("registers").counts;
-    let mut unmet = vec!["shed", "expired", "other_family"];
+    let mut unmet = vec!["shed", "expired", "other_family", "lost"];
     if overflow == Overflow::Off {
         unmet.push("overflowed");
     }

@@ -10,6 +10,7 @@ mod agree;
 mod common;
 mod copies;
 mod cpus;
+mod frames;
 mod indices;
 mod odd;
 mod windows;
@@ -547,6 +548,7 @@ impl Planes {
             ("options", self.below.options),
             ("other_family", 0),
             ("overflowed", overflowed),
+            ("lost", user.lost),
         ];
         assert_eq!(counts.named(), of_user);
         self.compare_types(&types);

@@ -22,6 +22,7 @@ mod xdp;
 mod xdp_devices;
 mod xdp_expiry;
 mod xdp_left;
+mod xdp_members;
 mod xdp_reach;
 mod xdp_relay;
 mod xdp_servers;

@@ -77,7 +77,7 @@ mod tests {
         let server = ServerRegisters {
             sent,
             answered,
-            expired: 0,
+            ..ServerRegisters::default()
         };
         vec![server; 3]
     }
