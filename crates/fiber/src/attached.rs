@@ -64,7 +64,7 @@ impl Attached {
             adopt_control_words();
             watch_forks();
             attached.flags.worker.set_line(local::shared_line());
-            local::set_worker(&raw const attached.flags.worker);
+            local::set_worker(attached.flags.worker);
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
@@ -331,7 +331,7 @@ impl Drop for YieldFlag {
 #[derive(Debug)]
 struct FlagCount {
     count: Guarded<usize>,
-    worker: PresentLine,
+    worker: &'static PresentLine,
 }
 
 impl Default for FlagCount {
@@ -339,8 +339,14 @@ impl Default for FlagCount {
     fn default() -> FlagCount {
         FlagCount {
             count: Guarded::default(),
-            worker: PresentLine::new(local::shared_line()),
+            worker: PresentLine::of_thread(local::shared_line()),
         }
+    }
+}
+
+impl Drop for FlagCount {
+    fn drop(&mut self) {
+        self.worker.give_back();
     }
 }
 

@@ -297,7 +297,7 @@ pub(crate) fn set_granted_message(message: u64) {
 /// The function that may renew a slice of the worker that runs this, null for none, and its argument.
 #[inline(always)]
 pub(crate) fn renewal() -> (*const (), *mut ()) {
-    // SAFETY: null, or the worker that runs this: the caller is in a section, so it runs this until the words are read.
+    // SAFETY: null, or a worker's, which is never freed. The caller is in a section, so the worker that it finds runs this until the words are read.
     let worker = unsafe { worker().as_ref() };
     worker.map_or((ptr::null(), ptr::null_mut()), PresentLine::renewal)
 }
@@ -305,7 +305,7 @@ pub(crate) fn renewal() -> (*const (), *mut ()) {
 /// Begins to fetch, for writing, the lines that the worker writes to after this yields.
 #[inline(always)]
 pub(crate) fn fetch_next_writes() {
-    // SAFETY: null, or the worker that runs this, which whoever asked it to yield holds by a flag; a prefetch faults nowhere.
+    // SAFETY: null, or a worker's, which is never freed; a prefetch faults nowhere.
     unsafe {
         if let Some(worker) = worker().as_ref() {
             let [first, second] = worker.next_writes();

@@ -5,7 +5,10 @@
 
 use std::mem::offset_of;
 use std::ptr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use headway_sync::Guarded;
 
 use crate::timed::RenewSlice;
 
@@ -34,13 +37,29 @@ struct WorkerWords {
 /// Where a stub finds the address that the worker will read.
 pub(crate) const NEXT_READ_AT: usize = offset_of!(PresentLine, own.next_read);
 
+/// Those of threads that have ended. None is freed: a signal may take a fiber from its worker after the fiber has found the worker and before it reads there.
+static ENDED: LazyLock<Guarded<Vec<&'static PresentLine>>> = LazyLock::new(Guarded::default);
+
 impl PresentLine {
-    /// Of a worker that runs no fiber, and whose own line this is.
-    pub(crate) fn new(line: *const AtomicU64) -> PresentLine {
-        PresentLine {
-            line: AtomicPtr::new(line.cast_mut()),
-            own: WorkerWords::default(),
-        }
+    /// Of a thread that runs no fiber, and whose own line this is; for as long as it is not [given back](Self::give_back).
+    pub(crate) fn of_thread(line: *const AtomicU64) -> &'static PresentLine {
+        let ended = ENDED.lock().pop();
+        let present = ended.unwrap_or_else(|| {
+            Box::leak(Box::new(PresentLine {
+                line: AtomicPtr::default(),
+                own: WorkerWords::default(),
+            }))
+        });
+        present.set_line(line);
+        present
+    }
+
+    /// Called when the thread has ended: another may have it.
+    pub(crate) fn give_back(&'static self) {
+        self.set_next_read(ptr::null());
+        self.set_next_writes([ptr::null(); 2]);
+        self.set_renewal(None, ptr::null_mut());
+        ENDED.lock().push(self);
     }
 
     /// Sets what the worker will read once a probe has yielded.
