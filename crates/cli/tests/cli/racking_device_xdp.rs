@@ -321,6 +321,31 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
     });
 }
 
+/// A switch without packets that goes on in silence is a switch that nobody restarts.
+#[test]
+fn a_device_that_is_removed_or_changed_ends_the_switch_with_the_reason() {
+    in_turn("changes of a switch's device", || {
+        enter_namespace();
+        for (change, says) in [
+            ("ethtool -L p2 rx 2", "ethtool -L p2"),
+            (
+                "ip link set dev p2 address 02:00:00:00:08:77",
+                "address 02:00:00:00:08:02`",
+            ),
+            ("ip link delete dev p2", "device p2 was removed"),
+        ] {
+            let rack = DeviceRack::start(&["--policy", "c-fcfs"]);
+            let args = device_args(&["--no-ctl", "--policy", "racksched"]);
+            let switch = Serving::start_command(&args);
+            shell(change);
+            let (status, said) = switch.end();
+            assert_eq!(status, Some(1), "{said}");
+            assert!(said.contains(says), "{said}");
+            rack.end();
+        }
+    });
+}
+
 /// Sends requests from an unconnected socket, and returns the number of responses from each server.
 fn ask_by_anyone(requests: u32) -> Vec<u64> {
     let socket = UdpSocket::bind("10.77.0.2:0").expect("a socket");
