@@ -302,13 +302,13 @@ fn kill_and_count(plane: Plane) {
 #[test]
 fn a_hundred_kills_around_a_switch_in_user_space_leave_each_request_in_one_count() {
     in_namespaces("kills around headway rack", || {
-        kill_and_count(Plane::UserSpace)
+        kill_and_count(Plane::UserSpace);
     });
 }
 
 #[test]
 fn a_hundred_kills_around_a_switch_in_the_kernel_leave_each_request_in_one_count() {
     in_namespaces("kills around headway rack --xdp", || {
-        kill_and_count(Plane::Kernel)
+        kill_and_count(Plane::Kernel);
     });
 }

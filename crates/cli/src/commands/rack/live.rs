@@ -108,12 +108,7 @@ fn serve<S: Switch + Send + 'static>(
     port: impl PacketPort + Send,
     sides: PortSides,
 ) -> Result<ExitCode> {
-    let declared = settings.declared.len();
-    let limits = SwitchLimits {
-        undeclared: settings.types.len() - declared,
-        held: HELD,
-        ..SwitchLimits::new(declared)
-    };
+    let limits = limits(settings);
     let PortSides {
         roster,
         interfaces,
@@ -156,8 +151,7 @@ fn serve<S: Switch + Send + 'static>(
     let on_signal = stopper.clone();
     heed_signals(&orders, move || on_signal.stop())?;
     let subject = RackSubject::new(settings, at, (name, &params), &tables, &observed, orders);
-    let subject = subject.with_agents(agents.clone());
-    let subject = Arc::new(subject);
+    let subject = Arc::new(subject.with_agents(agents.clone()));
     let _doors = answer(socket, metrics, &subject)?;
     announce(settings, at, &subject)?;
     let device = DeviceLook::begin(device, move || stopper.stop())?;
@@ -176,6 +170,15 @@ fn serve<S: Switch + Send + 'static>(
     device.map_or(Ok(()), DeviceLook::end)?;
     told?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn limits(settings: &RackSettings) -> SwitchLimits {
+    let declared = settings.declared.len();
+    SwitchLimits {
+        undeclared: settings.types.len() - declared,
+        held: HELD,
+        ..SwitchLimits::new(declared)
+    }
 }
 
 /// Has the switch watch its servers and the SLO, where the settings ask for it.
