@@ -10,6 +10,7 @@ macro_rules! eprintln {
 
 mod args;
 mod commands;
+mod device_look;
 mod device_port;
 mod error;
 mod interrupt;

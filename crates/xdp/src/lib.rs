@@ -16,6 +16,8 @@
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
+//! | what a removed server had | `bpf/lose.h`, `lose.rs` |
+//! | the namespace that a switch is of | `namespace.rs` |
 //! | what outlives the process, and for how long | [`SwitchPins`] |
 //! | what an earlier process left | [`LeftTables`] |
 //! | the kernel's ticks | `ticks.rs` |
@@ -25,6 +27,7 @@ mod grace;
 mod head;
 mod layout;
 mod left;
+mod lose;
 mod namespace;
 mod neighbours;
 mod object;

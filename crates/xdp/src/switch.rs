@@ -3,8 +3,8 @@
 use crate::head::{HeadMap, head_of};
 use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
-    LOST_SLOTS, MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig,
-    TablesHead, bytes_of,
+    MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, TablesHead,
+    bytes_of,
 };
 use crate::pins::{LinkKind, MAPS, SwitchPins};
 use crate::ticks::{TickError, in_ticks, ticks_a_second};
@@ -16,7 +16,7 @@ use aya::programs::{
     LinkOrder, ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp, XdpMode,
 };
 use aya::{Ebpf, EbpfError, EbpfLoader};
-use headway_policy::rack::{Cloning, ServerId};
+use headway_policy::rack::Cloning;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::io;
@@ -158,7 +158,7 @@ type RegistersMap = PerCpuArray<MapData, [u8; CPU_REGISTERS_BYTES]>;
 /// The switch in the kernel. When it is dropped, and when its process ends however it ends, the kernel removes program and maps, unless they are
 /// [pinned](Self::load_pinned).
 pub struct XdpSwitch {
-    program: Ebpf,
+    pub(crate) program: Ebpf,
     head: HeadMap,
     pub(crate) tables: TablesMap,
     registers: RegistersMap,
@@ -380,29 +380,6 @@ impl XdpSwitch {
         Ok(())
     }
 
-    /// Ends what a removed server has: nobody awaits its answers any more, and those that still come match no request. Returns the copies of requests that it
-    /// had. Publish tables without the server first. Takes milliseconds.
-    ///
-    /// # Errors
-    /// [`SwitchError`] when the kernel refuses.
-    pub fn lose(&mut self, server: ServerId) -> Result<u64, SwitchError> {
-        let before = self.registers()?.counts.lost;
-        // No packet goes by older tables any more.
-        grace::wait();
-        for first in (0..NAT_SLOTS).step_by(LOST_SLOTS) {
-            let mut packet = [0; 64];
-            packet[..4].copy_from_slice(&u32::from(server.0).to_ne_bytes());
-            packet[4..8].copy_from_slice(&(first as u32).to_ne_bytes());
-            xdp(&mut self.program, "lose")?
-                .test_run(TestRunOptions {
-                    data_in: Some(&packet),
-                    ..TestRunOptions::default()
-                })
-                .map_err(SwitchError::Program)?;
-        }
-        Ok(self.registers()?.counts.lost - before)
-    }
-
     /// The loaded program, for a program that calls it.
     ///
     /// # Errors
@@ -495,7 +472,10 @@ fn order_of(before: &[u8]) -> Option<CloneOrder> {
     })
 }
 
-fn xdp<'a>(program: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, SwitchError> {
+pub(crate) fn xdp<'a>(
+    program: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut Xdp, SwitchError> {
     program
         .program_mut(name)
         .and_then(|program| program.try_into().ok())

@@ -10,5 +10,5 @@ fn every_mode_sends_every_request_of_a_run() {
         return;
     };
     stay_on_cpu(0);
-    assert_eq!(cost::costs(&objects, 1).len(), 5);
+    assert_eq!(cost::costs(&objects, 1).len(), 8);
 }

@@ -270,6 +270,22 @@ fn write_ip6(header: &mut [u8], udp_length: u16, from: [u8; 16], to: [u8; 16]) -
     OnesSum::default().with(&header[8..40])
 }
 
+/// Answers a frame's datagram with its own payload, as a server on `AF_XDP` would, from the Ethernet address that the frame came to. Returns the answer's
+/// length in `out`; `None` for a frame that a server does not hear, and for one that does not fit. For tests: a server parses and writes its frames by
+/// itself.
+#[must_use]
+pub fn echo_frame(frame: &[u8], out: &mut [u8]) -> Option<usize> {
+    let asked = parse(frame)?;
+    let answer = ResponseFrame {
+        own_mac: frame.get(..6)?.try_into().ok()?,
+        link: ReturnLink::of(asked.link.bytes()),
+        from: asked.to,
+        to: asked.from,
+        payload: [asked.payload, &[]],
+    };
+    answer.write(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,6 +40,7 @@ mod umem;
 pub use datapath::{XskConfig, XskDatapath};
 pub use device::DeviceWatch;
 pub use error::XskError;
+pub use frame::echo_frame;
 pub use links::{HostLinks, LinkedHost};
 pub use mac::MacAddress;
 pub use port::{HostAddress, XskPort};

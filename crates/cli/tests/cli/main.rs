@@ -35,6 +35,7 @@ mod programs;
 mod racked;
 mod racking;
 mod racking_device_xdp;
+mod racking_kills;
 mod racking_members;
 mod racking_pinned;
 mod racking_xdp;

@@ -321,6 +321,31 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
     });
 }
 
+/// A switch without packets that goes on in silence is a switch that nobody restarts.
+#[test]
+fn a_device_that_is_removed_or_changed_ends_the_switch_with_the_reason() {
+    in_turn("changes of a switch's device", || {
+        enter_namespace();
+        for (change, says) in [
+            ("ethtool -L p2 rx 2", "ethtool -L p2"),
+            (
+                "ip link set dev p2 address 02:00:00:00:08:77",
+                "address 02:00:00:00:08:02`",
+            ),
+            ("ip link delete dev p2", "device p2 was removed"),
+        ] {
+            let rack = DeviceRack::start(&["--policy", "c-fcfs"]);
+            let args = device_args(&["--no-ctl", "--policy", "racksched"]);
+            let switch = Serving::start_command(&args);
+            shell(change);
+            let (status, said) = switch.end();
+            assert_eq!(status, Some(1), "{said}");
+            assert!(said.contains(says), "{said}");
+            rack.end();
+        }
+    });
+}
+
 /// Sends requests from an unconnected socket, and returns the number of responses from each server.
 fn ask_by_anyone(requests: u32) -> Vec<u64> {
     let socket = UdpSocket::bind("10.77.0.2:0").expect("a socket");
@@ -360,7 +385,7 @@ fn servers_answer_clients_themselves_where_that_is_wanted() {
             let by_server = ask_by_anyone(400);
             let url = format!("udp://{LISTEN}");
             let load = ["load", &url, "--workload", "high-bimodal", "--direct"];
-            let rate = ["--rate", "500", "--duration", "1s", "--timeout", "60s"];
+            let rate = ["--rate", "500", "--duration", "4s", "--timeout", "60s"];
             let run = super::json(&[&load[..], &rate, &["--format", "json"]].concat());
             (by_server, run)
         });
@@ -371,9 +396,11 @@ fn servers_answer_clients_themselves_where_that_is_wanted() {
         let ctl = folder.path().join("rack");
         let ctl = ctl.to_str().expect("a plain path");
         let direct = ["--direct", "--policy", "pallas,clone=off", "--ctl", ctl];
+        // Shorter than the load, and longer than a busy machine keeps an agent from its report.
+        let silence = ["--silence", "2s"];
         let agents = ["--agents", "10.77.0.1:7101", "--agent-key", &key];
         let types = ["--workload", "high-bimodal"];
-        let rest = [&direct[..], &agents, &types].concat();
+        let rest = [&direct[..], &silence, &agents, &types].concat();
         let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &rest));
         let begun = Instant::now();
         while !(0..2)

@@ -6,8 +6,8 @@ use aya::maps::{Array, MapData, ProgramArray};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use headway_net::header::{Flag, Header};
 use headway_policy::ClassHint;
-use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
-use headway_xdp::{Mode, Neighbour, XdpObjects, XdpSwitch, XdpSwitchConfig, tables_of};
+use headway_policy::rack::{Cloning, Demand, Grouping, Overflow, RackLayout, Shaper, Turns};
+use headway_xdp::{Mode, Neighbour, SwitchPins, XdpObjects, XdpSwitch, XdpSwitchConfig, tables_of};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,6 +16,67 @@ const TEMPLATE: usize = 104;
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Runs of each program in one round. The kernel itself loops over the runs, which spreads the cost of the call.
 const REPEAT: u32 = 20_000;
+/// The time for which a leased switch needs no renewal.
+const LEASE: Duration = Duration::from_secs(600);
+
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Variant {
+    name: &'static str,
+    mode: Mode,
+    is_ip4: bool,
+    cloning: Cloning,
+    overflow: Overflow,
+    /// Whether the program looks at its lease.
+    leased: bool,
+    /// Of each of the four servers.
+    cores: usize,
+    /// Runs of a round.
+    repeat: u32,
+}
+
+impl Variant {
+    fn of(name: &'static str, mode: Mode, is_ip4: bool) -> Self {
+        Self {
+            name,
+            mode,
+            is_ip4,
+            cloning: Cloning::Off,
+            overflow: Overflow::Off,
+            leased: false,
+            cores: 8,
+            repeat: REPEAT,
+        }
+    }
+
+    fn all() -> Vec<Self> {
+        let nat = |name| Self::of(name, Mode::Nat, true);
+        vec![
+            Self::of("direct, IPv4", Mode::Direct, true),
+            Self::of("direct, IPv6", Mode::Direct, false),
+            nat("full translation, IPv4"),
+            Self::of("full translation, IPv6", Mode::Nat, false),
+            Self {
+                leased: true,
+                ..nat("the same, IPv4, leased")
+            },
+            Self {
+                cloning: Cloning::Longer(20_000),
+                ..nat("the same, IPv4, bursts watched")
+            },
+            Self {
+                overflow: Overflow::PerCore(2.5),
+                cores: 1024,
+                repeat: 4 * 1000,
+                ..nat("the same, IPv4, overflow, a core is idle")
+            },
+            Self {
+                overflow: Overflow::PerCore(2.5),
+                ..nat("the same, IPv4, overflow, no core of 4 servers is idle")
+            },
+        ]
+    }
+}
 
 fn own(is_ip4: bool) -> SocketAddr {
     if is_ip4 {
@@ -27,7 +88,15 @@ fn own(is_ip4: bool) -> SocketAddr {
 
 /// A switch over four servers. No arrival rate of the test counts as a burst: requests are declared as 320 ns, so a group finishes 1000 in a window of
 /// 20 µs.
-fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitch {
+fn switch(object: &[u8], variant: &Variant) -> XdpSwitch {
+    let Variant {
+        mode,
+        is_ip4,
+        cloning,
+        overflow,
+        cores,
+        ..
+    } = *variant;
     let config = XdpSwitchConfig {
         own_ip4: Some([10, 0, 0, 1].into()),
         own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
@@ -35,15 +104,16 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitc
         types: 2,
         mode,
         cloning,
-        overflows: false,
+        overflows: overflow != Overflow::Off,
         unfinished_checksums: false,
         // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
     };
     let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
     let demand = Demand::declared(&[hint(320.0, 0.9), hint(2880.0, 0.1)]);
-    let layout = RackLayout::new(&[8; 4], 1).updated(&[16, 16], &[None, None]);
-    let mut shaper = Shaper::new(2, 32, Turns::Even, cloning, 1);
+    let layout = RackLayout::new(&[cores; 4], 1).updated(&[2 * cores; 2], &[None, None]);
+    let shaper = Shaper::new(2, 4 * cores, Turns::Even, cloning, 1);
+    let mut shaper = shaper.overflowing(4, overflow);
     shaper.install(&Grouping::new(&[0, 1], &demand), &layout, &demand);
     let servers: Vec<_> = (0..4)
         .map(|number| Neighbour {
@@ -53,7 +123,18 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitc
             own_mac: MAC,
         })
         .collect();
-    let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
+    let pins = || SwitchPins::take(own(is_ip4), LEASE).expect("the BPF file system");
+    let loaded = if variant.leased {
+        XdpSwitch::load_pinned(object, &config, pins())
+    } else {
+        XdpSwitch::load(object, &config)
+    };
+    let mut switch = loaded.expect("the program loads");
+    if variant.leased {
+        switch.renew_lease().expect("renewed");
+        // It ends with this process, and keeps its lease.
+        switch.unpin();
+    }
     let tables = tables_of(&shaper, 2, &[0, 1], &servers).expect("they fit");
     switch.publish(&tables).expect("published");
     switch
@@ -104,10 +185,10 @@ impl Bench {
     }
 
     /// Nanoseconds of one packet through a program, the mean of many. The last packet must be sent back.
-    fn time(&mut self, name: &str, packet: &[u8]) -> f64 {
+    fn time(&mut self, name: &str, packet: &[u8], repeat: u32) -> f64 {
         let run = xdp(&mut self.loaded, name).test_run(TestRunOptions {
             data_in: Some(packet),
-            repeat: REPEAT,
+            repeat,
             ..TestRunOptions::default()
         });
         let run = run.expect("the packet runs");
@@ -132,19 +213,19 @@ impl Bench {
         &mut self,
         rounds: usize,
         switch: impl Fn() -> XdpSwitch,
-        packet: &[u8],
+        (packet, repeat): (&[u8], u32),
     ) -> (f64, f64) {
         self.begin_with(packet);
         let (mut bare, mut beyond) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             // A new switch has free slots for requests under way, like a switch whose servers answer.
             let mut switch = switch();
-            bare.push(self.time("bare", packet));
+            bare.push(self.time("bare", packet, repeat));
             let fd = switch.program_fd().expect("loaded");
             self.next.set(0, fd, 0).expect("written");
-            let with_switch = self.time("again", packet);
+            let with_switch = self.time("again", packet, repeat);
             let counts = switch.registers().expect("registers").counts;
-            assert_eq!((counts.requests, counts.shed), (u64::from(REPEAT), 0));
+            assert_eq!((counts.requests, counts.shed), (u64::from(repeat), 0));
             let program = xdp(&mut self.loaded, "bare");
             let fd = program
                 .fd()
@@ -152,7 +233,7 @@ impl Bench {
                 .try_clone()
                 .expect("a descriptor");
             self.next.set(0, &fd, 0).expect("written");
-            beyond.push(with_switch - self.time("again", packet));
+            beyond.push(with_switch - self.time("again", packet, repeat));
         }
         let bare_ns = median(&mut bare);
         (bare_ns, bare_ns + median(&mut beyond))
@@ -184,19 +265,12 @@ pub(crate) struct Cost {
 /// A request was not sent on, was not counted, or was shed.
 pub(crate) fn costs(objects: &XdpObjects, rounds: usize) -> Vec<Cost> {
     let mut bench = Bench::load(&objects.bare);
-    let (off, watched) = (Cloning::Off, Cloning::Longer(20_000));
-    let modes = [
-        ("direct, IPv4", Mode::Direct, true, off),
-        ("direct, IPv6", Mode::Direct, false, off),
-        ("full translation, IPv4", Mode::Nat, true, off),
-        ("full translation, IPv6", Mode::Nat, false, off),
-        ("the same, IPv4, bursts watched", Mode::Nat, true, watched),
-    ];
-    let costs = modes.into_iter().map(|(name, mode, is_ip4, cloning)| {
-        let switch = || switch(&objects.rack, mode, is_ip4, cloning);
-        let (bare_ns, switch_ns) = bench.measure(rounds, switch, &request(is_ip4));
+    let costs = Variant::all().into_iter().map(|variant| {
+        let switch = || switch(&objects.rack, &variant);
+        let packet = request(variant.is_ip4);
+        let (bare_ns, switch_ns) = bench.measure(rounds, switch, (&packet, variant.repeat));
         Cost {
-            mode: name,
+            mode: variant.name,
             switch_ns,
             bare_ns,
         }

@@ -13,6 +13,7 @@ use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
 use super::xdp_reach::ReachCheck;
 use crate::commands::{control_socket, http};
+use crate::device_look::DeviceLook;
 use crate::error::explain;
 use anyhow::Result;
 use headway_machine::Clock;
@@ -24,6 +25,7 @@ use headway_rack::{
     PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
     UdpPort, keep_control,
 };
+use headway_xsk::DeviceWatch;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -68,18 +70,21 @@ impl RackVisit for Starter<'_> {
                         roster,
                         reaches: routes::check(),
                         interfaces,
+                        device: None,
                     };
                     serve(self.settings, system, port, sides)
                 }
                 RackListen::Device(place) => {
                     let roster = Arc::new(self.settings.roster());
                     let (port, reaches) = device::open(self.settings, place)?;
+                    let device = Some(port.watch());
                     // Servers and clients are behind the same device.
                     let interfaces = ServerInterfaces::unknown(self.settings.places);
                     let sides = PortSides {
                         roster,
                         reaches,
                         interfaces: Arc::new(interfaces),
+                        device,
                     };
                     serve(self.settings, system, port, sides)
                 }
@@ -93,6 +98,8 @@ struct PortSides {
     roster: Arc<RackRoster>,
     interfaces: Arc<ServerInterfaces>,
     reaches: ReachCheck,
+    /// The device whose packets the switch takes past the kernel.
+    device: Option<DeviceWatch>,
 }
 
 fn serve<S: Switch + Send + 'static>(
@@ -101,16 +108,12 @@ fn serve<S: Switch + Send + 'static>(
     port: impl PacketPort + Send,
     sides: PortSides,
 ) -> Result<ExitCode> {
-    let declared = settings.declared.len();
-    let limits = SwitchLimits {
-        undeclared: settings.types.len() - declared,
-        held: HELD,
-        ..SwitchLimits::new(declared)
-    };
+    let limits = limits(settings);
     let PortSides {
         roster,
         interfaces,
         reaches,
+        device,
     } = sides;
     let tables = SwitchTables::new(settings.types.len()).with_agents(settings.places);
     let tables = Arc::new(tables);
@@ -145,12 +148,13 @@ fn serve<S: Switch + Send + 'static>(
     let mut switch = switch.with_tables(Arc::clone(&tables));
     let stopped = Arc::new(AtomicBool::new(false));
     let stopper = switch.stopper(&stopped);
-    heed_signals(&orders, move || stopper.stop())?;
+    let on_signal = stopper.clone();
+    heed_signals(&orders, move || on_signal.stop())?;
     let subject = RackSubject::new(settings, at, (name, &params), &tables, &observed, orders);
-    let subject = subject.with_agents(agents.clone());
-    let subject = Arc::new(subject);
+    let subject = Arc::new(subject.with_agents(agents.clone()));
     let _doors = answer(socket, metrics, &subject)?;
     announce(settings, at, &subject)?;
+    let device = DeviceLook::begin(device, move || stopper.stop())?;
     let forward = || {
         switch.run(&stopped);
         *switch.switch().counts()
@@ -161,8 +165,20 @@ fn serve<S: Switch + Send + 'static>(
             keep_control(control, clock, &stopped, score, observe, control_failed);
         }
     })?;
-    tell(settings, &counts(&counted))?;
+    let told = tell(settings, &counts(&counted));
+    // Nobody may read the counts; the end has its reason all the same.
+    device.map_or(Ok(()), DeviceLook::end)?;
+    told?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn limits(settings: &RackSettings) -> SwitchLimits {
+    let declared = settings.declared.len();
+    SwitchLimits {
+        undeclared: settings.types.len() - declared,
+        held: HELD,
+        ..SwitchLimits::new(declared)
+    }
 }
 
 /// Has the switch watch its servers and the SLO, where the settings ask for it.

@@ -7,7 +7,6 @@ mod check;
 pub(crate) mod config;
 mod datapath;
 mod describe;
-mod device;
 mod hosted;
 mod interrupt;
 mod meter;
@@ -18,12 +17,12 @@ mod watch;
 
 use crate::args::{host_port, server_policy, time};
 use crate::commands::http;
+use crate::device_look::DeviceLook;
 use crate::learning::Learner;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
-use device::DeviceLook;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_net::classify::AnyClassifier;
 use headway_ops::signals;
@@ -75,7 +74,10 @@ impl Args {
         signals::heed(move || leaving.request_stop()).context("cannot watch for signals")?;
         announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
-        let device = DeviceLook::begin(&server, device)?;
+        let device = {
+            let stopper = server.stopper();
+            DeviceLook::begin(device, move || stopper.request_stop())?
+        };
         server.wait();
         let stopped = server.shutdown(settings.drain);
         let watched = watch.map_or(Ok(()), WatchThread::end);
