@@ -10,6 +10,7 @@ use headway_machine::Clock;
 
 use crate::contender::{Contender, Kind, Pending};
 use crate::replay::{Mix, p99_slowdown};
+use crate::system::{cpu_ns, on_one_core};
 
 const HIGH_BIMODAL: Mix = Mix {
     short_ns: 1_000,
@@ -132,60 +133,3 @@ fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
     pending.into_iter().for_each(Pending::wait);
     jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64
 }
-
-/// Runs `body` with the whole process on one core.
-fn on_one_core<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
-    let before = affinity();
-    let mut one = empty_set();
-    let core = (0..libc::CPU_SETSIZE as usize)
-        .find(|&core| is_in(core, &before))
-        .unwrap_or(0);
-    insert(core, &mut one);
-    set_affinity(&one);
-    let result = body();
-    set_affinity(&before);
-    result
-}
-
-#[expect(unsafe_code, reason = "sets of cores and the process's clock")]
-mod system {
-    /// The process's CPU time, ns.
-    pub(super) fn cpu_ns() -> u64 {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` is written.
-        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    }
-
-    pub(super) fn empty_set() -> libc::cpu_set_t {
-        // SAFETY: all zero is the empty set.
-        unsafe { std::mem::zeroed() }
-    }
-
-    pub(super) fn insert(core: usize, set: &mut libc::cpu_set_t) {
-        // SAFETY: the set is valid and the core below its size.
-        unsafe { libc::CPU_SET(core, set) };
-    }
-
-    pub(super) fn is_in(core: usize, set: &libc::cpu_set_t) -> bool {
-        // SAFETY: the set is valid and the core below its size.
-        unsafe { libc::CPU_ISSET(core, set) }
-    }
-
-    pub(super) fn affinity() -> libc::cpu_set_t {
-        let mut set = empty_set();
-        // SAFETY: the set is written.
-        unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-        set
-    }
-
-    /// Of the calling thread, and of those that it starts.
-    pub(super) fn set_affinity(set: &libc::cpu_set_t) {
-        // SAFETY: the set is read.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
-    }
-}
-use system::{affinity, cpu_ns, empty_set, insert, is_in, set_affinity};
