@@ -98,13 +98,13 @@ fn submit(shared: &Arc<SharedPool>, class: ClassId, counts: &Arc<ModelCounts>) -
 
 /// Blocks the model's thread until the result is there.
 fn awaited(job: JobFuture<()>) -> Result<(), JoinError> {
-    struct Unparks(Thread);
-    impl Wake for Unparks {
+    struct ModelWaker(Thread);
+    impl Wake for ModelWaker {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
+    let waker = Waker::from(Arc::new(ModelWaker(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut job = pin!(job);
     loop {

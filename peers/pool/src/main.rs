@@ -1,5 +1,6 @@
 //! headway-pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second. Rounds are interleaved.
 
+mod compute;
 mod contender;
 mod http;
 mod lost;

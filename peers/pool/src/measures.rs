@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use headway_machine::Clock;
 
+use crate::compute::Compute;
 use crate::contender::{Contender, Kind, Pending};
 use crate::replay::{Mix, p99_slowdown};
 use crate::system::{cpu_ns, on_one_core};
@@ -43,6 +44,12 @@ pub(crate) enum Measure {
     Jobs10us,
     /// Equal jobs of 100 µs a second
     Jobs100us,
+    /// CPU time of equal jobs of 1 µs, submitted as in `jobs1us`
+    Cpu1us,
+    /// CPU time of equal jobs of 10 µs
+    Cpu10us,
+    /// CPU time of equal jobs of 100 µs
+    Cpu100us,
 }
 
 impl Measure {
@@ -56,6 +63,9 @@ impl Measure {
             Self::Jobs1us => "jobs of 1 µs a second",
             Self::Jobs10us => "jobs of 10 µs a second",
             Self::Jobs100us => "jobs of 100 µs a second",
+            Self::Cpu1us => "CPU of a job of 1 µs, all threads, ns",
+            Self::Cpu10us => "CPU of a job of 10 µs, all threads, ns",
+            Self::Cpu100us => "CPU of a job of 100 µs, all threads, ns",
         }
     }
 
@@ -70,9 +80,12 @@ impl Measure {
             Self::IdleStart => idle_start_ns(&kind.start(workers)?),
             Self::HighBimodal => p99_slowdown(kind, workers, HIGH_BIMODAL, round)?,
             Self::ExtremeBimodal => p99_slowdown(kind, workers, EXTREME_BIMODAL, round)?,
-            Self::Jobs1us => jobs_per_s(&kind.start(workers)?, 1_000, 200_000),
-            Self::Jobs10us => jobs_per_s(&kind.start(workers)?, 10_000, 40_000),
-            Self::Jobs100us => jobs_per_s(&kind.start(workers)?, 100_000, 4_000),
+            Self::Jobs1us => equal_jobs(&kind.start(workers)?, 1_000, 200_000).jobs_per_s,
+            Self::Jobs10us => equal_jobs(&kind.start(workers)?, 10_000, 40_000).jobs_per_s,
+            Self::Jobs100us => equal_jobs(&kind.start(workers)?, 100_000, 4_000).jobs_per_s,
+            Self::Cpu1us => equal_jobs(&kind.start(workers)?, 1_000, 200_000).cpu_ns,
+            Self::Cpu10us => equal_jobs(&kind.start(workers)?, 10_000, 40_000).cpu_ns,
+            Self::Cpu100us => equal_jobs(&kind.start(workers)?, 100_000, 4_000).cpu_ns,
         })
     }
 }
@@ -112,16 +125,20 @@ fn idle_start_ns(pool: &Contender) -> f64 {
     waits_ns[waits_ns.len() / 2] as f64
 }
 
-/// Jobs that spin for so long, submitted from one thread as fast as it can, at most a thousand outstanding.
-fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
+/// What equal jobs took.
+struct EqualJobs {
+    jobs_per_s: f64,
+    /// The process's CPU time of each, ns: beside others' work this tells what the pool costs.
+    cpu_ns: f64,
+}
+
+/// Jobs that compute for so long, submitted from one thread as fast as it can, at most a thousand outstanding.
+fn equal_jobs(pool: &Contender, service_ns: u64, jobs: usize) -> EqualJobs {
     const OUTSTANDING: usize = 1_000;
     let clock = Clock::global();
-    let work = clock.ticks_in(service_ns);
-    let job = move || {
-        let from = clock.ticks();
-        while clock.ticks().wrapping_sub(from) < work {}
-    };
-    let from_ns = clock.now_ns();
+    let work = Compute::for_ns(service_ns);
+    let job = move || work.run();
+    let (from_ns, cpu_before_ns) = (clock.now_ns(), cpu_ns());
     let mut pending = std::collections::VecDeque::with_capacity(OUTSTANDING);
     for _ in 0..jobs {
         if pending.len() == OUTSTANDING {
@@ -131,5 +148,8 @@ fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
         pending.push_back(pool.submit(false, job));
     }
     pending.into_iter().for_each(Pending::wait);
-    jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64
+    EqualJobs {
+        jobs_per_s: jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64,
+        cpu_ns: (cpu_ns() - cpu_before_ns) as f64 / jobs as f64,
+    }
 }
