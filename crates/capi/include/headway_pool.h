@@ -79,6 +79,9 @@ struct headway_pool_options {
     const char *control;
     // Where threads of their own answer Prometheus and browsers, as in "127.0.0.1:9100"; port 0 lets the system choose. Null for nowhere. See headway_pool_metrics() too.
     const char *metrics;
+    // HEADWAY_FIBERS_PLAIN: jobs, and all that they call, keep nothing of their thread over a probe, and are switched faster. One that is interrupted goes on in its
+    // thread: policies under which it goes on at any worker are refused. It shares its thread-local variables and its locks with the jobs that run meanwhile.
+    uint64_t fibers;
 };
 
 // A pool's counts. Begin with `struct headway_pool_stats stats = {.size = sizeof stats};`.
@@ -204,6 +207,7 @@ extern "C" {
 //
 // # Safety
 // `options` is null or has as many bytes as its size says; its strings end with a NUL, and there are as many classes as it says. `pool` can be written.
+// Where `fibers` is HEADWAY_FIBERS_PLAIN, the pool's jobs keep what it promises.
 int headway_pool_start(const struct headway_pool_options *options,
                        struct headway_pool **pool);
 

@@ -34,6 +34,7 @@ pub(crate) unsafe fn running<'a>(pool: *const HeadwayPool) -> Result<&'a Headway
 ///
 /// # Safety
 /// `options` is null or has as many bytes as its size says; its strings end with a NUL, and there are as many classes as it says. `pool` can be written.
+/// Where `fibers` is HEADWAY_FIBERS_PLAIN, the pool's jobs keep what it promises.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_pool_start(
     options: *const HeadwayPoolOptions,

@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use headway_pool::{ClassOptions, ControlPlace, PoolBuilder, PoolLayout};
 
-use crate::options::{self, HEADWAY_LAYOUT_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE};
+use crate::options::{
+    self, HEADWAY_FIBERS_OF_THREADS, HEADWAY_FIBERS_PLAIN, HEADWAY_LAYOUT_AUTO,
+    HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE,
+};
+use crate::safe_stack::refuse_plain_fibers;
 use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::Versioned;
@@ -79,6 +83,9 @@ pub struct HeadwayPoolOptions {
     pub control: *const c_char,
     /// Where threads of their own answer Prometheus and browsers, as in "127.0.0.1:9100"; port 0 lets the system choose. Null for nowhere. See headway_pool_metrics() too.
     pub metrics: *const c_char,
+    /// HEADWAY_FIBERS_PLAIN: jobs, and all that they call, keep nothing of their thread over a probe, and are switched faster. One that is interrupted goes on in its
+    /// thread: policies under which it goes on at any worker are refused. It shares its thread-local variables and its locks with the jobs that run meanwhile.
+    pub fibers: u64,
 }
 
 // SAFETY: as asked: numbers and pointers, which may be 0, the size first.
@@ -185,6 +192,10 @@ pub(crate) unsafe fn configured(
     if let Some(addr) = doors.metrics {
         builder = builder.metrics(addr);
     }
+    if plain_fibers(options.fibers)? {
+        // SAFETY: the caller's promise: the field says what it asks of jobs.
+        builder = unsafe { builder.plain_fibers() };
+    }
     Ok(builder
         .control(doors.control)
         .layout(layout(options.layout)?)
@@ -237,6 +248,21 @@ unsafe fn cores(options: &HeadwayPoolOptions) -> Result<Vec<usize>, CallFailure>
         (false, count) => unsafe { slice::from_raw_parts(options.cores, count as usize) },
     };
     Ok(cores.iter().map(|&core| core as usize).collect())
+}
+
+fn plain_fibers(code: u64) -> Result<bool, CallFailure> {
+    const OF_THREADS: u64 = HEADWAY_FIBERS_OF_THREADS as u64;
+    const PLAIN: u64 = HEADWAY_FIBERS_PLAIN as u64;
+    match code {
+        OF_THREADS => Ok(false),
+        PLAIN => {
+            refuse_plain_fibers("jobs on plain fibers (headway_pool_options.fibers)")?;
+            Ok(true)
+        }
+        other => Err(CallFailure::argument(format!(
+            "headway_pool_options.fibers has no value {other}"
+        ))),
+    }
 }
 
 fn layout(code: u32) -> Result<PoolLayout, CallFailure> {

@@ -62,6 +62,13 @@ fn pools_of_c_are_seen_from_outside_and_keep_their_limits() {
 }
 
 #[test]
+fn jobs_of_c_share_their_thread_where_they_promise_to_keep_nothing_there() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("tests/c/pool_fibers.c", Linked::Shared);
+    printed(&mut Command::new(program));
+}
+
+#[test]
 fn futures_of_cpp_carry_results_and_exceptions() {
     let _alone = alone();
     let Some(toolchain) = Toolchain::plain_cpp() else {

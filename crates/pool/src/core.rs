@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread::Thread;
 use std::time::Duration;
 
 use headway_policy::{ClassId, Job, JobId, WorkerId};
+use headway_sync::thread::Thread;
 
 use crate::chosen::ChosenJob;
 use crate::class_queue::QueuedJob;

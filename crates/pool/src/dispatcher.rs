@@ -2,9 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use headway_machine::thread::{fork, give_way, pin_current};
+use headway_sync::thread::{self, JoinHandle};
 
 use crate::core::PoolPhase;
 use crate::shared::SharedPool;
@@ -16,7 +16,7 @@ use crate::shared::SharedPool;
 pub(crate) fn start(shared: &Arc<SharedPool>, core: Option<usize>) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let name = format!("{}-dispatch", shared.name);
-    std::thread::Builder::new().name(name).spawn(move || {
+    thread::Builder::new().name(name).spawn(move || {
         if let Some(core) = core {
             // Checked when the pool was built, as a worker's is.
             let _ = pin_current(core);
@@ -30,7 +30,7 @@ pub(crate) fn start(shared: &Arc<SharedPool>, core: Option<usize>) -> io::Result
 }
 
 /// Hears of events and places jobs until the pool has ended. From then on the workers that are left do it.
-fn dispatch(shared: &Arc<SharedPool>) {
+pub(crate) fn dispatch(shared: &Arc<SharedPool>) {
     loop {
         let now_ns = shared.clock.now_ns();
         let mut core = shared.core.lock();
@@ -43,6 +43,6 @@ fn dispatch(shared: &Arc<SharedPool>) {
         if is_over {
             return;
         }
-        std::thread::park();
+        thread::park();
     }
 }

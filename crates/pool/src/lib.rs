@@ -46,6 +46,8 @@ mod dispatcher;
 mod error;
 mod fiber_job;
 mod future;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod job;
 mod layout;
 mod learning;

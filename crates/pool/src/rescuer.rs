@@ -5,11 +5,11 @@
 //! What ends there is counted and told at once: who sleeps may wait for the result.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use headway_fiber::{TurnWatch, TurnsSeen};
 use headway_policy::MAX_WORKERS;
+use headway_sync::thread;
 
 use crate::core::JobEnd;
 use crate::current;

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
 use headway_machine::thread::fork;
 use headway_policy::ClassId;
+use headway_sync::thread::JoinHandle;
 use headway_sync::{Guarded, MutexGuard};
 
 use crate::class::ClassNames;
@@ -40,7 +40,7 @@ pub(crate) struct SharedPool {
     pub(crate) classes: ClassNames,
     pub(crate) learner: Option<Mutex<KeyLearner>>,
     start: StartThread,
-    handles: Mutex<Vec<JoinHandle<()>>>,
+    handles: Guarded<Vec<JoinHandle<()>>>,
 }
 
 /// Tells jobs that ended without running.
@@ -81,7 +81,7 @@ impl SharedPool {
             stall_ns: parts.stall_ns,
             classes: parts.classes,
             learner: parts.learner.map(Mutex::new),
-            handles: Mutex::default(),
+            handles: Guarded::default(),
         })
     }
 
@@ -146,7 +146,9 @@ impl SharedPool {
 
     /// Keeps the handle of a thread, to wait for at the end.
     pub(crate) fn keep(&self, handle: JoinHandle<()>) {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles.lock();
+        // A model's handle cannot say so.
+        #[cfg(not(shuttle))]
         handles.retain(|handle| !handle.is_finished());
         handles.push(handle);
     }
@@ -278,8 +280,7 @@ impl SharedPool {
         }
     }
 
-    fn next_handle(&self) -> Option<JoinHandle<()>> {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        handles.pop()
+    pub(crate) fn next_handle(&self) -> Option<JoinHandle<()>> {
+        self.handles.lock().pop()
     }
 }

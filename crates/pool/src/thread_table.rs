@@ -3,10 +3,10 @@
 //! A worker is a place of the policy's; a thread takes whichever worker has something to run. So a thread that wakes late delays nobody if another
 //! comes first, and a thread that blocks leaves its worker to another. Where jobs run on fibers, which stay on their thread, thread `i` is worker `i`.
 
-use std::thread::Thread;
+use headway_policy::WorkerId;
+use headway_sync::thread::{self, Thread};
 
 use crate::decisions::Decide;
-use headway_policy::WorkerId;
 
 /// What a thread's place in the table says.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl ThreadTable {
         if self.threads - self.blocked > self.workers {
             return false;
         }
-        self.states[thread] = ThreadState::Parked(std::thread::current());
+        self.states[thread] = ThreadState::Parked(thread::current());
         self.parked.push(thread);
         true
     }
@@ -159,7 +159,7 @@ impl ThreadTable {
 
     /// The calling thread is the dispatcher's, and found nothing to hear.
     pub(crate) fn park_dispatcher(&mut self) {
-        self.dispatcher = Some(std::thread::current());
+        self.dispatcher = Some(thread::current());
     }
 
     /// Wakes all who are parked.

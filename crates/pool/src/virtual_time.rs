@@ -21,7 +21,7 @@ const CLASSES: usize = 3;
 const SERVICE_NS: [u64; CLASSES] = [1_000, 100_000, 10_000];
 
 /// A pool of so many workers; the last class has one of them at most.
-fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: usize) -> PoolCore {
+pub(crate) fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: usize) -> PoolCore {
     let mut shape = Shape::new(workers);
     for service_ns in SERVICE_NS {
         shape = shape.class(service_ns, 0.3);

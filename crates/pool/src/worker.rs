@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use headway_machine::thread::{fork, give_way, pin_current};
 use headway_policy::ClassId;
+use headway_sync::thread::{self, JoinHandle};
 
 use crate::blocking;
 use crate::chosen::ChosenJob;
@@ -24,7 +24,7 @@ use crate::turn::TurnEnd;
 pub(crate) fn start(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let name = format!("{}-{place}", shared.name);
-    std::thread::Builder::new().name(name).spawn(move || {
+    thread::Builder::new().name(name).spawn(move || {
         if let Some(core) = shared.pin_of(place) {
             // Checked when the pool was built; a mask that was narrowed since leaves the thread where it may be.
             let _ = pin_current(core);
@@ -96,22 +96,22 @@ impl Report {
 }
 
 /// Runs one job after another until the pool has ended.
-fn work(shared: &Arc<SharedPool>, thread: usize) {
+pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
     let mut slices = JobSlices::new(shared);
     let mut report = None;
     let mut now_ns = shared.clock.now_ns();
     loop {
         let mut core = shared.core.lock();
-        core.threads.awake(thread);
+        core.threads.awake(place);
         let ended = report
             .take()
             .and_then(|report: Report| report.count(&mut core, now_ns));
-        let only = core.threads.worker_of(thread);
+        let only = core.threads.worker_of(place);
         let next = core.take(now_ns, only);
-        let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(thread);
+        let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(place);
         let mut is_last = false;
         if !stays {
-            core.threads.leave(thread);
+            core.threads.leave(place);
             is_last = core.phase == PoolPhase::Over && core.threads.len() == 0;
         }
         // A turn like a job's: wakers and destructors of the program may wait for a lock that a suspended job holds.
@@ -132,7 +132,7 @@ fn work(shared: &Arc<SharedPool>, thread: usize) {
                 (now_ns, report) = (ended_ns, Some(told));
             }
             None if stays => {
-                std::thread::park();
+                thread::park();
                 now_ns = shared.clock.now_ns();
             }
             None => {
@@ -154,8 +154,8 @@ pub(crate) fn start_rescue(shared: &Arc<SharedPool>) -> io::Result<()> {
         return Ok(());
     };
     let (name, pool) = (format!("{}-rescue", shared.name), Arc::clone(shared));
-    let thread = std::thread::Builder::new().name(name);
-    shared.keep(thread.spawn(move || rescue.run(&pool))?);
+    let builder = thread::Builder::new().name(name);
+    shared.keep(builder.spawn(move || rescue.run(&pool))?);
     Ok(())
 }
 
@@ -199,7 +199,7 @@ fn run(
             ran_here: true,
         },
         TurnEnd::AtHome(job) => {
-            std::thread::yield_now();
+            thread::yield_now();
             Report::Interrupted {
                 class,
                 chosen,

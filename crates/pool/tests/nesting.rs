@@ -1,8 +1,9 @@
 //! Jobs that wait for jobs.
 
-use headway_pool::{ClassOptions, JoinError, Pool, blocking};
+use headway_pool::{ClassOptions, JobFuture, JoinError, Pool, blocking};
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
 use crate::common::{Gate, occupy, pool, until};
@@ -169,4 +170,38 @@ fn one_more_blocking_job_than_allowed_keeps_its_worker() {
     assert_eq!(pool.run("job", || blocking(|| 7)).unwrap(), 7);
     assert_eq!(pool.stats().blocked_in_place, 1);
     assert_eq!(blocking(|| 8), 8, "outside of jobs it is a call");
+}
+
+/// Policies that place a job at a worker as it is submitted, and take none back.
+const PLACES_BEFOREHAND: [&str; 2] = ["d-fcfs", "tiny-quanta"];
+
+#[test]
+fn what_waits_behind_a_job_that_blocks_goes_on() {
+    for policy in PLACES_BEFOREHAND {
+        let pool = Pool::builder().policy(policy).workers(1).build().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let waits = pool.submit("default", move || blocking(|| receiver.recv()).unwrap());
+        // Behind the other, at the only worker.
+        let sends = pool.submit("default", move || sender.send(7).unwrap());
+        assert_eq!(waits.wait().unwrap(), 7, "{policy}");
+        sends.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_job_runs_the_one_behind_it_if_it_waits_for_its_future() {
+    for policy in PLACES_BEFOREHAND {
+        let pool = Pool::builder().policy(policy).workers(1).build().unwrap();
+        let (sender, receiver) = mpsc::channel::<JobFuture<u32>>();
+        let gate = Gate::default();
+        let opens = gate.clone();
+        let waits = pool.submit("default", move || {
+            gate.wait();
+            receiver.recv().unwrap().wait().unwrap()
+        });
+        sender.send(pool.submit("default", || 7)).unwrap();
+        opens.open();
+        assert_eq!(waits.wait().unwrap(), 7, "{policy}");
+        assert!(pool.stats().total().add_up());
+    }
 }

@@ -1,14 +1,15 @@
 //! What runs a closure on another thread and gives its result back.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_pool::{ClassOptions, JobFuture, Pool, PoolBuilder, PoolClass};
+use headway_pool::{ClassOptions, JobFuture, Pool, PoolBuilder, PoolClass, PoolLayout};
 use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, coop};
 
 /// A pool that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -21,6 +22,8 @@ pub(crate) enum Kind {
     HeadwayCheckpoints,
     /// headway-pool, least remaining service first by what each class takes, jobs interrupted at their checkpoints
     HeadwaySrpt,
+    /// headway-pool, its default policy, its dispatcher on a thread of its own
+    HeadwayDedicated,
     /// rayon, with a oneshot channel
     Rayon,
     /// Tokio's `spawn_blocking`
@@ -46,7 +49,8 @@ pub(crate) enum Contender {
 pub(crate) enum Pending {
     Headway(JobFuture<()>),
     Oneshot(oneshot::Receiver<()>),
-    Task(tokio::task::JoinHandle<()>),
+    /// Without Tokio's budget for a task: whoever follows many results is no task.
+    Task(coop::Unconstrained<JoinHandle<()>>),
 }
 
 impl Kind {
@@ -56,6 +60,7 @@ impl Kind {
             Self::HeadwayFcfs => "headway-pool, c-fcfs",
             Self::HeadwayCheckpoints => "headway-pool, checkpoints",
             Self::HeadwaySrpt => "headway-pool, srpt",
+            Self::HeadwayDedicated => "headway-pool, dedicated",
             Self::Rayon => "rayon and a oneshot",
             Self::SpawnBlocking => "spawn_blocking",
             Self::Tokio => "Tokio task",
@@ -79,6 +84,9 @@ impl Kind {
             Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
             Self::HeadwayCheckpoints => headway(Pool::builder().checkpoints(), workers)?,
             Self::HeadwaySrpt => headway(Pool::builder().policy("srpt,size=profile"), workers)?,
+            Self::HeadwayDedicated => {
+                headway(Pool::builder().layout(PoolLayout::Dedicated), workers)?
+            }
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)
@@ -123,13 +131,40 @@ impl Contender {
                 });
                 Pending::Oneshot(receiver)
             }
-            Self::SpawnBlocking(runtime) => Pending::Task(runtime.spawn_blocking(work)),
-            Self::Tokio(runtime) => Pending::Task(runtime.spawn(async move { work() })),
+            Self::SpawnBlocking(runtime) => Pending::task(runtime.spawn_blocking(work)),
+            Self::Tokio(runtime) => Pending::task(runtime.spawn(async move { work() })),
+        }
+    }
+}
+
+impl Future for Pending {
+    type Output = ();
+
+    /// # Panics
+    /// When the job did not end well.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut *self {
+            Self::Headway(job) => {
+                let polled = Pin::new(job).poll(context);
+                polled.map(|result| result.expect("the job ends"))
+            }
+            Self::Oneshot(receiver) => {
+                let polled = Pin::new(receiver).poll(context);
+                polled.map(|result| result.expect("the job ends"))
+            }
+            Self::Task(task) => {
+                let polled = Pin::new(task).poll(context);
+                polled.map(|result| result.expect("the job ends"))
+            }
         }
     }
 }
 
 impl Pending {
+    pub(crate) fn task(task: JoinHandle<()>) -> Self {
+        Self::Task(coop::unconstrained(task))
+    }
+
     /// Blocks until the result is there.
     ///
     /// # Panics
@@ -137,8 +172,7 @@ impl Pending {
     pub(crate) fn wait(self) {
         match self {
             Self::Headway(job) => job.wait().expect("the job ends"),
-            Self::Oneshot(receiver) => block_on(receiver).expect("the job ends"),
-            Self::Task(task) => block_on(task).expect("the job ends"),
+            other => block_on(other),
         }
     }
 }

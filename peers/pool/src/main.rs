@@ -1,16 +1,20 @@
 //! headway-pool beside rayon and Tokio: what a job costs, how soon it starts, how many end a second. Rounds are interleaved.
 
+mod compute;
 mod contender;
 mod http;
+mod lost;
 mod measures;
 mod replay;
 mod report;
 mod shift;
+mod system;
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use contender::Kind;
 use headway_machine::MachineDescription;
+use lost::MachineLook;
 use measures::Measure;
 
 #[derive(Parser)]
@@ -77,14 +81,17 @@ fn in_process(args: &Args) -> Result<()> {
     let contenders = chosen(&args.contenders);
     for measure in measures {
         let mut figures = vec![Vec::new(); contenders.len()];
+        let mut lost = vec![Vec::new(); contenders.len()];
         for round in 0..args.rounds {
             // Each round begins with another one, so that none always follows the same.
             for turn in 0..contenders.len() {
                 let at = (round + turn) % contenders.len();
+                let before = MachineLook::take()?;
                 figures[at].push(measure.take(contenders[at], args.workers, round)?);
+                lost[at].push(before.others_since()?);
             }
         }
-        println!("{}", report::table(measure, &contenders, &figures));
+        println!("{}", report::table(measure, &contenders, &figures, &lost));
     }
     Ok(())
 }

@@ -8,8 +8,10 @@ use anyhow::Result;
 use clap::ValueEnum;
 use headway_machine::Clock;
 
+use crate::compute::Compute;
 use crate::contender::{Contender, Kind, Pending};
 use crate::replay::{Mix, p99_slowdown};
+use crate::system::{cpu_ns, on_one_core};
 
 const HIGH_BIMODAL: Mix = Mix {
     short_ns: 1_000,
@@ -42,6 +44,12 @@ pub(crate) enum Measure {
     Jobs10us,
     /// Equal jobs of 100 µs a second
     Jobs100us,
+    /// CPU time of equal jobs of 1 µs, submitted as in `jobs1us`
+    Cpu1us,
+    /// CPU time of equal jobs of 10 µs
+    Cpu10us,
+    /// CPU time of equal jobs of 100 µs
+    Cpu100us,
 }
 
 impl Measure {
@@ -55,6 +63,9 @@ impl Measure {
             Self::Jobs1us => "jobs of 1 µs a second",
             Self::Jobs10us => "jobs of 10 µs a second",
             Self::Jobs100us => "jobs of 100 µs a second",
+            Self::Cpu1us => "CPU of a job of 1 µs, all threads, ns",
+            Self::Cpu10us => "CPU of a job of 10 µs, all threads, ns",
+            Self::Cpu100us => "CPU of a job of 100 µs, all threads, ns",
         }
     }
 
@@ -69,9 +80,12 @@ impl Measure {
             Self::IdleStart => idle_start_ns(&kind.start(workers)?),
             Self::HighBimodal => p99_slowdown(kind, workers, HIGH_BIMODAL, round)?,
             Self::ExtremeBimodal => p99_slowdown(kind, workers, EXTREME_BIMODAL, round)?,
-            Self::Jobs1us => jobs_per_s(&kind.start(workers)?, 1_000, 200_000),
-            Self::Jobs10us => jobs_per_s(&kind.start(workers)?, 10_000, 40_000),
-            Self::Jobs100us => jobs_per_s(&kind.start(workers)?, 100_000, 4_000),
+            Self::Jobs1us => equal_jobs(&kind.start(workers)?, 1_000, 200_000).jobs_per_s,
+            Self::Jobs10us => equal_jobs(&kind.start(workers)?, 10_000, 40_000).jobs_per_s,
+            Self::Jobs100us => equal_jobs(&kind.start(workers)?, 100_000, 4_000).jobs_per_s,
+            Self::Cpu1us => equal_jobs(&kind.start(workers)?, 1_000, 200_000).cpu_ns,
+            Self::Cpu10us => equal_jobs(&kind.start(workers)?, 10_000, 40_000).cpu_ns,
+            Self::Cpu100us => equal_jobs(&kind.start(workers)?, 100_000, 4_000).cpu_ns,
         })
     }
 }
@@ -111,16 +125,20 @@ fn idle_start_ns(pool: &Contender) -> f64 {
     waits_ns[waits_ns.len() / 2] as f64
 }
 
-/// Jobs that spin for so long, submitted from one thread as fast as it can, at most a thousand outstanding.
-fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
+/// What equal jobs took.
+struct EqualJobs {
+    jobs_per_s: f64,
+    /// The process's CPU time of each, ns: beside others' work this tells what the pool costs.
+    cpu_ns: f64,
+}
+
+/// Jobs that compute for so long, submitted from one thread as fast as it can, at most a thousand outstanding.
+fn equal_jobs(pool: &Contender, service_ns: u64, jobs: usize) -> EqualJobs {
     const OUTSTANDING: usize = 1_000;
     let clock = Clock::global();
-    let work = clock.ticks_in(service_ns);
-    let job = move || {
-        let from = clock.ticks();
-        while clock.ticks().wrapping_sub(from) < work {}
-    };
-    let from_ns = clock.now_ns();
+    let work = Compute::for_ns(service_ns);
+    let job = move || work.run();
+    let (from_ns, cpu_before_ns) = (clock.now_ns(), cpu_ns());
     let mut pending = std::collections::VecDeque::with_capacity(OUTSTANDING);
     for _ in 0..jobs {
         if pending.len() == OUTSTANDING {
@@ -130,62 +148,8 @@ fn jobs_per_s(pool: &Contender, service_ns: u64, jobs: usize) -> f64 {
         pending.push_back(pool.submit(false, job));
     }
     pending.into_iter().for_each(Pending::wait);
-    jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64
-}
-
-/// Runs `body` with the whole process on one core.
-fn on_one_core<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
-    let before = affinity();
-    let mut one = empty_set();
-    let core = (0..libc::CPU_SETSIZE as usize)
-        .find(|&core| is_in(core, &before))
-        .unwrap_or(0);
-    insert(core, &mut one);
-    set_affinity(&one);
-    let result = body();
-    set_affinity(&before);
-    result
-}
-
-#[expect(unsafe_code, reason = "sets of cores and the process's clock")]
-mod system {
-    /// The process's CPU time, ns.
-    pub(super) fn cpu_ns() -> u64 {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` is written.
-        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    }
-
-    pub(super) fn empty_set() -> libc::cpu_set_t {
-        // SAFETY: all zero is the empty set.
-        unsafe { std::mem::zeroed() }
-    }
-
-    pub(super) fn insert(core: usize, set: &mut libc::cpu_set_t) {
-        // SAFETY: the set is valid and the core below its size.
-        unsafe { libc::CPU_SET(core, set) };
-    }
-
-    pub(super) fn is_in(core: usize, set: &libc::cpu_set_t) -> bool {
-        // SAFETY: the set is valid and the core below its size.
-        unsafe { libc::CPU_ISSET(core, set) }
-    }
-
-    pub(super) fn affinity() -> libc::cpu_set_t {
-        let mut set = empty_set();
-        // SAFETY: the set is written.
-        unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-        set
-    }
-
-    /// Of the calling thread, and of those that it starts.
-    pub(super) fn set_affinity(set: &libc::cpu_set_t) {
-        // SAFETY: the set is read.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
+    EqualJobs {
+        jobs_per_s: jobs as f64 * 1e9 / (clock.now_ns() - from_ns) as f64,
+        cpu_ns: (cpu_ns() - cpu_before_ns) as f64 / jobs as f64,
     }
 }
-use system::{affinity, cpu_ns, empty_set, insert, is_in, set_affinity};

@@ -1,17 +1,20 @@
 //! Arrivals that are replayed: the tail of slowdowns where short and long jobs share two workers.
 //!
 //! As in `make bench-peers` no pool has a core for a generator: a feeder, a job or task of the pool itself, submits what is due and makes way. A job
-//! spins for its service time; its latency counts from the intended arrival to its end.
+//! spins for its service time; its latency counts from the intended arrival until the future of its result wakes who awaits it, and is ready.
 
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use headway_machine::Clock;
 use headway_policy::Rng;
+use tokio::sync::oneshot;
 
-use crate::contender::{Contender, Kind};
+use crate::contender::{Contender, Kind, Pending};
 
 /// Offered load, of all workers.
 const LOAD: f64 = 0.7;
@@ -100,10 +103,7 @@ impl Replay {
 
     /// Serves an arrival. `checkpoint` is called in each turn of the loop; time in which others ran there is no service.
     pub(crate) fn serve(&self, index: usize, checkpoint: impl Fn()) {
-        let Arrival {
-            at_ns, service_ns, ..
-        } = self.arrivals[index];
-        let work = self.clock.ticks_in(service_ns);
+        let work = self.clock.ticks_in(self.arrivals[index].service_ns);
         let (mut done, mut last) = (0, self.clock.ticks());
         let mut pauses = headway_fiber::suspensions();
         while done < work {
@@ -115,8 +115,12 @@ impl Replay {
             }
             (pauses, last) = (seen, now);
         }
+    }
+
+    /// Who awaits an arrival has its result.
+    fn ended(&self, index: usize) {
         let ended_ns = self.clock.now_ns();
-        let latency_ns = ended_ns.saturating_sub(self.start_ns + at_ns);
+        let latency_ns = ended_ns.saturating_sub(self.start_ns + self.arrivals[index].at_ns);
         self.latencies_ns[index].store(latency_ns.max(1), Ordering::Relaxed);
         self.ended.fetch_add(1, Ordering::Release);
     }
@@ -150,6 +154,38 @@ pub(crate) fn p99_slowdown(kind: Kind, workers: usize, mix: Mix, round: usize) -
     Ok(slowdowns[slowdowns.len() * 99 / 100])
 }
 
+/// Who awaits the result of an arrival: a task without an executor, which is polled where it is woken.
+struct Awaiter {
+    replay: Arc<Replay>,
+    index: usize,
+    result: Mutex<Option<Pending>>,
+}
+
+impl Awaiter {
+    fn follow(replay: &Arc<Replay>, index: usize, result: Pending) {
+        let awaiter = Self {
+            replay: Arc::clone(replay),
+            index,
+            result: Mutex::new(Some(result)),
+        };
+        Arc::new(awaiter).wake();
+    }
+}
+
+impl Wake for Awaiter {
+    fn wake(self: Arc<Self>) {
+        let waker = Waker::from(Arc::clone(&self));
+        let mut context = Context::from_waker(&waker);
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pending) = &mut *result
+            && Pin::new(pending).poll(&mut context).is_ready()
+        {
+            *result = None;
+            self.replay.ended(self.index);
+        }
+    }
+}
+
 /// Starts the feeder.
 fn feed(pool: &Contender, replay: &Arc<Replay>) {
     let replay = Arc::clone(replay);
@@ -166,9 +202,8 @@ fn feed(pool: &Contender, replay: &Arc<Replay>) {
                     while let Some((index, is_long)) = replay.claim_due() {
                         let served = Arc::clone(&replay);
                         let work = move || served.serve(index, interruptible);
-                        handle
-                            .submit(if is_long { long } else { short }, work)
-                            .detach();
+                        let job = handle.submit(if is_long { long } else { short }, work);
+                        Awaiter::follow(&replay, index, Pending::Headway(job));
                     }
                     make_way().await;
                 }
@@ -180,7 +215,12 @@ fn feed(pool: &Contender, replay: &Arc<Replay>) {
                 while !replay.is_taken() {
                     while let Some((index, _)) = replay.claim_due() {
                         let served = Arc::clone(&replay);
-                        rayon::spawn_fifo(move || served.serve(index, || ()));
+                        let (sender, receiver) = oneshot::channel();
+                        rayon::spawn_fifo(move || {
+                            served.serve(index, || ());
+                            let _ = sender.send(());
+                        });
+                        Awaiter::follow(&replay, index, Pending::Oneshot(receiver));
                     }
                     rayon::yield_now();
                 }
@@ -191,7 +231,8 @@ fn feed(pool: &Contender, replay: &Arc<Replay>) {
                 while !replay.is_taken() {
                     while let Some((index, _)) = replay.claim_due() {
                         let served = Arc::clone(&replay);
-                        tokio::spawn(async move { served.serve(index, || ()) });
+                        let task = tokio::spawn(async move { served.serve(index, || ()) });
+                        Awaiter::follow(&replay, index, Pending::task(task));
                     }
                     tokio::task::yield_now().await;
                 }
@@ -203,7 +244,8 @@ fn feed(pool: &Contender, replay: &Arc<Replay>) {
                 while !replay.is_taken() {
                     while let Some((index, _)) = replay.claim_due() {
                         let served = Arc::clone(&replay);
-                        tokio::task::spawn_blocking(move || served.serve(index, || ()));
+                        let task = tokio::task::spawn_blocking(move || served.serve(index, || ()));
+                        Awaiter::follow(&replay, index, Pending::task(task));
                     }
                     tokio::task::yield_now().await;
                 }

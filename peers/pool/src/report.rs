@@ -5,10 +5,16 @@ use std::fmt::Write;
 use crate::contender::Kind;
 use crate::measures::Measure;
 
-/// A row for each contender: the median of its rounds, and the median of its ratios to the first contender, round by round, with their quartiles.
-pub(crate) fn table(measure: Measure, contenders: &[Kind], figures: &[Vec<f64>]) -> String {
+/// A row for each contender: the median of its rounds, the median of its ratios to the first contender, round by round, with their quartiles, and
+/// how much of the machine others had meanwhile.
+pub(crate) fn table(
+    measure: Measure,
+    contenders: &[Kind],
+    figures: &[Vec<f64>],
+    lost: &[Vec<f64>],
+) -> String {
     let mut table = format!("{}\n", measure.title());
-    for (kind, rounds) in contenders.iter().zip(figures) {
+    for ((kind, rounds), lost) in contenders.iter().zip(figures).zip(lost) {
         let ratios: Vec<f64> = figures[0]
             .iter()
             .zip(rounds)
@@ -16,13 +22,14 @@ pub(crate) fn table(measure: Measure, contenders: &[Kind], figures: &[Vec<f64>])
             .collect();
         let _ = writeln!(
             table,
-            "  {:24} {:>12.1}   {} / it: {:.2} ({:.2} to {:.2})",
+            "  {:24} {:>12.1}   {} / it: {:.2} ({:.2} to {:.2})   others had {:.0} %",
             kind.name(),
             quantile(rounds, 0.5),
             contenders[0].name(),
             quantile(&ratios, 0.5),
             quantile(&ratios, 0.25),
-            quantile(&ratios, 0.75)
+            quantile(&ratios, 0.75),
+            100.0 * quantile(lost, 0.5)
         );
     }
     table

@@ -10,12 +10,19 @@ use headway_machine::Clock;
 use headway_policy::Rng;
 use headway_pool::{ClassOptions, Pool, PoolBuilder};
 
+use crate::lost::{MachineLook, given_to};
 use crate::report::quantile;
 
 const SHORT_NS: u64 = 20_000;
 const LONG_NS: u64 = 2_000_000;
 const LONG_SHARE: f64 = 0.05;
+const WORKERS: usize = 2;
+
+/// Of what the machine gives to as many threads as workers: beside others' work less arrives, and what follows is a change's work all the same.
 const LOAD: f64 = 0.6;
+
+/// For which the machine's gift is looked at.
+const GIVEN_OVER: Duration = Duration::from_secs(1);
 
 /// Latencies are looked at in windows of this length, ns.
 const WINDOW_NS: u64 = 100_000_000;
@@ -35,6 +42,9 @@ pub(crate) struct ShiftArgs {
     /// Changes in all
     #[arg(long, default_value_t = 5)]
     changes: u64,
+    /// Nice value of the pool's threads; with 10 they make way for the thread that submits, and for every other process
+    #[arg(long, default_value_t = 10)]
+    nice: u8,
 }
 
 /// A job: when it was due, and its latency once it has ended.
@@ -50,7 +60,7 @@ struct ShiftedJob {
 /// When a pool does not start or end.
 pub(crate) fn run(args: &ShiftArgs) -> Result<()> {
     println!(
-        "two classes exchange 20 µs and 2 ms every {} s, load {LOAD}",
+        "two classes exchange 20 µs and 2 ms every {} s, load {LOAD} of what two threads are given",
         args.seconds
     );
     for policy in &args.policies {
@@ -60,16 +70,21 @@ pub(crate) fn run(args: &ShiftArgs) -> Result<()> {
             named => Pool::builder().policy(named),
         };
         let span_ns = args.seconds * 1_000_000_000;
-        let jobs = replay(builder, span_ns, args.changes)?;
+        let given = given_to(WORKERS, args.nice, GIVEN_OVER);
+        let before = MachineLook::take()?;
+        let jobs = replay(builder.nice(args.nice), span_ns, args.changes, given)?;
+        let others = before.others_since()?;
         let phases = (0..=args.changes).map(|phase| phase_of(&jobs, phase * span_ns, span_ns));
         let phases: Vec<Phase> = phases.collect();
         let follows: Vec<f64> = phases[1..].iter().map(|phase| phase.follows_ms).collect();
         let settled: Vec<f64> = phases.iter().map(|phase| phase.settled_us).collect();
         println!(
-            "  {policy:24} shorts' p90 at a phase's end {:>8.0} µs; as at the end again after {:>6.0} ms (worst {:.0})",
+            "  {policy:24} shorts' p90 at a phase's end {:>8.0} µs; as at the end again after {:>6.0} ms (worst {:.0}); given {:.2} of two cores, others had {:.0} %",
             quantile(&settled, 0.5),
             quantile(&follows, 0.5),
-            quantile(&follows, 1.0)
+            quantile(&follows, 1.0),
+            given,
+            100.0 * others
         );
     }
     Ok(())
@@ -109,15 +124,20 @@ fn phase_of(jobs: &[ShiftedJob], from_ns: u64, span_ns: u64) -> Phase {
 }
 
 /// Submits the jobs when they are due, and returns them once all have ended.
-fn replay(builder: PoolBuilder, span_ns: u64, changes: u64) -> Result<Arc<[ShiftedJob]>> {
+fn replay(
+    builder: PoolBuilder,
+    span_ns: u64,
+    changes: u64,
+    given: f64,
+) -> Result<Arc<[ShiftedJob]>> {
     let classes = ["first", "second"];
     let builder = classes.iter().fold(
-        builder.workers(2).nice(10).capacity(1 << 20),
+        builder.workers(WORKERS).capacity(1 << 20),
         |builder, name| builder.class(name, ClassOptions::new()),
     );
     let pool = builder.build()?;
     let handles = [pool.class("first")?, pool.class("second")?];
-    let jobs: Arc<[ShiftedJob]> = drawn((changes + 1) * span_ns).into();
+    let jobs: Arc<[ShiftedJob]> = drawn((changes + 1) * span_ns, LOAD * given).into();
     let clock = Clock::global();
     let start_ns = clock.now_ns();
     for index in 0..jobs.len() {
@@ -144,13 +164,13 @@ fn replay(builder: PoolBuilder, span_ns: u64, changes: u64) -> Result<Arc<[Shift
     Ok(jobs)
 }
 
-fn drawn(span_ns: u64) -> Vec<ShiftedJob> {
+fn drawn(span_ns: u64, load: f64) -> Vec<ShiftedJob> {
     let mean_ns = SHORT_NS as f64 * (1.0 - LONG_SHARE) + LONG_NS as f64 * LONG_SHARE;
     let mut rng = Rng::new(7);
     let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let (mut at_ns, mut jobs) = (0.0, Vec::new());
     loop {
-        at_ns -= mean_ns / (LOAD * 2.0) * (1.0 - uniform()).ln();
+        at_ns -= mean_ns / (load * WORKERS as f64) * (1.0 - uniform()).ln();
         if at_ns as u64 >= span_ns {
             return jobs;
         }

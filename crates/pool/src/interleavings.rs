@@ -1,0 +1,195 @@
+//! Random interleavings of the pool's real threads: those that submit, cancel and end it, its workers, its dispatcher. A failure prints the schedule that repeats it.
+//!
+//! A job here does nothing that another thread could come between, since a model's threads share their thread-local variables.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use headway_policy::ClassId;
+use shuttle::thread::{self, JoinHandle, Thread};
+
+use crate::class::ClassNames;
+use crate::dispatcher;
+use crate::error::{JoinError, SubmitError};
+use crate::future::JobFuture;
+use crate::job::{ClosureJob, Runnable};
+use crate::layout::PoolLayout;
+use crate::shared::{SharedParts, SharedPool};
+use crate::slice_settings::SliceSettings;
+use crate::virtual_time::core;
+use crate::worker;
+
+/// Schedules tried of each model, policy and layout.
+const SCHEDULES: usize = 1_000;
+
+const WORKERS: usize = 2;
+
+/// Each places tokens in its own way: at an idle worker, at a worker beforehand, from one queue for all, at workers that steal.
+const POLICIES: [(&str, PoolLayout); 6] = [
+    ("darc-stable", PoolLayout::Inline),
+    ("darc-stable", PoolLayout::Dedicated),
+    ("d-fcfs", PoolLayout::Inline),
+    ("c-fcfs", PoolLayout::Dedicated),
+    ("work-stealing", PoolLayout::Inline),
+    ("jbsq", PoolLayout::Dedicated),
+];
+
+/// A class of the core's whose jobs are never late.
+const CLASSES: [ClassId; 2] = [ClassId(0), ClassId(2)];
+
+/// How many of a model's jobs ran, and how many were told that they did not. The standard library's counters: no other thread comes between.
+#[derive(Default)]
+struct ModelCounts {
+    ran: AtomicUsize,
+    told: AtomicUsize,
+}
+
+/// Starts a pool whose threads are the model's.
+fn started(policy: &str, layout: PoolLayout) -> Arc<SharedPool> {
+    let shared = SharedPool::new(
+        core(policy, layout, WORKERS, 8),
+        SharedParts {
+            name: "model".into(),
+            start: start_worker,
+            pins: Vec::new(),
+            nice: 0,
+            slices: SliceSettings::ToTheEnd,
+            stall_ns: 0,
+            classes: ClassNames {
+                pool: u64::MAX,
+                names: Vec::new(),
+            },
+            learner: None,
+        },
+    );
+    for _ in 0..WORKERS {
+        let place = shared.core.lock().threads.enlist();
+        shared.start(place.expect("a place for each")).unwrap();
+    }
+    if layout == PoolLayout::Dedicated {
+        let own = Arc::clone(&shared);
+        shared.keep(thread::spawn(move || dispatcher::dispatch(&own)));
+    }
+    shared
+}
+
+fn start_worker(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    Ok(thread::spawn(move || worker::work(&shared, place)))
+}
+
+fn submit(shared: &Arc<SharedPool>, class: ClassId, counts: &Arc<ModelCounts>) -> JobFuture<()> {
+    let (ran, told) = (Arc::clone(counts), Arc::clone(counts));
+    let job = ClosureJob::new(
+        move || _ = ran.ran.fetch_add(1, Ordering::Relaxed),
+        move |_: &JoinError| _ = told.told.fetch_add(1, Ordering::Relaxed),
+        false,
+    );
+    let runnable = Arc::clone(&job) as Arc<dyn Runnable>;
+    match shared.submit(class, runnable) {
+        Ok(()) => JobFuture::accepted(Arc::clone(shared), class, job),
+        Err(refused) => JobFuture::refused(refused),
+    }
+}
+
+/// Blocks the model's thread until the result is there.
+fn awaited(job: JobFuture<()>) -> Result<(), JoinError> {
+    struct ModelWaker(Thread);
+    impl Wake for ModelWaker {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(ModelWaker(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut job = pin!(job);
+    loop {
+        if let Poll::Ready(result) = job.as_mut().poll(&mut context) {
+            return result;
+        }
+        thread::park();
+    }
+}
+
+/// Tries the model under each policy and layout.
+fn check(model: fn(&str, PoolLayout)) {
+    for (policy, layout) in POLICIES {
+        shuttle::check_random(move || model(policy, layout), SCHEDULES);
+        shuttle::check_pct(move || model(policy, layout), SCHEDULES, 3);
+    }
+}
+
+/// Every job ended once, no place is held, and no thread is left.
+fn assert_over(shared: &SharedPool, counts: &ModelCounts, accepted: usize) {
+    let core = shared.core.lock();
+    assert_eq!((core.live(), core.threads.len()), (0, 0));
+    let classes: Vec<_> = CLASSES
+        .map(|class| core.class_counts(class.index()).0)
+        .into();
+    let sum =
+        |count: fn(&crate::stats::ClassCounts) -> u64| -> u64 { classes.iter().map(count).sum() };
+    assert_eq!(sum(|class| class.submitted), accepted as u64);
+    let ran = counts.ran.load(Ordering::Relaxed);
+    let told = counts.told.load(Ordering::Relaxed);
+    assert_eq!(sum(|class| class.done), ran as u64);
+    assert_eq!(sum(|class| class.cancelled + class.abandoned), told as u64);
+    assert_eq!(ran + told, accepted);
+}
+
+/// Threads that submit, await, cancel and let go: no wake is lost, so that each result comes and the pool becomes idle. (shuttle reports a deadlock.)
+#[test]
+fn every_job_that_is_awaited_ends_and_the_pool_becomes_idle() {
+    const SUBMITTERS: usize = 2;
+    check(|policy, layout| {
+        let shared = started(policy, layout);
+        let counts = Arc::<ModelCounts>::default();
+        let submitters: Vec<_> = (0..SUBMITTERS)
+            .map(|at| {
+                let (shared, counts) = (Arc::clone(&shared), Arc::clone(&counts));
+                thread::spawn(move || {
+                    let [first, second] = [at % 2, (at + 1) % 2].map(|class| CLASSES[class]);
+                    let awaits = submit(&shared, first, &counts);
+                    drop(submit(&shared, second, &counts));
+                    submit(&shared, first, &counts).detach();
+                    awaited(awaits).unwrap();
+                    awaited(submit(&shared, second, &counts)).unwrap();
+                })
+            })
+            .collect();
+        for submitter in submitters {
+            submitter.join().unwrap();
+        }
+        shared.shutdown(Duration::from_secs(60)).unwrap();
+        assert_over(&shared, &counts, 4 * SUBMITTERS);
+    });
+}
+
+/// A pool that ends while others submit: each accepted job ends once, who awaits it is told, and every thread leaves.
+#[test]
+fn whatever_was_accepted_before_the_end_has_one_end() {
+    check(|policy, layout| {
+        let shared = started(policy, layout);
+        let counts = Arc::<ModelCounts>::default();
+        let (own, its) = (Arc::clone(&shared), Arc::clone(&counts));
+        let submitter = thread::spawn(move || {
+            let jobs = [0, 1, 0].map(|class| submit(&own, CLASSES[class], &its));
+            let results = jobs.map(awaited);
+            let refused = |result: &Result<(), JoinError>| {
+                matches!(result, Err(JoinError::Refused(SubmitError::ShutDown)))
+            };
+            results.iter().filter(|result| !refused(result)).count()
+        });
+        shared.end();
+        let accepted = submitter.join().unwrap();
+        // The threads leave once nothing is left.
+        let _ = shared.shutdown(Duration::from_secs(60));
+        while let Some(handle) = shared.next_handle() {
+            handle.join().unwrap();
+        }
+        assert_over(&shared, &counts, accepted);
+    });
+}
