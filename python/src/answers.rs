@@ -251,9 +251,7 @@ pub(crate) fn capacity(
     let slo = figures::slo(slo, &classes).map_err(|error| mistaken(&error))?;
     let search = carried::search(tolerance).map_err(|error| mistaken(&error))?;
     let (experiment, _) = asked.experiment(SIM_REQUESTS, &flag)?;
-    let found = apart(py, &flag, None, |_| {
-        search.find_repeated(&experiment, &slo)
-    })?;
+    let found = apart(py, &flag, None, |_| search.find_repeated(&experiment, &slo))?;
     let system = carried::SystemCapacity::of(&experiment, found.map_err(refused)?);
     text(&json!({
         "result": system.capacity,

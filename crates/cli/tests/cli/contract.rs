@@ -534,6 +534,20 @@ fn what_an_slo_rests_on_is_said_by_every_command_that_judges_one() {
         said.contains("SLO not shown: c-fcfs: p999 of class."),
         "{said}"
     );
+    // Thirty requests lie beyond p99; they are late together.
+    let correlated = "capacity --workload fixed-1us --workers 4 --policy c-fcfs --requests 3k --slo overall.slowdown.p99<=10 --format json";
+    let done = headway(&super::words(correlated));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains("note: c-fcfs: runs of other seeds carry 0.") && said.contains("--requests"),
+        "{said}"
+    );
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let found = &report["results"][0];
+    assert!(
+        found["other_seeds"]["lowest"].as_f64() < found["load"].as_f64(),
+        "{found}"
+    );
     for command in [&["sim"][..], &["capacity"], &["sweep", "--loads", "0.5"]] {
         let (code, said) = of(&[command, &["--requests", "5k"], &slo].concat());
         assert_eq!(code, Some(0), "{command:?}: {said}");

@@ -185,7 +185,7 @@ fn requests_are_interrupted_as_asked() {
                 "signal",
                 "--feedback",
             ],
-            "the dispatcher interrupts requests by signal where they say that they are long, which go on at any worker",
+            "the dispatcher interrupts requests by signal where they say that they are long, which go on at their own worker",
         ),
     ] {
         let workload = ["--workers", "2", "--workload", "shenango-bimodal"];

@@ -1,9 +1,11 @@
 //! Where output goes: results have their place before a run, and a standard error that is full ends nothing.
 
+use super::hosting::until;
 use super::{headway, words};
 use crate::children::TestChild;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Each of these would take minutes, and the test with it.
@@ -91,4 +93,37 @@ fn a_server_starts_and_ends_with_a_full_standard_error() {
     let mut line = String::new();
     BufReader::new(child.stdout()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening udp://"), "{line:?}");
+}
+
+/// The files beside results, which hold them until they are whole.
+fn unfinished(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".headway-")).collect()
+}
+
+#[test]
+fn what_a_killed_run_leaves_behind_the_next_one_clears() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = folder.path().join("result.json");
+    let sim = |requests| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+        command.args(words(
+            "sim --workload tpcc --policy darc --load 0.5 --format json",
+        ));
+        command.args(["--requests", requests, "-o"]).arg(&result);
+        command.stderr(Stdio::null());
+        command
+    };
+    let mut child = TestChild::start(&mut sim("4G"));
+    until("it has opened its place", || {
+        !unfinished(folder.path()).is_empty()
+    });
+    child.kill();
+    assert_eq!(unfinished(folder.path()).len(), 1);
+    assert!(!result.exists(), "half a result is none");
+    assert!(sim("10k").status().unwrap().success());
+    assert_eq!(unfinished(folder.path()), Vec::<String>::new());
+    let whole = std::fs::read(&result).unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&whole).is_ok());
 }

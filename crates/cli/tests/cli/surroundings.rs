@@ -57,6 +57,19 @@ fn listening(child: &mut TestChild) -> String {
     url.unwrap_or_else(|| panic!("{line:?}")).to_owned()
 }
 
+/// A server that was just started answers a request.
+pub(super) fn one_answer(server: &mut TestChild) {
+    let url = listening(server);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(url.strip_prefix("udp://").unwrap()).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    client.send(&[0; 12]).unwrap();
+    let mut answer = [0; 64];
+    assert!(client.recv(&mut answer).unwrap() > 0);
+}
+
 #[test]
 fn what_listens_starts_and_ends_where_standard_error_takes_nothing() {
     let server = Serving::start(&["--app", "echo", "--workers", "1", "--pin", "off"]);
@@ -199,15 +212,7 @@ fn a_server_serves_without_proc() {
         Err(why) => return println!("SKIPPED a_server_serves_without_proc: it needs root ({why})"),
     };
     let mut child = TestChild::start(&mut command);
-    let url = listening(&mut child);
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    client.connect(url.strip_prefix("udp://").unwrap()).unwrap();
-    client
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
-    client.send(&[0; 12]).unwrap();
-    let mut answer = [0; 64];
-    assert!(client.recv(&mut answer).unwrap() > 0);
+    one_answer(&mut child);
     child.signal(libc::SIGTERM);
     assert_eq!(child.wait().code(), Some(0));
 }

@@ -1,6 +1,7 @@
 //! `headway ctl`: shows the state of a running server or pool and where a server's suspended requests stand, and changes its policy's parameters.
 
 pub(crate) mod client;
+mod rows;
 mod show;
 mod show_pool;
 mod stacks;

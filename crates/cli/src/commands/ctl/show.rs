@@ -1,9 +1,9 @@
 //! A server's status as text.
 
+use super::rows::{counted, quantiles, time_us};
 use headway_ops::server_status::{
     HeldStatus, LiveServerStatus, ServerClassStatus, ServerWorkerStatus,
 };
-use headway_ops::status::TimesStatus;
 use headway_report::table::Table;
 use headway_workload::duration;
 use serde_json::Value;
@@ -86,11 +86,10 @@ fn worker_row(worker: &ServerWorkerStatus) -> Vec<String> {
         worker.renewed,
         yields(&worker.held),
     ];
-    let counts = counts.iter().map(u64::to_string);
-    let queued = worker
-        .queued
-        .map_or("–".into(), |queued| queued.to_string());
-    [name].into_iter().chain(counts).chain([queued]).collect()
+    let mut cells = counted(&name, &counts);
+    let queued = worker.queued;
+    cells.push(queued.map_or("–".into(), |queued| queued.to_string()));
+    cells
 }
 
 /// What became of the requests.
@@ -117,13 +116,7 @@ fn ends(classes: &[ServerClassStatus]) -> Table {
             class.running,
             class.pending,
         ];
-        let counts = counts.iter().map(u64::to_string);
-        table.push(
-            [class.class.clone()]
-                .into_iter()
-                .chain(counts)
-                .collect::<Vec<_>>(),
-        );
+        table.push(counted(&class.class, &counts));
     }
     table
 }
@@ -146,9 +139,8 @@ fn runs(classes: &[ServerClassStatus]) -> Table {
         "rescued",
     ]);
     for class in classes {
-        let time = |us: Option<f64>| us.map_or("–".into(), time_us);
-        let mut cells = vec![class.class.clone(), time(class.mean_us)];
-        let quantiles = |times: &TimesStatus| [times.p50_us, times.p99_us, times.p999_us].map(time);
+        let mean = class.mean_us.map_or("–".into(), time_us);
+        let mut cells = vec![class.class.clone(), mean];
         cells.extend(quantiles(&class.wait));
         cells.extend(quantiles(&class.service));
         let counts = [
@@ -234,10 +226,6 @@ fn plan(status: &LiveServerStatus) -> String {
 /// The lock yields of all kinds of sections.
 fn yields(held: &HeldStatus) -> u64 {
     held.values().map(|counts| counts.yields).sum()
-}
-
-fn time_us(us: f64) -> String {
-    duration::format((us * 1e3) as u64)
 }
 
 /// Formats a time in s.

@@ -1,8 +1,8 @@
 //! A pool's status as text.
 
-use headway_ops::status::{PoolClassStatus, PoolStatus, TimesStatus};
+use super::rows::{counted, quantiles, time_us};
+use headway_ops::status::{PoolClassStatus, PoolStatus};
 use headway_report::table::Table;
-use headway_workload::duration;
 
 /// A paragraph about the pool, and tables of its classes: what became of their jobs, and how they ran.
 pub(super) fn text(pool: &PoolStatus) -> String {
@@ -44,13 +44,7 @@ fn ends(classes: &[PoolClassStatus]) -> Table {
             class.running as u64,
             class.asleep as u64,
         ];
-        let counts = counts.iter().map(u64::to_string);
-        table.push(
-            [class.class.clone()]
-                .into_iter()
-                .chain(counts)
-                .collect::<Vec<_>>(),
-        );
+        table.push(counted(&class.class, &counts));
     }
     table
 }
@@ -81,17 +75,9 @@ fn runs(classes: &[PoolClassStatus]) -> Table {
         cells.extend(counts.iter().map(u64::to_string));
         cells.push(match class.stalls {
             0 => "–".into(),
-            _ => time(class.longest_gap_us),
+            _ => time_us(class.longest_gap_us),
         });
         table.push(cells);
     }
     table
-}
-
-fn quantiles(times: &TimesStatus) -> [String; 3] {
-    [times.p50_us, times.p99_us, times.p999_us].map(|us| us.map_or("–".into(), time))
-}
-
-fn time(us: f64) -> String {
-    duration::format((us * 1e3) as u64)
 }
