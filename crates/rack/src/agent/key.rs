@@ -49,7 +49,7 @@ pub enum KeyError {
     Length {
         /// The file.
         path: PathBuf,
-        /// The key's length in bytes, without the spaces at either end.
+        /// The key's length in bytes, without the spaces at either end; the file's, if it has too many with them.
         bytes: usize,
     },
 }
@@ -66,7 +66,7 @@ impl AgentKey {
     /// The most.
     pub const BYTES_MAX: usize = 4096;
 
-    /// Reads a key from a file that only its owner may read. It strips spaces and line ends around the key.
+    /// Reads a key from a file that only its owner may read, of at most [`BYTES_MAX`](Self::BYTES_MAX) bytes. It strips spaces and line ends around the key.
     ///
     /// # Errors
     /// [`KeyError`], which names the remedy.
@@ -93,11 +93,16 @@ impl AgentKey {
         file.take(most)
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
-        let key = bytes.trim_ascii();
-        Self::new(key).ok_or_else(|| KeyError::Length {
+        let wrong = |bytes| KeyError::Length {
             path: path.into(),
-            bytes: key.len(),
-        })
+            bytes,
+        };
+        // What was read may be another key than the whole file.
+        if bytes.len() > Self::BYTES_MAX {
+            return Err(wrong(found.len() as usize));
+        }
+        let key = bytes.trim_ascii();
+        Self::new(key).ok_or_else(|| wrong(key.len()))
     }
 
     /// The key of these bytes; `None` unless they are [`BYTES_MIN`](Self::BYTES_MIN) to [`BYTES_MAX`](Self::BYTES_MAX).
