@@ -1,5 +1,6 @@
 //! The program's cost per packet, beside a program that only sends the packet back: nanoseconds of BPF_PROG_TEST_RUN, interleaved.
 
+use super::settings::settings;
 use super::{Frame, TX};
 use aya::Ebpf;
 use aya::maps::{Array, MapData, ProgramArray};
@@ -29,16 +30,11 @@ fn own(is_ip4: bool) -> SocketAddr {
 /// 20 µs.
 fn switch(object: &[u8], mode: Mode, is_ip4: bool, cloning: Cloning) -> XdpSwitch {
     let config = XdpSwitchConfig {
-        own_ip4: Some([10, 0, 0, 1].into()),
-        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
-        port: 7777,
         types: 2,
-        mode,
         cloning,
-        overflows: false,
-        unfinished_checksums: false,
         // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
+        ..settings(mode)
     };
     let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
     let demand = Demand::declared(&[hint(320.0, 0.9), hint(2880.0, 0.1)]);
