@@ -2,6 +2,8 @@
 #![expect(unsafe_code, reason = "calls the C interface")]
 
 #[allow(dead_code, reason = "each test uses a part of it")]
+mod checked;
+#[allow(dead_code, reason = "each test uses a part of it")]
 mod toolchain;
 
 use std::ffi::CStr;
@@ -9,9 +11,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use checked::alone;
 use headway_capi::status::{HEADWAY_E_ARGUMENT, headway_last_error};
 use headway_capi::threads::{HeadwayRuntimeOptions, headway_runtime_start};
 use headway_host::arbiter::AppReport;
@@ -116,12 +118,6 @@ fn start(program: &Path, arguments: &[&str]) -> Killed {
     Killed(command.stderr(Stdio::piped()).spawn().unwrap())
 }
 
-/// The tests deal out the same cores: one at a time.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn socket(test: &str) -> PathBuf {
     let name = format!("{test}-{}.sock", std::process::id());
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -148,7 +144,7 @@ fn c_programs_trade_granted_cores() {
     if let Some(why) = missing() {
         return eprintln!("SKIPPED c_programs_trade_granted_cores: {why}");
     }
-    let _turn = turn();
+    let _alone = alone();
     let program = Toolchain::plain().build("examples/granted.c", Linked::Shared);
     let socket = socket("primes");
     let count = |application: &str, below: usize| {
@@ -201,7 +197,7 @@ fn a_c_server_answers_on_granted_cores() {
     if let Some(why) = missing() {
         return eprintln!("SKIPPED a_c_server_answers_on_granted_cores: {why}");
     }
-    let _turn = turn();
+    let _alone = alone();
     let program = Toolchain::plain().build("examples/server.c", Linked::Shared);
     let path = socket("server");
     let daemon = daemon(&path);

@@ -1,33 +1,18 @@
 //! Pools in C and C++ programs, compiled here as users would.
 
 #[allow(dead_code, reason = "each test uses a part of it")]
+mod checked;
+#[allow(dead_code, reason = "each test uses a part of it")]
 mod toolchain;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use checked::{ATTEMPTS, alone, printed};
 use toolchain::{Linked, Toolchain};
 
 /// A policy that interrupts nothing, two that do, and whatever the pool takes where nobody names one.
 const POLICIES: [&str; 3] = ["darc-stable", "srpt", "tiny-quanta,q=5us"];
-
-/// Where the machine gives a job's thread no time, the job is not interrupted: then once more.
-const ATTEMPTS: usize = 20;
-
-/// These tests need the machine's cores: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The output of a program that checks itself.
-fn printed(program: &mut Command) -> String {
-    let output = program.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// Whether a header of another's package is there; if not, that is said.
 fn has_header(header: &str, package: &str) -> bool {

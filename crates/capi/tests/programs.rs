@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use checked::{ATTEMPTS, alone, preemptions};
+use checked::{ATTEMPTS, alone, preemptions, printed};
 use headway_net::header::{Flag, Header, Status};
 use toolchain::{Linked, Toolchain, shim};
 
@@ -481,14 +481,6 @@ fn exceptions_stay_with_the_request_that_threw_them() {
         assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
     }
     assert_eq!(run("c-fcfs", "2"), 0);
-}
-
-/// The output of a program without checks of its own.
-fn printed(program: &mut Command) -> String {
-    let output = program.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 mod common;
 
+use common::settings::{settings, tables_over_places};
 use common::*;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
-use headway_policy::ClassHint;
-use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, ServerId, Shaper, Turns};
-use headway_xdp::{Mode, Neighbour, ServerRegisters, XdpSwitch, XdpSwitchConfig, tables_of_places};
+use headway_policy::rack::ServerId;
+use headway_xdp::{Mode, Neighbour, ServerRegisters, XdpSwitch, XdpSwitchConfig};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -15,15 +15,8 @@ const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
     let config = XdpSwitchConfig {
-        own_ip4: Some([10, 0, 0, 1].into()),
-        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
-        port: 7777,
-        types: 1,
-        mode,
-        cloning: Cloning::Off,
-        overflows: false,
-        unfinished_checksums: false,
         answer,
+        ..settings(mode)
     };
     XdpSwitch::load(object, &config).expect("the program loads")
 }
@@ -40,10 +33,6 @@ fn publish_behind(ifindex: u32, switch: &mut XdpSwitch) {
 
 /// The same, where a place may have no server although it has turns.
 fn publish_places(ifindex: u32, switch: &mut XdpSwitch, are_there: [bool; 2]) {
-    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
-    let layout = RackLayout::new(&[1; 2], 1).updated(&[2], &[None]);
-    let mut shaper = Shaper::new(1, 2, Turns::Even, Cloning::Off, 1);
-    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
     let servers: Vec<_> = (0..2)
         .map(|number: u8| are_there[usize::from(number)].then_some(number))
         .map(|place| {
@@ -55,7 +44,7 @@ fn publish_places(ifindex: u32, switch: &mut XdpSwitch, are_there: [bool; 2]) {
             })
         })
         .collect();
-    let tables = tables_of_places(&shaper, 1, &[0], &servers).expect("they fit");
+    let tables = tables_over_places(&[1; 2], &servers);
     switch.publish(&tables).expect("published");
 }
 

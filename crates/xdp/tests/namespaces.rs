@@ -5,6 +5,7 @@ mod common;
 use aya::programs::SchedClassifier;
 use aya::programs::tc::TcAttachType;
 use common::net::*;
+use common::settings::{settings, tables_over};
 use common::*;
 use headway_machine::thread::uninterrupted;
 use headway_net::header::{Flag, Header, Status};
@@ -34,13 +35,7 @@ fn config(mode: Mode) -> XdpSwitchConfig {
     XdpSwitchConfig {
         own_ip4: Some([10, 77, 0, 1].into()),
         own_ip6: None,
-        port: 7777,
-        types: 1,
-        mode,
-        cloning: Cloning::Off,
-        overflows: false,
-        unfinished_checksums: false,
-        answer: Duration::from_secs(60),
+        ..settings(mode)
     }
 }
 
@@ -61,12 +56,7 @@ fn neighbours() -> Vec<Neighbour> {
 
 /// Tables over servers with `cores` each.
 fn tables(cores: &[usize; 4]) -> XdpTables {
-    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
-    let total = cores.iter().sum();
-    let layout = RackLayout::new(cores, 1).updated(&[total], &[None]);
-    let mut shaper = Shaper::new(1, total, Turns::Even, Cloning::Off, 1);
-    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
-    tables_of(&shaper, 1, &[0], &neighbours()).expect("they fit")
+    tables_over(cores, &neighbours())
 }
 
 /// Answers requests until the flag is set and none is left, and returns their number. The response's body is the server's number. `listening` counts the

@@ -4,18 +4,17 @@
 mod common;
 
 use common::net::*;
+use common::settings::{settings, tables_over};
 use common::*;
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
-use headway_policy::rack::{
-    Cloning, Demand, Grouping, RackLayout, RackShape, ServerId, Shaper, Switch, Turns,
-};
+use headway_policy::rack::{RackShape, ServerId, Switch};
 use headway_rack::{
     PacketCounts, ServerAddresses, ServerInterfaces, SwitchLimits, SwitchStopper, UdpSwitch,
 };
-use headway_xdp::{Mode, Neighbour, XdpMode, XdpSwitch, XdpSwitchConfig, interface_to, tables_of};
+use headway_xdp::{Mode, Neighbour, XdpMode, XdpSwitch, XdpSwitchConfig, interface_to};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -142,26 +141,16 @@ fn the_switch_in_the_kernel_hears_servers_on_their_side_alone() {
             let config = XdpSwitchConfig {
                 own_ip4: Some([10, 77, 0, 1].into()),
                 own_ip6: None,
-                port: SWITCH_PORT,
-                types: 1,
-                mode: Mode::Nat,
-                cloning: Cloning::Off,
-                overflows: false,
-                unfinished_checksums: false,
-                answer: Duration::from_secs(60),
+                ..settings(Mode::Nat)
             };
             let mut switch = XdpSwitch::load(&objects.rack, &config).expect("the program loads");
-            let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
-            let layout = RackLayout::new(&[1], 1).updated(&[1], &[None]);
-            let mut shaper = Shaper::new(1, 1, Turns::Even, Cloning::Off, 1);
-            shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
             let server = Neighbour {
                 address: at(SERVER, SERVICE_PORT),
                 mac: host_mac(SERVER),
                 ifindex: ifindex(&format!("p{SERVER}")),
                 own_mac: switch_mac(SERVER),
             };
-            let tables = tables_of(&shaper, 1, &[0], &[server]).expect("they fit");
+            let tables = tables_over(&[1], &[server]);
             switch.publish(&tables).expect("published");
             for host in [CLIENT, SERVER] {
                 let interface = format!("p{host}");

@@ -2,13 +2,11 @@
 
 mod common;
 
+use common::settings::{settings, tables_over};
 use common::*;
 use headway_net::header::{Flag, HEADER_BYTES, Header};
-use headway_policy::ClassHint;
-use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
-use headway_xdp::{Mode, Neighbour, XdpSwitch, XdpSwitchConfig, tables_of};
+use headway_xdp::{Mode, Neighbour, XdpSwitch, XdpSwitchConfig};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 fn address(is_ip4: bool, host: u8, port: u16) -> SocketAddr {
     let ip: IpAddr = if is_ip4 {
@@ -22,28 +20,17 @@ fn address(is_ip4: bool, host: u8, port: u16) -> SocketAddr {
 /// A switch with one server of this family.
 fn switch(object: &[u8], mode: Mode, is_ip4: bool, unfinished_checksums: bool) -> XdpSwitch {
     let config = XdpSwitchConfig {
-        own_ip4: Some([10, 0, 0, 1].into()),
-        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
-        port: 7777,
-        types: 1,
-        mode,
-        cloning: Cloning::Off,
-        overflows: false,
         unfinished_checksums,
-        answer: Duration::from_secs(5),
+        ..settings(mode)
     };
     let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
-    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
-    let layout = RackLayout::new(&[1], 1).updated(&[1], &[None]);
-    let mut shaper = Shaper::new(1, 1, Turns::Even, Cloning::Off, 1);
-    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
     let server = Neighbour {
         address: address(is_ip4, 7, 8000),
         mac: [2, 0, 0, 0, 1, 7],
         ifindex: 1,
         own_mac: [2, 0, 0, 0, 0, 1],
     };
-    let tables = tables_of(&shaper, 1, &[0], &[server]).expect("they fit");
+    let tables = tables_over(&[1], &[server]);
     switch.publish(&tables).expect("published");
     switch
 }

@@ -1,5 +1,6 @@
 //! The program's cost per packet, beside a program that only sends the packet back: nanoseconds of BPF_PROG_TEST_RUN, interleaved.
 
+use super::settings::settings;
 use super::{Frame, TX};
 use aya::Ebpf;
 use aya::maps::{Array, MapData, ProgramArray};
@@ -98,16 +99,12 @@ fn switch(object: &[u8], variant: &Variant) -> XdpSwitch {
         ..
     } = *variant;
     let config = XdpSwitchConfig {
-        own_ip4: Some([10, 0, 0, 1].into()),
-        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
-        port: 7777,
         types: 2,
-        mode,
         cloning,
         overflows: overflow != Overflow::Off,
-        unfinished_checksums: false,
         // A CPU with fewer slots than requests reuses them. They have expired by then, since no server answers here.
         answer: Duration::ZERO,
+        ..settings(mode)
     };
     let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
     let demand = Demand::declared(&[hint(320.0, 0.9), hint(2880.0, 0.1)]);

@@ -4,6 +4,7 @@
 pub(crate) mod cost;
 pub(crate) mod maps;
 pub(crate) mod net;
+pub(crate) mod settings;
 
 use aya::Ebpf;
 use aya::programs::Xdp;
