@@ -26,6 +26,9 @@ enum Parsed {
     Datagram(SocketAddr, Range<usize>),
 }
 
+/// Frames that the same switches see. A CPU of the kernel has half of 65 536 slots where there are two, a quarter where there are four; its requests, which nobody answers here, keep theirs.
+const FRAMES_A_SWITCH: u64 = 10_000;
+
 /// The longest payload.
 const MOST_PAYLOAD: usize = 2000;
 
@@ -161,10 +164,10 @@ impl Planes {
     }
 
     /// Shows both switches a frame, and compares its fate.
-    fn frame_has_one_fate(&mut self) {
+    fn frame_has_one_fate(&mut self, repeats: &mut Repeats) {
         let (by, frame) = self.right_frame();
         let bytes = self.nearly(&frame);
-        println!("by {by}: {bytes:02x?}");
+        repeats.frame = Some((by, bytes.clone()));
         let before = self.xdp.registers().expect("registers").counts;
         let ran = self.xdp_run(by, &bytes);
         let after = self.xdp.registers().expect("registers").counts;
@@ -232,13 +235,18 @@ impl Planes {
     }
 }
 
-/// Prints the command that repeats one frame, if the test fails.
-struct Repeats(u64);
+/// Prints a frame, and the command that repeats it, if the test fails.
+struct Repeats {
+    seed: u64,
+    /// By which interface it came.
+    frame: Option<(u32, Vec<u8>)>,
+}
 
 impl Drop for Repeats {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let seed = self.0;
+            let (seed, frame) = (self.seed, &self.frame);
+            println!("{frame:02x?}");
             println!(
                 "HEADWAY_XDP_SEED={seed} HEADWAY_XDP_PACKETS=1 cargo test -p headway-xdp --test planes frames:: repeats it"
             );
@@ -260,15 +268,26 @@ fn any_frame_has_one_fate(test: &str, family: Family) {
         return;
     }
     servers_side();
-    let excess = (Cloning::Off, Overflow::Off);
-    let mut planes = Planes::new(&objects.rack, family, excess, 18);
     let first = asked_seed();
-    for seed in first..first + (packets() / 5).max(1) {
+    let end = first + (packets() / 5).max(1);
+    for first in (first..end).step_by(FRAMES_A_SWITCH as usize) {
+        frames_have_one_fate(
+            &objects.rack,
+            family,
+            first..end.min(first + FRAMES_A_SWITCH),
+        );
+    }
+}
+
+fn frames_have_one_fate(object: &[u8], family: Family, seeds: Range<u64>) {
+    let excess = (Cloning::Off, Overflow::Off);
+    let mut planes = Planes::new(object, family, excess, 18);
+    let are_few = seeds.end - seeds.start < 1_000;
+    for seed in seeds {
         // Each frame follows from its own seed.
         planes.rng = Pcg64Mcg::new(u128::from(seed) << 1 | 1);
-        let repeats = Repeats(seed);
-        planes.frame_has_one_fate();
-        drop(repeats);
+        let mut repeats = Repeats { seed, frame: None };
+        planes.frame_has_one_fate(&mut repeats);
     }
     let (user, kernel) = (
         *planes.user.counts(),
@@ -288,7 +307,7 @@ fn any_frame_has_one_fate(test: &str, family: Family) {
             kernel.unknown_type
         )
     );
-    assert!(user.requests > 0 && kernel.truncated > 0);
+    assert!(are_few || user.requests > 0 && kernel.truncated > 0);
 }
 
 #[test]
