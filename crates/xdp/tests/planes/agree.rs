@@ -4,12 +4,23 @@ use crate::addresses::Family;
 use crate::common::*;
 use crate::{Excess, Planes, TYPES, WINDOW_NS};
 use headway_policy::rack::{Cloning, Overflow};
+use headway_xdp::XdpObjects;
 
 pub(crate) fn packets() -> u64 {
     let asked = std::env::var("HEADWAY_XDP_PACKETS").ok();
     asked.map_or(100_000, |text| {
         text.parse().expect("HEADWAY_XDP_PACKETS: a number")
     })
+}
+
+/// The programs, where this machine can load them and has namespaces; else the test is skipped with the reason.
+pub(crate) fn objects_in_namespaces(test: &str) -> Option<XdpObjects> {
+    let objects = objects(test)?;
+    if let Some(why) = net::missing() {
+        println!("SKIPPED {test}: {why}");
+        return None;
+    }
+    Some(objects)
 }
 
 /// Enters a namespace whose loopback is the clients' side.
@@ -20,14 +31,22 @@ pub(crate) fn servers_side() {
     );
 }
 
+impl Planes {
+    /// After the packet of this number: new tables each 2 000, and a look at the registers each 10 000.
+    fn change_and_compare(&mut self, packet: u64) {
+        if packet % 2_000 == 1_999 {
+            self.change_tables(packet as u32 / 2_000);
+        }
+        if packet % 10_000 == 9_999 {
+            self.compare_registers();
+        }
+    }
+}
+
 fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) {
-    let Some(objects) = objects(test) else {
+    let Some(objects) = objects_in_namespaces(test) else {
         return;
     };
-    if let Some(why) = net::missing() {
-        println!("SKIPPED {test}: {why}");
-        return;
-    }
     servers_side();
     let mut planes = Planes::new(&objects.rack, family, excess, 18);
     for packet in 0..packets {
@@ -37,12 +56,7 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
             // A burst of one group, while others have had no arrival in the new window.
             (0..100).for_each(|_| planes.request(TYPES as u8 - 1));
         }
-        if packet % 2_000 == 1_999 {
-            planes.change_tables(packet as u32 / 2_000);
-        }
-        if packet % 10_000 == 9_999 {
-            planes.compare_registers();
-        }
+        planes.change_and_compare(packet);
     }
     planes.compare_registers();
     every_fate_was_met(&planes, excess);
@@ -127,13 +141,9 @@ fn three_planes_overflow_and_clone_alike() {
 #[test]
 fn three_planes_agree_although_packets_come_to_several_cpus() {
     let test = "three planes, several CPUs";
-    let Some(objects) = objects(test) else {
+    let Some(objects) = objects_in_namespaces(test) else {
         return;
     };
-    if let Some(why) = net::missing() {
-        println!("SKIPPED {test}: {why}");
-        return;
-    }
     let cpus = crate::cpus::allowed();
     if cpus.len() < 2 {
         println!("SKIPPED {test}: it needs two CPUs");
@@ -150,12 +160,7 @@ fn three_planes_agree_although_packets_come_to_several_cpus() {
             planes.next_cpu();
         }
         planes.step();
-        if packet % 2_000 == 1_999 {
-            planes.change_tables(packet as u32 / 2_000);
-        }
-        if packet % 10_000 == 9_999 {
-            planes.compare_registers();
-        }
+        planes.change_and_compare(packet);
     }
     planes.compare_registers();
     every_fate_was_met(&planes, excess);

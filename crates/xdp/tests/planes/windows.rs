@@ -1,6 +1,7 @@
 //! The end of a window of bursts (Pallas, section 4.5).
 
 use crate::addresses::{CLIENTS_SIDE, Family};
+use crate::agree::objects_in_namespaces;
 use crate::common::maps::map_of;
 use crate::common::*;
 use crate::{Planes, WINDOW_NS};
@@ -45,13 +46,9 @@ impl Planes {
 /// On the kernel's own clock.
 #[test]
 fn a_burst_ends_with_its_window() {
-    let Some(objects) = objects("the end of a window") else {
+    let Some(objects) = objects_in_namespaces("the end of a window") else {
         return;
     };
-    if let Some(why) = net::missing() {
-        println!("SKIPPED the end of a window: {why}");
-        return;
-    }
     net::enter_namespace();
     const WINDOW: Duration = Duration::from_millis(20);
     let cloning = Cloning::Calmest(WINDOW.as_nanos() as u64);
