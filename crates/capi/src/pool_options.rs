@@ -1,7 +1,7 @@
 //! A pool's options, and those of its classes.
 #![expect(unsafe_code, reason = "reads what C programs point to")]
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::net::SocketAddr;
 use std::slice;
 use std::time::Duration;
@@ -86,6 +86,31 @@ pub struct HeadwayPoolOptions {
     /// HEADWAY_FIBERS_PLAIN: jobs, and all that they call, keep nothing of their thread over a probe, and are switched faster. One that is interrupted goes on in its
     /// thread: policies under which it goes on at any worker are refused. It shares its thread-local variables and its locks with the jobs that run meanwhile.
     pub fibers: u64,
+    /// The most jobs that can be interrupted which have begun and not ended; 0 for 64 a worker. Beyond, a job that begins runs to its end. Nothing to plain fibers.
+    pub begun_at_most: usize,
+    /// Called by the workers between slices, and all the time while they have no job, in place of sleep: the program takes its events in and submits what came. It returns
+    /// at once; several workers call it at once; it calls from the start until headway_pool_stop() has returned. Null: workers without a job sleep.
+    pub poll: Option<unsafe extern "C" fn(*mut c_void)>,
+    /// What `poll` is called with.
+    pub poll_data: *mut c_void,
+}
+
+/// A program's function that workers call, and its data.
+struct CPoll {
+    function: unsafe extern "C" fn(*mut c_void),
+    data: *mut c_void,
+}
+
+// SAFETY: `headway_pool_start` asks that it can be called with the data from any thread, by several at once.
+unsafe impl Send for CPoll {}
+// SAFETY: as above.
+unsafe impl Sync for CPoll {}
+
+impl CPoll {
+    fn call(&self) {
+        // SAFETY: the promise of the caller of `headway_pool_start`.
+        unsafe { (self.function)(self.data) };
+    }
 }
 
 // SAFETY: as asked: numbers and pointers, which may be 0, the size first.
@@ -188,6 +213,14 @@ pub(crate) unsafe fn configured(
     }
     if options.stall_after_ns > 0 {
         builder = builder.stall_after(Duration::from_nanos(options.stall_after_ns));
+    }
+    if options.begun_at_most > 0 {
+        builder = builder.begun_at_most(options.begun_at_most);
+    }
+    if let Some(function) = options.poll {
+        let data = options.poll_data;
+        let poll = CPoll { function, data };
+        builder = builder.poll_with(move || poll.call());
     }
     if let Some(addr) = doors.metrics {
         builder = builder.metrics(addr);

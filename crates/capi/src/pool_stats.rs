@@ -149,6 +149,8 @@ pub struct HeadwayPoolStats {
     pub interruptions: u64,
     /// Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
     pub rescued: u64,
+    /// Jobs that ran to their end since no fiber was to be had for them: headway_pool_options.begun_at_most, or a limit of threads.
+    pub without_fiber: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -172,6 +174,7 @@ impl From<&PoolStats> for HeadwayPoolStats {
             threads: stats.threads as u64,
             interruptions: stats.interruptions,
             rescued: stats.rescued,
+            without_fiber: stats.without_fiber,
         }
     }
 }

@@ -38,6 +38,10 @@ fn usual_name(number: u64) -> String {
     format!("pool-{number}")
 }
 
+/// Interruptible jobs that have begun and not ended, for each worker. Each has a thread of the process, which takes longer to make than a short job runs: where every job
+/// that comes begins at once and is interrupted, an overload would make thousands, and get worse by it.
+const FIBERS_PER_WORKER: usize = 64;
+
 /// The most jobs that may wait: their numbers fit a word of the policies' queues.
 const MOST_CAPACITY: usize = 1 << 22;
 
@@ -51,7 +55,7 @@ impl PoolBuilder {
         let shape = self.shape()?;
         let warnings = self.admit(&spec, &shape)?;
         check_pins(&self.pins)?;
-        let slices = self.slices(&spec)?;
+        let slices = self.slices(&spec, shape.workers)?;
         let (declared, learnt) = (self.declared(), self.learns);
         let limits = self.limits(&shape);
         let (interrupts, is_bound) = (slices.interrupt(), slices.is_bound());
@@ -78,6 +82,7 @@ impl PoolBuilder {
                 pins: self.pins,
                 nice: self.nice,
                 slices,
+                poller: self.poller,
                 stall_ns: nanoseconds(self.stall_after),
                 classes: ClassNames {
                     pool: number,
@@ -193,7 +198,7 @@ impl PoolBuilder {
         Ok(warnings)
     }
 
-    fn slices(&self, spec: &ServerSpec) -> Result<SliceSettings, BuildError> {
+    fn slices(&self, spec: &ServerSpec, workers: usize) -> Result<SliceSettings, BuildError> {
         // Jobs interrupt themselves by the clock.
         if !spec.facts().interrupts() || !Clock::global().is_cheap() {
             return Ok(SliceSettings::ToTheEnd);
@@ -201,7 +206,11 @@ impl PoolBuilder {
         let slices = if self.plain_fibers {
             SliceSettings::plain_fibers(self.stack_bytes)
         } else {
-            SliceSettings::owning_fibers(self.stack_bytes)
+            let most = self
+                .fibers
+                .unwrap_or(FIBERS_PER_WORKER * workers)
+                .max(workers);
+            SliceSettings::owning_fibers(self.stack_bytes, most)
         };
         slices.map_err(BuildError::Stacks)
     }

@@ -8,6 +8,7 @@ use headway_ops::socket::ControlPlace;
 
 use crate::class::ClassOptions;
 use crate::layout::PoolLayout;
+use crate::poller::Poller;
 
 /// Where no policy is named and jobs run to their end: it keeps workers for short classes by what it learns.
 const RUN_TO_END: &str = "darc-stable";
@@ -42,8 +43,11 @@ pub struct PoolBuilder {
     pub(crate) pins: Vec<usize>,
     pub(crate) nice: u8,
     pub(crate) stack_bytes: usize,
+    /// At most so many jobs on fibers of their own.
+    pub(crate) fibers: Option<usize>,
     pub(crate) plain_fibers: bool,
     pub(crate) stall_after: Duration,
+    pub(crate) poller: Option<Poller>,
     pub(crate) doors: StatusDoors,
 }
 
@@ -62,8 +66,10 @@ impl Default for PoolBuilder {
             pins: Vec::new(),
             nice: 0,
             stack_bytes: STACK_BYTES,
+            fibers: None,
             plain_fibers: false,
             stall_after: STALL_AFTER,
+            poller: None,
             doors: StatusDoors::default(),
         }
     }
@@ -167,6 +173,28 @@ impl PoolBuilder {
         self
     }
 
+    /// Has the pool's workers call this between slices and at each question to the policy, and all the time while they have no job, in place of sleep:
+    /// where a program takes its events from memory or a device in user space, a job so waits for no thread to wake. It sees what came, submits it, and returns.
+    /// Several workers call it at once. A worker so takes its whole core; unless chosen, workers without a job sleep. One that panics is not called again.
+    ///
+    /// ```
+    /// use headway_pool::Pool;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::sync::Arc;
+    ///
+    /// let polls = Arc::new(AtomicUsize::new(0));
+    /// let seen = Arc::clone(&polls);
+    /// let pool = Pool::builder().workers(1).poll_with(move || _ = seen.fetch_add(1, Ordering::Relaxed)).build()?;
+    /// pool.run("default", || ())?;
+    /// assert!(polls.load(Ordering::Relaxed) > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn poll_with(mut self, poll: impl Fn() + Send + Sync + 'static) -> Self {
+        self.poller = Some(Poller::new(poll));
+        self
+    }
+
     /// Answers `headway ctl status` and `headway top` while there is a handle of the pool, on a thread of its own: at a path, or at the [usual
     /// place](ControlPlace::Usual), where they look; nowhere unless chosen. Only the user of the process, and root, are answered.
     #[must_use]
@@ -188,6 +216,15 @@ impl PoolBuilder {
     #[must_use]
     pub fn stall_after(mut self, time: Duration) -> Self {
         self.stall_after = time;
+        self
+    }
+
+    /// At most so many jobs that can be interrupted have begun and not ended, each on a thread's state of its own; 64 for each worker unless chosen, and at
+    /// least one for each. Beyond, a job that begins runs to its end ([`PoolStats::without_fiber`](crate::PoolStats::without_fiber)). Nothing to
+    /// [plain fibers](Self::plain_fibers).
+    #[must_use]
+    pub fn begun_at_most(mut self, jobs: usize) -> Self {
+        self.fibers = Some(jobs);
         self
     }
 

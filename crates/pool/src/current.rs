@@ -18,6 +18,8 @@ thread_local! {
     static OVER: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
     /// Whether the job on the fiber that just left this thread waits for another job.
     static WAITS: Cell<bool> = const { Cell::new(false) };
+    /// Whether this worker polls: what it submits then comes from outside.
+    static POLLS: Cell<bool> = const { Cell::new(false) };
     static RUNNING: RunningJob = const {
         RunningJob {
             innermost: RefCell::new(None),
@@ -87,6 +89,21 @@ pub(crate) fn join(number: u64, over: Arc<AtomicBool>) {
 #[inline]
 pub(crate) fn is_inside(number: u64) -> bool {
     POOL.get() == Some(number)
+}
+
+/// Whether what the calling thread submits comes from the pool's own jobs.
+pub(crate) fn submits_inside(number: u64) -> bool {
+    is_inside(number) && !POLLS.get()
+}
+
+/// The calling worker polls, within no job.
+pub(crate) fn polling<R>(poll: impl FnOnce() -> R) -> R {
+    let interrupted = begin(None);
+    POLLS.set(true);
+    let result = poll();
+    POLLS.set(false);
+    begin(interrupted);
+    result
 }
 
 /// Whether the calling thread runs a closure of this pool, rather than a future, which may be told to wait.

@@ -4,8 +4,8 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::error::{JoinError, SubmitError};
 use crate::future::JobFuture;
 use crate::job::{ClosureJob, Runnable};
 use crate::layout::PoolLayout;
+use crate::poller::Poller;
 use crate::shared::{SharedParts, SharedPool};
 use crate::slice_settings::SliceSettings;
 use crate::virtual_time::core;
@@ -50,6 +51,11 @@ struct ModelCounts {
 
 /// Starts a pool whose threads are the model's.
 fn started(policy: &str, layout: PoolLayout) -> Arc<SharedPool> {
+    started_with(policy, layout, None)
+}
+
+/// The same, whose workers poll.
+fn started_with(policy: &str, layout: PoolLayout, poller: Option<Poller>) -> Arc<SharedPool> {
     let shared = SharedPool::new(
         core(policy, layout, WORKERS, 8),
         SharedParts {
@@ -58,6 +64,7 @@ fn started(policy: &str, layout: PoolLayout) -> Arc<SharedPool> {
             pins: Vec::new(),
             nice: 0,
             slices: SliceSettings::ToTheEnd,
+            poller,
             stall_ns: 0,
             classes: ClassNames {
                 pool: u64::MAX,
@@ -166,6 +173,41 @@ fn every_job_that_is_awaited_ends_and_the_pool_becomes_idle() {
         shared.shutdown(Duration::from_secs(60)).unwrap();
         assert_over(&shared, &counts, 4 * SUBMITTERS);
     });
+}
+
+/// Events that only the workers take in, and jobs of another thread: no worker polls on beside a job, and each result comes.
+#[test]
+fn what_polling_workers_take_in_and_what_others_submit_ends() {
+    const EVENTS: usize = 2;
+    let model = |policy: &str, layout: PoolLayout| {
+        let counts = Arc::<ModelCounts>::default();
+        let (pool, its) = (
+            Arc::new(OnceLock::<Arc<SharedPool>>::new()),
+            Arc::clone(&counts),
+        );
+        let (own, left) = (Arc::clone(&pool), AtomicUsize::new(EVENTS));
+        let poller = Poller::new(move || {
+            let order = Ordering::Relaxed;
+            let takes = |left: usize| left.checked_sub(1);
+            if let Some(pool) = own.get()
+                && left.fetch_update(order, order, takes).is_ok()
+            {
+                submit(pool, CLASSES[0], &its).detach();
+            }
+        });
+        let shared = started_with(policy, layout, Some(poller));
+        assert!(pool.set(Arc::clone(&shared)).is_ok());
+        awaited(submit(&shared, CLASSES[1], &counts)).unwrap();
+        while counts.ran.load(Ordering::Relaxed) <= EVENTS {
+            thread::yield_now();
+        }
+        shared.shutdown(Duration::from_secs(60)).unwrap();
+        assert_over(&shared, &counts, 1 + EVENTS);
+    };
+    // Polling workers never sleep, so a schedule must be fair: random ones are.
+    for (policy, layout) in POLICIES {
+        shuttle::check_random(move || model(policy, layout), SCHEDULES);
+    }
 }
 
 /// A pool that ends while others submit: each accepted job ends once, who awaits it is told, and every thread leaves.

@@ -28,6 +28,7 @@
 //! | `slice`, `turn` | one slice of a job, on its thread's stack or on a fiber |
 //! | `owning`, `rescue`, `rescuer` | fibers with a thread's state, and the workers that wait for what is suspended on one |
 //! | `plain` | fibers that share their thread's state |
+//! | `poller` | what workers call between slices and while they have no job |
 //! | `stalls` | jobs that meet no probe |
 //! | `stats`, `outside` | what became of the jobs; who asks about it from outside |
 //! | `shared` | what follows the release of the lock |
@@ -54,6 +55,7 @@ mod learning;
 mod outside;
 mod owning;
 mod plain;
+mod poller;
 mod pool;
 mod rescue;
 mod rescuer;

@@ -17,6 +17,7 @@ use crate::current;
 use crate::error::{ShutdownTimeout, SubmitError};
 use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::learning::KeyLearner;
+use crate::poller::{IdleHandle, Poller};
 use crate::slice_settings::SliceSettings;
 use crate::thread_table::Rouse;
 
@@ -35,6 +36,8 @@ pub(crate) struct SharedPool {
     /// Of the threads; 0 as they are born.
     pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
+    /// What workers call between slices.
+    pub(crate) poller: Option<Poller>,
     /// Past its slice's end, a job that goes on for longer without a probe stalls, ns.
     pub(crate) stall_ns: u64,
     pub(crate) classes: ClassNames,
@@ -60,6 +63,8 @@ pub(crate) struct SharedParts {
     /// Of the threads; 0 as they are born.
     pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
+    /// What workers call between slices.
+    pub(crate) poller: Option<Poller>,
     /// Past its slice's end, a job that goes on for longer without a probe stalls, ns.
     pub(crate) stall_ns: u64,
     pub(crate) classes: ClassNames,
@@ -78,6 +83,7 @@ impl SharedPool {
             pins: parts.pins,
             nice: parts.nice,
             slices: parts.slices,
+            poller: parts.poller,
             stall_ns: parts.stall_ns,
             classes: parts.classes,
             learner: parts.learner.map(Mutex::new),
@@ -125,7 +131,7 @@ impl SharedPool {
         }
         match rouse {
             Rouse::Nobody => {}
-            Rouse::Wake(thread) => thread.unpark(),
+            Rouse::Wake(handle) => handle.rouse(),
             Rouse::Start(place) => self.replace(place),
         }
         if let Some(ends) = ends {
@@ -164,7 +170,7 @@ impl SharedPool {
         if self.is_forked() {
             return Err(SubmitError::Forked);
         }
-        let inside = current::is_inside(self.number());
+        let inside = current::submits_inside(self.number());
         let now_ns = self.clock.now_ns();
         let mut core = self.core.lock();
         let accepted = core.submit(now_ns, class, job, inside);
@@ -224,6 +230,14 @@ impl SharedPool {
         true
     }
 
+    /// Has the program see to its own events, between two slices.
+    #[inline]
+    pub(crate) fn poll(&self) {
+        if let Some(poller) = &self.poller {
+            poller.poll();
+        }
+    }
+
     /// Waits until every accepted job has ended, or for so long. Whether they have.
     pub(crate) fn wait_idle(&self, most: Option<Duration>) -> bool {
         let deadline = most.map(|most| Instant::now() + most);
@@ -265,7 +279,7 @@ impl SharedPool {
         let running = core.live();
         let threads = core.threads.wake_all();
         self.settle(core);
-        threads.iter().for_each(|thread| thread.unpark());
+        threads.iter().for_each(IdleHandle::rouse);
         ShutdownTimeout { abandoned, running }
     }
 

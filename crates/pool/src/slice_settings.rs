@@ -27,13 +27,13 @@ impl SliceSettings {
         Ok(Self::PlainFibers(Arc::new(Stacks::new(stack_bytes, 0)?)))
     }
 
-    /// Fibers with stacks of so many bytes, each of which owns a thread's state.
+    /// At most so many fibers with stacks of so many bytes, each of which owns a thread's state.
     ///
     /// # Errors
     /// There are no such stacks.
-    pub(crate) fn owning_fibers(stack_bytes: usize) -> io::Result<Self> {
-        let stacks = Arc::new(Stacks::of_donors(stack_bytes, 0)?);
-        Ok(Self::OwningFibers(stacks, Arc::default()))
+    pub(crate) fn owning_fibers(stack_bytes: usize, most: usize) -> io::Result<Self> {
+        let stacks = Stacks::of_donors(stack_bytes, 0)?.at_most(most);
+        Ok(Self::OwningFibers(Arc::new(stacks), Arc::default()))
     }
 
     /// Whether jobs can be interrupted.

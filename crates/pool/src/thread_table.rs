@@ -7,6 +7,7 @@ use headway_policy::WorkerId;
 use headway_sync::thread::{self, Thread};
 
 use crate::decisions::Decide;
+use crate::poller::IdleHandle;
 
 /// What a thread's place in the table says.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ enum ThreadState {
     /// It was started, runs a job, or looks for one.
     Awake,
     /// It sleeps, or is about to.
-    Parked(Thread),
+    Parked(IdleHandle),
     /// It was woken and did not look yet.
     Woken,
 }
@@ -40,7 +41,7 @@ pub(crate) struct ThreadTable {
 /// What to do about threads once the lock is released.
 pub(crate) enum Rouse {
     Nobody,
-    Wake(Thread),
+    Wake(IdleHandle),
     /// Start the thread of this place.
     Start(usize),
 }
@@ -99,11 +100,11 @@ impl ThreadTable {
     }
 
     /// The thread found nothing. `false`: there are enough without it.
-    pub(crate) fn park(&mut self, thread: usize) -> bool {
+    pub(crate) fn park(&mut self, thread: usize, handle: IdleHandle) -> bool {
         if self.threads - self.blocked > self.workers {
             return false;
         }
-        self.states[thread] = ThreadState::Parked(thread::current());
+        self.states[thread] = ThreadState::Parked(handle);
         self.parked.push(thread);
         true
     }
@@ -163,8 +164,13 @@ impl ThreadTable {
     }
 
     /// Wakes all who are parked.
-    pub(crate) fn wake_all(&mut self) -> Vec<Thread> {
-        let mut handles: Vec<_> = self.dispatcher.take().into_iter().collect();
+    pub(crate) fn wake_all(&mut self) -> Vec<IdleHandle> {
+        let mut handles: Vec<_> = self
+            .dispatcher
+            .take()
+            .map(IdleHandle::Sleeps)
+            .into_iter()
+            .collect();
         while let Some(at) = self.parked.len().checked_sub(1) {
             if let Rouse::Wake(handle) = self.wake(at) {
                 handles.push(handle);

@@ -125,6 +125,7 @@ impl SliceClock {
         let late_ns = self.late_ns(now_ns);
         self.stalls
             .met_probe(shared, assignment.start(), now_ns, late_ns);
+        shared.poll();
         let mut core = shared.core.lock();
         let longer = core.goes_on(now_ns, assignment.class, assignment.chosen.worker);
         shared.settle(core);

@@ -13,6 +13,7 @@ use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
 use crate::decisions::Chosen;
 use crate::job::{RunEnd, Runnable, drop_quietly};
+use crate::poller::IdleWait;
 use crate::shared::SharedPool;
 use crate::slice::JobSlices;
 use crate::turn::TurnEnd;
@@ -98,9 +99,13 @@ impl Report {
 /// Runs one job after another until the pool has ended.
 pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
     let mut slices = JobSlices::new(shared);
+    let idle = IdleWait::new(shared.poller.as_ref());
     let mut report = None;
     let mut now_ns = shared.clock.now_ns();
     loop {
+        if shared.poller.is_some() {
+            slices.in_turn(|| shared.poll());
+        }
         let mut core = shared.core.lock();
         core.threads.awake(place);
         let ended = report
@@ -108,7 +113,8 @@ pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
             .and_then(|report: Report| report.count(&mut core, now_ns));
         let only = core.threads.worker_of(place);
         let next = core.take(now_ns, only);
-        let stays = next.is_some() || core.phase != PoolPhase::Over && core.threads.park(place);
+        let stays = next.is_some()
+            || core.phase != PoolPhase::Over && core.threads.park(place, idle.handle());
         let mut is_last = false;
         if !stays {
             core.threads.leave(place);
@@ -132,7 +138,7 @@ pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
                 (now_ns, report) = (ended_ns, Some(told));
             }
             None if stays => {
-                thread::park();
+                idle.wait();
                 now_ns = shared.clock.now_ns();
             }
             None => {

@@ -12,3 +12,4 @@ mod nesting;
 mod outside;
 mod owning;
 mod policies;
+mod polling;

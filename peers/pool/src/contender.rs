@@ -38,7 +38,6 @@ pub(crate) enum Contender {
         pool: Pool,
         short: PoolClass,
         long: PoolClass,
-        feeder: PoolClass,
     },
     Rayon(rayon::ThreadPool),
     SpawnBlocking(tokio::runtime::Runtime),
@@ -72,6 +71,19 @@ impl Kind {
     /// # Errors
     /// When it does not start.
     pub(crate) fn start(self, workers: usize) -> Result<Contender> {
+        self.start_with(workers, |builder| builder)
+    }
+
+    /// Starts it with what else is said of a pool of Headway's.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) fn start_with(
+        self,
+        workers: usize,
+        say: impl FnOnce(PoolBuilder) -> PoolBuilder,
+    ) -> Result<Contender> {
+        let headway = |builder| headway(say(builder), workers);
         let tokio = || {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder
@@ -80,13 +92,11 @@ impl Kind {
                 .build()
         };
         Ok(match self {
-            Self::Headway => headway(Pool::builder(), workers)?,
-            Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"), workers)?,
-            Self::HeadwayCheckpoints => headway(Pool::builder().checkpoints(), workers)?,
-            Self::HeadwaySrpt => headway(Pool::builder().policy("srpt,size=profile"), workers)?,
-            Self::HeadwayDedicated => {
-                headway(Pool::builder().layout(PoolLayout::Dedicated), workers)?
-            }
+            Self::Headway => headway(Pool::builder())?,
+            Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"))?,
+            Self::HeadwayCheckpoints => headway(Pool::builder().checkpoints())?,
+            Self::HeadwaySrpt => headway(Pool::builder().policy("srpt,size=profile"))?,
+            Self::HeadwayDedicated => headway(Pool::builder().layout(PoolLayout::Dedicated))?,
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()
                     .num_threads(workers)
@@ -99,20 +109,15 @@ impl Kind {
 }
 
 fn headway(builder: PoolBuilder, workers: usize) -> Result<Contender> {
-    let named = ["short", "long", "feeder"];
+    let named = ["short", "long"];
     let builder = builder.workers(workers).capacity(1 << 20);
     let builder = named.iter().fold(builder, |builder, name| {
         builder.class(name, ClassOptions::new())
     });
     let pool = builder.build()?;
-    let [short, long, feeder] = named.map(|name| pool.class(name));
-    let (short, long, feeder) = (short?, long?, feeder?);
-    Ok(Contender::Headway {
-        pool,
-        short,
-        long,
-        feeder,
-    })
+    let [short, long] = named.map(|name| pool.class(name));
+    let (short, long) = (short?, long?);
+    Ok(Contender::Headway { pool, short, long })
 }
 
 impl Contender {

@@ -1,11 +1,13 @@
 //! Arrivals that are replayed: the tail of slowdowns where short and long jobs share two workers.
 //!
-//! As in `make bench-peers` no pool has a core for a generator: a feeder, a job or task of the pool itself, submits what is due and makes way. A job
-//! spins for its service time; its latency counts from the intended arrival until the future of its result wakes who awaits it, and is ready.
+//! As in `make bench-peers` no pool has a core for a generator: its own threads submit what is due. Headway's poll between slices and while they have no
+//! job ([`PoolBuilder::poll_with`](headway_pool::PoolBuilder::poll_with)); rayon's and Tokio's have a feeder, a job or task that is always ready and makes
+//! way, which comes to the same where jobs run in their order. A job spins for its service time; its latency counts from the intended arrival until the
+//! future of its result wakes who awaits it, and is ready.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
@@ -21,6 +23,9 @@ const LOAD: f64 = 0.7;
 
 /// During which jobs arrive.
 const SPAN_NS: f64 = 1e9;
+
+/// Until the first arrival: the kernel may start all threads of a pool on one core, and parts those that spin some tens of milliseconds later.
+const SPREAD_NS: u64 = 200_000_000;
 
 /// The share of first arrivals that are not measured.
 const WARM_UP: f64 = 0.1;
@@ -71,7 +76,7 @@ impl Replay {
         let clock = Clock::global();
         Arc::new(Self {
             clock,
-            start_ns: clock.now_ns() + 5_000_000,
+            start_ns: clock.now_ns() + SPREAD_NS,
             latencies_ns: arrivals.iter().map(|_| AtomicU64::new(0)).collect(),
             arrivals,
             next: AtomicUsize::new(0),
@@ -82,6 +87,12 @@ impl Replay {
     /// Whether every arrival was taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.next.load(Ordering::Relaxed) >= self.arrivals.len()
+    }
+
+    /// Whether an arrival is due that nobody took.
+    fn is_due(&self) -> bool {
+        let next = self.arrivals.get(self.next.load(Ordering::Relaxed));
+        next.is_some_and(|next| self.clock.now_ns() >= self.start_ns + next.at_ns)
     }
 
     /// Takes the next arrival that is due: its number, and whether it is a long one.
@@ -131,8 +142,14 @@ impl Replay {
 /// # Errors
 /// When the pool does not start, or leaves jobs without an end.
 pub(crate) fn p99_slowdown(kind: Kind, workers: usize, mix: Mix, round: usize) -> Result<f64> {
-    let pool = kind.start(workers)?;
     let replay = Replay::draw(mix, workers, 1 + round as u64);
+    let polled = Arc::new(OnceLock::new());
+    let pool = {
+        let polled = Arc::clone(&polled);
+        kind.start_with(workers, |builder| builder.poll_with(move || poll(&polled)))?
+    };
+    let pool = Arc::new(pool);
+    let _ = polled.set((Arc::downgrade(&pool), Arc::clone(&replay)));
     feed(&pool, &replay);
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while replay.ended.load(Ordering::Acquire) < replay.arrivals.len() {
@@ -186,30 +203,28 @@ impl Wake for Awaiter {
     }
 }
 
-/// Starts the feeder.
+/// What a worker of Headway's sees to between slices.
+fn poll(polled: &OnceLock<(Weak<Contender>, Arc<Replay>)>) {
+    let Some((pool, replay)) = polled.get() else {
+        return;
+    };
+    if !replay.is_due() {
+        return;
+    }
+    let Some(pool) = pool.upgrade() else { return };
+    while let Some((index, is_long)) = replay.claim_due() {
+        let served = Arc::clone(replay);
+        let job = pool.submit(is_long, move || served.serve(index, interruptible));
+        Awaiter::follow(replay, index, job);
+    }
+}
+
+/// Starts the feeder of a pool that has one.
 fn feed(pool: &Contender, replay: &Arc<Replay>) {
     let replay = Arc::clone(replay);
     match pool {
-        Contender::Headway {
-            pool,
-            short,
-            long,
-            feeder,
-        } => {
-            let (handle, short, long, feeder) = (pool.clone(), *short, *long, *feeder);
-            let feeds = async move {
-                while !replay.is_taken() {
-                    while let Some((index, is_long)) = replay.claim_due() {
-                        let served = Arc::clone(&replay);
-                        let work = move || served.serve(index, interruptible);
-                        let job = handle.submit(if is_long { long } else { short }, work);
-                        Awaiter::follow(&replay, index, Pending::Headway(job));
-                    }
-                    make_way().await;
-                }
-            };
-            pool.spawn(feeder, feeds).detach();
-        }
+        // Its workers poll.
+        Contender::Headway { .. } => {}
         Contender::Rayon(pool) => {
             pool.spawn_broadcast(move |_| {
                 while !replay.is_taken() {
@@ -257,16 +272,4 @@ fn feed(pool: &Contender, replay: &Arc<Replay>) {
 /// A checkpoint of a pool's; in a pool that does not interrupt it costs a few ns.
 fn interruptible() {
     let _ = headway_pool::checkpoint();
-}
-
-/// Pending once, and woken at once.
-fn make_way() -> impl Future<Output = ()> {
-    let mut is_first = true;
-    std::future::poll_fn(move |context| {
-        if std::mem::take(&mut is_first) {
-            context.waker().wake_by_ref();
-            return std::task::Poll::Pending;
-        }
-        std::task::Poll::Ready(())
-    })
 }
