@@ -10,11 +10,13 @@
 //! | shared memory, reached through atomics | [`mapping`] |
 //! | rings of words in such memory, as the kernel lays them out | [`ring`] |
 //! | a pair of rings that hold packets themselves, between two processes | [`lane`] |
+//! | what is needed soon, into the caches | [`prefetch`](prefetch::prefetch) |
 
 pub mod cursor;
 #[cfg(not(loom))]
 pub mod lane;
 #[cfg(not(loom))]
 pub mod mapping;
+pub mod prefetch;
 #[cfg(not(loom))]
 pub mod ring;

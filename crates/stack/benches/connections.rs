@@ -80,10 +80,16 @@ fn trip((client, server): &Streams) {
     assert_eq!(client.receive(&mut buffer).expect("an answer"), 64);
 }
 
-fn trips_ns<'a>(mut next: impl FnMut(usize) -> &'a Streams) -> f64 {
-    let begun = Instant::now();
+/// The cost of a round trip, and of each of its packets: an acknowledgement that no answer carries is one more.
+fn trips_ns<'a>(
+    (server, client): &(Stack, Stack),
+    mut next: impl FnMut(usize) -> &'a Streams,
+) -> [f64; 2] {
+    let sent = || server.counts().sent + client.counts().sent;
+    let (begun, before) = (Instant::now(), sent());
     (0..TRIPS).for_each(|number| trip(next(number)));
-    begun.elapsed().as_nanos() as f64 / TRIPS as f64
+    let took_ns = begun.elapsed().as_nanos() as f64;
+    [TRIPS as u64, sent() - before].map(|count| took_ns / count as f64)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -91,33 +97,39 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// The medians of round trips and of packets.
+fn medians(times: &[[f64; 2]]) -> [f64; 2] {
+    [0, 1].map(|which| median(times.iter().map(|one| one[which]).collect()))
+}
+
 /// The cost of a round trip: of one connection alone, of one beside many, of many in turn.
 fn many(connections: usize) {
-    let (server, client) = pair();
-    let listener = TcpListener::bind(&server, 80, connections).expect("the port");
+    let stacks = pair();
+    let listener = TcpListener::bind(&stacks.0, 80, connections).expect("the port");
     let at = listener.local_addr();
-    let (alone_server, alone_client) = pair();
-    let alone_listener = TcpListener::bind(&alone_server, 80, 1).expect("the port");
-    let alone = open(&alone_client, &alone_listener, at);
+    let alone_stacks = pair();
+    let alone_listener = TcpListener::bind(&alone_stacks.0, 80, 1).expect("the port");
+    let alone = open(&alone_stacks.1, &alone_listener, at);
     let open: Vec<Streams> = (0..connections)
-        .map(|_| open(&client, &listener, at))
+        .map(|_| open(&stacks.1, &listener, at))
         .collect();
     let mut times = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
-        times[0].push(trips_ns(|_| &alone));
-        times[1].push(trips_ns(|_| &open[0]));
-        times[2].push(trips_ns(|number| &open[number % open.len()]));
+        times[0].push(trips_ns(&alone_stacks, |_| &alone));
+        times[1].push(trips_ns(&stacks, |_| &open[0]));
+        times[2].push(trips_ns(&stacks, |number| &open[number % open.len()]));
     }
-    let [alone, beside, turn] = times.map(median);
-    println!("a round trip of one connection: {alone:.0} ns");
-    println!(
-        "beside {connections} others: {beside:.0} ns, {:.2} of it",
-        beside / alone
-    );
-    println!(
-        "of {connections} connections in turn: {turn:.0} ns, {:.2} of it",
-        turn / alone
-    );
+    let [alone, beside, turn] = times.map(|times| medians(&times));
+    let print = |what: String, [trip, packet]: [f64; 2]| {
+        println!(
+            "{what}: a round trip {trip:.0} ns, {:.2} of one connection's; a packet {packet:.0} ns, {:.2}",
+            trip / alone[0],
+            packet / alone[1]
+        );
+    };
+    print("one connection".into(), alone);
+    print(format!("one beside {connections} others"), beside);
+    print(format!("{connections} in turn"), turn);
 }
 
 /// Connections with a question and an answer each, one after the other.

@@ -12,7 +12,7 @@ use crate::ip::egress::Egress;
 use crate::ip::packet::IpPacket;
 use crate::ports::{CHOSEN, ChosenPorts, NoPort, taken};
 use crate::tcp::flow::FlowSecrets;
-use crate::tcp::listening::add_waker;
+use crate::tcp::wakers::Wakers;
 
 /// Bytes of a datagram's header.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -25,7 +25,7 @@ pub(crate) struct DatagramQueue {
     /// Lengths and senders.
     pub(crate) waiting: VecDeque<(usize, SocketAddr)>,
     pub(crate) bytes: VecDeque<u8>,
-    pub(crate) readers: Vec<Waker>,
+    pub(crate) readers: Wakers,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl DatagramPort {
 pub(crate) struct UdpPorts {
     ports: RwLock<HashMap<u16, Arc<DatagramPort>>>,
     chosen: ChosenPorts,
-    senders: Mutex<Vec<Waker>>,
+    senders: Mutex<Wakers>,
     has_senders: AtomicBool,
 }
 
@@ -122,13 +122,13 @@ impl UdpPorts {
             queue.waiting.push_back((datagram.len(), from));
             queue.bytes.extend(datagram);
         }
-        queue.readers.drain(..).for_each(Waker::wake);
+        queue.readers.wake();
         Some(())
     }
 
     pub(crate) fn wait_for_room(&self, waker: &Waker) {
         let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        add_waker(&mut senders, waker);
+        senders.add(waker);
         self.has_senders.store(true, Ordering::Relaxed);
     }
 
@@ -143,6 +143,6 @@ impl UdpPorts {
         }
         let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_senders.store(false, Ordering::Relaxed);
-        senders.drain(..).for_each(Waker::wake);
+        senders.wake();
     }
 }

@@ -332,7 +332,12 @@ impl<T: ThreadParking> NetStack<T> {
     }
 
     pub(crate) fn shard_of(&self, key: &FlowKey) -> usize {
-        self.secrets.hash(0, key) as usize & (self.shards.len() - 1)
+        self.shard_by(self.secrets.flow_hash(key))
+    }
+
+    /// The table of a flow, by the flow's hash.
+    fn shard_by(&self, hash: u64) -> usize {
+        hash as usize & (self.shards.len() - 1)
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -465,9 +470,10 @@ impl<T: ThreadParking> NetStack<T> {
             local_port: header.to_port,
             remote_port: header.from_port,
         };
-        let shard = self.shard_of(&key);
+        let hash = self.secrets.flow_hash(&key);
+        let shard = self.shard_by(hash);
         self.with_table(shard, kthread, now_ns, |table, now_ns, egress| {
-            table.on_segment(&key, &header, payload, now_ns, egress);
+            table.on_segment((hash, &key), &header, payload, now_ns, egress);
         });
         Some(())
     }

@@ -9,7 +9,6 @@ use crate::datagrams::{DatagramPort, HEADER_BYTES};
 use crate::ip::egress::HOP_LIMIT;
 use crate::ip::packet::{PROTOCOL_UDP, checksum};
 use crate::net_stack::NetStack;
-use crate::tcp::listening::add_waker;
 use crate::threads::ThreadParking;
 
 /// A UDP port of the application.
@@ -49,7 +48,7 @@ impl<T: ThreadParking> UdpSocket<T> {
             let _section = self.stack.threads.enter_section();
             let mut queue = self.queue.queue();
             let Some((length, from)) = queue.waiting.pop_front() else {
-                add_waker(&mut queue.readers, waker);
+                queue.readers.add(waker);
                 return None;
             };
             let bytes = length.min(to.len());

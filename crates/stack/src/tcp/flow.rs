@@ -66,6 +66,11 @@ impl FlowSecrets {
         hasher.finish()
     }
 
+    /// The hash of a flow by which it is looked up.
+    pub(crate) fn flow_hash(&self, key: &FlowKey) -> u64 {
+        self.hash(0, key)
+    }
+
     /// The first sequence number of a connection (RFC 6528): that of a later connection of the flow is higher.
     pub(crate) fn first_sequence(&self, key: &FlowKey, now_ns: u64) -> SequenceNumber {
         let clock = (now_ns / 4000) as u32;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use super::flow::FlowKey;
+use super::wakers::Wakers;
 
 /// An established connection, and where it is.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +26,7 @@ struct AcceptState {
     waiting: VecDeque<WaitingConnection>,
     /// Places of connections that are being made.
     reserved: usize,
-    wakers: Vec<Waker>,
+    wakers: Wakers,
     is_closed: bool,
 }
 
@@ -57,7 +58,7 @@ impl AcceptQueue {
             return false;
         }
         state.waiting.push_back(connection);
-        state.wakers.drain(..).for_each(Waker::wake);
+        state.wakers.wake();
         true
     }
 
@@ -66,7 +67,7 @@ impl AcceptQueue {
         let mut state = self.state();
         let connection = state.waiting.pop_front();
         if connection.is_none() {
-            add_waker(&mut state.wakers, waker);
+            state.wakers.add(waker);
         }
         connection
     }
@@ -76,7 +77,7 @@ impl AcceptQueue {
         let mut state = self.state();
         let is_ready = !state.waiting.is_empty();
         if !is_ready {
-            add_waker(&mut state.wakers, waker);
+            state.wakers.add(waker);
         }
         is_ready
     }
@@ -86,12 +87,5 @@ impl AcceptQueue {
         let mut state = self.state();
         state.is_closed = true;
         std::mem::take(&mut state.waiting)
-    }
-}
-
-/// Adds a thread to those that wait, once.
-pub(crate) fn add_waker(wakers: &mut Vec<Waker>, waker: &Waker) {
-    if !wakers.iter().any(|other| other.will_wake(waker)) {
-        wakers.push(waker.clone());
     }
 }

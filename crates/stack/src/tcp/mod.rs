@@ -9,6 +9,7 @@
 //! | all flows that share a lock | `table.rs` |
 //! | handshakes under floods; ended connections | `syn_cache.rs`, `time_wait.rs` |
 //! | timers | `timers.rs` |
+//! | those who wait | `wakers.rs` |
 
 mod congestion;
 pub(crate) mod connection;
@@ -25,3 +26,4 @@ mod tests;
 pub(crate) mod time;
 mod time_wait;
 mod timers;
+pub(crate) mod wakers;

@@ -2,17 +2,20 @@
 //!
 //! An application has several, each under a lock of its own; a flow belongs to one. What a packet costs does not depend on how many flows there are.
 
+use hashbrown::HashTable;
+use headway_rings::prefetch::prefetch;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
 use super::connection::{Agreed, TcpConnection, TcpFailure, TcpSettings, TcpState, window_shift};
 use super::flow::{FlowKey, FlowSecrets};
-use super::listening::{AcceptQueue, WaitingConnection, add_waker};
+use super::listening::{AcceptQueue, WaitingConnection};
 use super::segment::{SegmentHeader, TcpFlags, Timestamps};
 use super::syn_cache::{PendingHandshake, SynCache};
 use super::time_wait::{TimeWaitEntry, TimeWaitTable};
 use super::timers::TimerWheel;
+use super::wakers::Wakers;
 
 /// Where segments go.
 pub(crate) trait SegmentSink {
@@ -26,8 +29,8 @@ pub(crate) trait SegmentSink {
 #[derive(Debug)]
 struct TableEntry {
     connection: TcpConnection,
-    readers: Vec<Waker>,
-    writers: Vec<Waker>,
+    readers: Wakers,
+    writers: Wakers,
     /// The flow is free for others: the connection is over.
     is_detached: bool,
     /// It has segments to send, and waits for room.
@@ -40,7 +43,8 @@ pub(crate) struct TcpTable {
     secrets: FlowSecrets,
     connections: Vec<Option<Box<TableEntry>>>,
     free: Vec<u32>,
-    flows: HashMap<FlowKey, u32, FlowSecrets>,
+    /// Connections by the hash of their flow. It has numbers only, so that all of it stays in a cache; the key is the connection's.
+    flows: HashTable<u32>,
     listeners: HashMap<u16, Arc<AcceptQueue>>,
     handshakes: SynCache,
     time_wait: TimeWaitTable,
@@ -65,7 +69,7 @@ impl TcpTable {
             secrets,
             connections: Vec::new(),
             free: Vec::new(),
-            flows: HashMap::with_hasher(secrets),
+            flows: HashTable::new(),
             listeners: HashMap::new(),
             handshakes: SynCache::new(secrets),
             time_wait: TimeWaitTable::new(secrets),
@@ -98,7 +102,9 @@ impl TcpTable {
         now_ns: u64,
         sink: &mut impl SegmentSink,
     ) -> Option<u32> {
-        if self.flows.contains_key(&key) || self.handshakes.get(&key).is_some() {
+        if self.find(self.secrets.flow_hash(&key), &key).is_some()
+            || self.handshakes.get(&key).is_some()
+        {
             return None;
         }
         let mut first = self.secrets.first_sequence(&key, now_ns);
@@ -121,8 +127,8 @@ impl TcpTable {
         let key = *connection.key();
         let entry = Some(Box::new(TableEntry {
             connection,
-            readers: Vec::new(),
-            writers: Vec::new(),
+            readers: Wakers::default(),
+            writers: Wakers::default(),
             is_detached: false,
             is_blocked: false,
         }));
@@ -136,13 +142,35 @@ impl TcpTable {
                 (self.connections.len() - 1) as u32
             }
         };
-        self.flows.insert(key, id);
+        let (connections, secrets) = (&self.connections, self.secrets);
+        let rehash = |id: &u32| {
+            connection_of(connections, *id)
+                .map_or(0, |one| place_hash(secrets.flow_hash(one.key())))
+        };
+        self.flows
+            .insert_unique(place_hash(secrets.flow_hash(&key)), id, rehash);
         id
+    }
+
+    /// The connection of a flow, by the flow's hash.
+    fn find(&self, hash: u64, key: &FlowKey) -> Option<u32> {
+        let is_it = |id: &u32| {
+            self.connections[*id as usize]
+                .as_deref()
+                .is_some_and(|entry| {
+                    // The segment, or its sender, needs nearly all of it.
+                    prefetch(entry);
+                    entry.connection.key() == key
+                })
+        };
+        self.flows.find(place_hash(hash), is_it).copied()
     }
 
     fn entry(&mut self, id: u32) -> &mut TableEntry {
         let entry = self.connections[id as usize].as_deref_mut();
-        entry.expect("an owner's connection stays")
+        let entry = entry.expect("an owner's connection stays");
+        prefetch(entry);
+        entry
     }
 
     /// Reads; `waker` is called when there may be more, if there is nothing yet.
@@ -157,7 +185,7 @@ impl TcpTable {
         let entry = self.entry(id);
         let result = entry.connection.read(to);
         if result.is_none() {
-            add_waker(&mut entry.readers, waker);
+            entry.readers.add(waker);
         } else {
             self.settle(id, now_ns, sink);
         }
@@ -176,7 +204,7 @@ impl TcpTable {
         let entry = self.entry(id);
         let result = entry.connection.write(from, now_ns);
         if result.is_none() {
-            add_waker(&mut entry.writers, waker);
+            entry.writers.add(waker);
         } else {
             self.settle(id, now_ns, sink);
         }
@@ -191,10 +219,10 @@ impl TcpTable {
             is_writable: entry.connection.is_writable(),
         };
         if !readiness.is_readable {
-            add_waker(&mut entry.readers, waker);
+            entry.readers.add(waker);
         }
         if !readiness.is_writable {
-            add_waker(&mut entry.writers, waker);
+            entry.writers.add(waker);
         }
         readiness
     }
@@ -204,7 +232,7 @@ impl TcpTable {
         let entry = self.entry(id);
         match entry.connection.state() {
             TcpState::SynSent | TcpState::SynReceived => {
-                add_waker(&mut entry.writers, waker);
+                entry.writers.add(waker);
                 None
             }
             TcpState::Closed => Some(match entry.connection.failure() {
@@ -238,6 +266,11 @@ impl TcpTable {
     }
 
     #[cfg(test)]
+    pub(crate) fn flow_hash(&self, key: &FlowKey) -> u64 {
+        self.secrets.flow_hash(key)
+    }
+
+    #[cfg(test)]
     pub(crate) fn handshakes(&self) -> usize {
         self.handshakes.len()
     }
@@ -248,18 +281,19 @@ impl TcpTable {
         self.connections.len()
     }
 
-    /// A segment came.
+    /// A segment came; `hash` is that of its [flow](FlowSecrets::flow_hash).
     pub(crate) fn on_segment(
         &mut self,
-        key: &FlowKey,
+        (hash, key): (u64, &FlowKey),
         header: &SegmentHeader,
         payload: &[u8],
         now_ns: u64,
         sink: &mut impl SegmentSink,
     ) {
-        if let Some(id) = self.flows.get(key).copied() {
-            let entry = self.entry(id);
-            entry.connection.on_segment(header, payload, now_ns);
+        if let Some(id) = self.find(hash, key) {
+            if let Some(entry) = self.connections[id as usize].as_deref_mut() {
+                entry.connection.on_segment(header, payload, now_ns);
+            }
             return self.settle(id, now_ns, sink);
         }
         let mut old = None;
@@ -479,16 +513,19 @@ impl TcpTable {
         }
         let events = entry.connection.take_events();
         if events.readable {
-            entry.readers.drain(..).for_each(Waker::wake);
+            entry.readers.wake();
         }
         if events.writable {
-            entry.writers.drain(..).for_each(Waker::wake);
+            entry.writers.wake();
         }
         let state = entry.connection.state();
         let is_over = matches!(state, TcpState::Closed | TcpState::TimeWait) && !entry.is_blocked;
         if is_over && !entry.is_detached {
             entry.is_detached = true;
-            self.flows.remove(&key);
+            let hash = place_hash(self.secrets.flow_hash(&key));
+            if let Ok(place) = self.flows.find_entry(hash, |other| *other == id) {
+                place.remove();
+            }
             self.timers.clear(id);
             if state == TcpState::TimeWait {
                 let numbers = entry.connection.last_numbers();
@@ -499,10 +536,21 @@ impl TcpTable {
         if is_over && entry.connection.is_orphan() {
             self.connections[id as usize] = None;
             self.free.push(id);
-        } else if !is_over && let Some(deadline) = entry.connection.deadline_ns() {
-            self.timers.set(id, deadline);
+        } else if !is_over {
+            self.timers.set(id, entry.connection.deadline_ns());
         }
     }
+}
+
+/// The hash for a place in this table: the low bits of a flow's hash chose the table itself, and are the same for all here.
+fn place_hash(hash: u64) -> u64 {
+    hash.rotate_left(32)
+}
+
+fn connection_of(connections: &[Option<Box<TableEntry>>], id: u32) -> Option<&TcpConnection> {
+    connections[id as usize]
+        .as_deref()
+        .map(|entry| &entry.connection)
 }
 
 fn is_syn(header: &SegmentHeader) -> bool {

@@ -118,8 +118,13 @@ impl ScriptStage {
             local_port: key.remote_port,
             remote_port: key.local_port,
         };
-        self.table
-            .on_segment(&key, &header, payload, self.now_ns, &mut self.sink);
+        self.table.on_segment(
+            (self.table.flow_hash(&key), &key),
+            &header,
+            payload,
+            self.now_ns,
+            &mut self.sink,
+        );
     }
 
     fn goes(&mut self, words: &[&str], line: &str) {

@@ -257,7 +257,13 @@ impl Wire {
         };
         let (header, payload) = SegmentHeader::parse(&segment.bytes).expect("whole");
         self.act(host, |table, now_ns, sink| {
-            table.on_segment(&key, &header, payload, now_ns, sink);
+            table.on_segment(
+                (table.flow_hash(&key), &key),
+                &header,
+                payload,
+                now_ns,
+                sink,
+            );
         });
     }
 
