@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
@@ -89,10 +89,11 @@ impl UdpPorts {
         ports.remove(&port);
     }
 
-    /// A datagram came; `None` for a malformed one.
+    /// A datagram came; `None` for a malformed one. One that its socket's queue has no room for is counted in `overrun`.
     pub(crate) fn on_packet<'a>(
         &self,
         packet: &IpPacket<'_>,
+        overrun: &AtomicU64,
         egress: impl FnOnce() -> Egress<'a>,
     ) -> Option<()> {
         let header: &[u8; HEADER_BYTES] = packet.payload.first_chunk()?;
@@ -121,6 +122,8 @@ impl UdpPorts {
             let from = SocketAddr::new(packet.source, from_port);
             queue.waiting.push_back((datagram.len(), from));
             queue.bytes.extend(datagram);
+        } else {
+            overrun.fetch_add(1, Ordering::Relaxed);
         }
         queue.readers.wake();
         Some(())

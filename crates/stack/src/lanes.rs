@@ -18,6 +18,10 @@ pub struct LaneCounts {
     pub full: u64,
     /// Received and ignored: malformed, with a wrong checksum, a fragment, or for nobody here.
     pub ignored: u64,
+    /// Lost: no neighbour told the address to which they would go, or too many waited for it.
+    pub unreachable: u64,
+    /// Datagrams lost: their socket's queue was full.
+    pub overrun: u64,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +30,7 @@ pub(crate) struct LaneCounters {
     sent: AtomicU64,
     full: AtomicU64,
     pub(crate) ignored: AtomicU64,
+    pub(crate) overrun: AtomicU64,
     /// The count of sent packets when the bell last rang.
     told_sent: AtomicU64,
 }
@@ -155,6 +160,8 @@ impl Lanes {
             sent: of(&self.counters.sent),
             full: of(&self.counters.full),
             ignored: of(&self.counters.ignored),
+            unreachable: 0,
+            overrun: of(&self.counters.overrun),
         }
     }
 }

@@ -13,7 +13,7 @@ use headway_rings::lane::{LaneEnds, MOST_PACKET_BYTES};
 use crate::datagrams::UdpPorts;
 use crate::ip::control::{on_arp, on_icmp, on_icmp_v6};
 use crate::ip::egress::Egress;
-use crate::ip::neighbours::Neighbours;
+use crate::ip::neighbours::{Neighbours, PacketOrigins};
 use crate::ip::packet::{
     ETHERNET_BYTES, EthernetFrame, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP,
     PROTOCOL_UDP, TYPE_ARP, TYPE_IPV4, TYPE_IPV6,
@@ -89,6 +89,7 @@ pub struct NetStack<T> {
     own: OwnAddresses,
     lanes: Lanes,
     neighbours: Neighbours,
+    origins: PacketOrigins,
     shards: Box<[FlowShard]>,
     secrets: FlowSecrets,
     pub(crate) tcp_ports: TcpPorts,
@@ -156,6 +157,7 @@ impl<T: ThreadParking> NetStack<T> {
             },
             lanes: Lanes::new(lanes),
             neighbours: Neighbours::default(),
+            origins: PacketOrigins::new(),
             shards: (0..shards).map(shard).collect(),
             secrets,
             tcp_ports: TcpPorts::new(&secrets),
@@ -274,7 +276,10 @@ impl<T: ThreadParking> NetStack<T> {
     /// Counts of the application's packets by fate.
     #[must_use]
     pub fn counts(&self) -> LaneCounts {
-        self.lanes.counts()
+        LaneCounts {
+            unreachable: self.neighbours.lost_frames(),
+            ..self.lanes.counts()
+        }
     }
 
     /// Connections that are open, and those in TIME-WAIT.
@@ -451,9 +456,16 @@ impl<T: ThreadParking> NetStack<T> {
         if !self.own.is_own(packet.destination) || !is_host(packet.source) {
             return None;
         }
+        self.origins.came(packet.source, frame.from, || {
+            let hop = self.own.next_hop(packet.source);
+            hop.is_none_or(|hop| self.neighbours.doubt(hop, Some(frame.from), now_ns))
+        });
         match packet.protocol {
             PROTOCOL_TCP => self.on_tcp(&packet, kthread, now_ns),
-            PROTOCOL_UDP => self.udp.on_packet(&packet, egress),
+            PROTOCOL_UDP => {
+                let overrun = &self.lanes.counters.overrun;
+                self.udp.on_packet(&packet, overrun, egress)
+            }
             PROTOCOL_ICMP => on_icmp(&packet, egress),
             _ => None,
         }

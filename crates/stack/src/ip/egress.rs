@@ -82,7 +82,7 @@ impl<'a> Egress<'a> {
     /// Sends the frame in the buffer to a host by way of its neighbour, or keeps it until that one's address is known. Where no way leads it is lost.
     fn deliver(&mut self, destination: IpAddr, length: usize) {
         let Some(hop) = self.own.next_hop(destination) else {
-            return;
+            return self.neighbours.lost(1);
         };
         let known = self.neighbours.look_up(hop, self.now_ns);
         match known.mac {
@@ -115,6 +115,12 @@ impl SegmentSink for Egress<'_> {
         self.send_packet(local, remote, PROTOCOL_TCP, HOP_LIMIT, |to, pseudo| {
             write_segment(to, header, payload, pseudo)
         });
+    }
+
+    fn doubt(&mut self, key: &FlowKey) {
+        if let Some(hop) = self.own.next_hop(key.remote_ip) {
+            self.neighbours.doubt(hop, None, self.now_ns);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ const WAITING: usize = 64;
 const MOST_MISSING: usize = 256;
 /// The most neighbours.
 const MOST: usize = 4096;
+/// The interval at which a neighbour may be doubted.
+const DOUBT_NS: u64 = ASK_NS;
 
 #[derive(Debug, Default)]
 struct NeighbourEntry {
@@ -27,6 +29,8 @@ struct NeighbourEntry {
     asked_ns: Option<u64>,
     /// Requests since the last answer.
     asks: u32,
+    /// The last time that something spoke against its address.
+    doubted_ns: Option<u64>,
     waiting: Vec<Vec<u8>>,
 }
 
@@ -45,6 +49,8 @@ pub(crate) struct Neighbours {
     missing: AtomicUsize,
     /// The time before which no neighbour of a full table gets old enough to go.
     full_until_ns: AtomicU64,
+    /// Frames that were lost since no neighbour took them.
+    lost: AtomicU64,
 }
 
 impl Neighbours {
@@ -62,7 +68,10 @@ impl Neighbours {
             };
         }
         let neighbour = all.entry(ip).or_default();
-        let is_fresh = now_ns < neighbour.confirmed_ns + FRESH_NS;
+        let is_doubted = neighbour
+            .doubted_ns
+            .is_some_and(|at| at >= neighbour.confirmed_ns);
+        let is_fresh = now_ns < neighbour.confirmed_ns + FRESH_NS && !is_doubted;
         if neighbour.mac.is_some() && is_fresh {
             return NeighbourAddress {
                 mac: neighbour.mac,
@@ -112,12 +121,38 @@ impl Neighbours {
         true
     }
 
+    /// Something speaks against a neighbour's address: frames to it stay unanswered, or its own come from another one (`seen`). It is used further, and asked
+    /// for again at the next frame. Returns `false` if it was doubted a moment ago.
+    pub(crate) fn doubt(&self, ip: IpAddr, seen: Option<Mac>, now_ns: u64) -> bool {
+        let mut all = self.all();
+        let Some(neighbour) = all.get_mut(&ip).filter(|neighbour| neighbour.mac != seen) else {
+            return true;
+        };
+        let is_due = neighbour
+            .doubted_ns
+            .is_none_or(|at| at + DOUBT_NS <= now_ns);
+        if is_due {
+            neighbour.doubted_ns = Some(now_ns);
+        }
+        is_due
+    }
+
+    /// Counts frames that no neighbour takes.
+    pub(crate) fn lost(&self, frames: usize) {
+        self.lost.fetch_add(frames as u64, Ordering::Relaxed);
+    }
+
+    /// The frames that no neighbour took.
+    pub(crate) fn lost_frames(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     /// Keeps a frame, without its destination, until its neighbour answers.
     pub(crate) fn keep(&self, ip: IpAddr, frame: &[u8]) {
         let mut all = self.all();
         // Unless there is no place for it.
         let Some(neighbour) = all.get_mut(&ip) else {
-            return;
+            return self.lost(1);
         };
         if neighbour.waiting.is_empty() {
             self.missing.fetch_add(1, Ordering::Relaxed);
@@ -125,6 +160,7 @@ impl Neighbours {
         }
         if neighbour.waiting.len() >= WAITING {
             neighbour.waiting.remove(0);
+            self.lost(1);
         }
         neighbour.waiting.push(frame.to_vec());
     }
@@ -144,6 +180,8 @@ impl Neighbours {
         neighbour.mac = Some(mac);
         neighbour.confirmed_ns = now_ns;
         (neighbour.asked_ns, neighbour.asks) = (None, 0);
+        // A doubt of this very moment is older than the answer.
+        neighbour.doubted_ns = neighbour.doubted_ns.filter(|at| *at > now_ns);
         let mut waiting = std::mem::take(&mut neighbour.waiting);
         if !waiting.is_empty() {
             self.missing.fetch_sub(1, Ordering::Relaxed);
@@ -176,6 +214,7 @@ impl Neighbours {
             }
             if neighbour.asks >= ASKS {
                 self.missing.fetch_sub(1, Ordering::Relaxed);
+                self.lost(neighbour.waiting.len());
                 return false;
             }
             neighbour.asks += 1;
@@ -189,6 +228,37 @@ impl Neighbours {
     /// The time until the next call of [`next_to_ask`](Self::next_to_ask) is due.
     pub(crate) fn due_in_ns(&self) -> Option<u64> {
         self.has_waiting().then_some(ASK_NS / 2)
+    }
+}
+
+/// The Ethernet addresses from which packets came, by a hash of their IP address: who changes its address is noticed by its next packet, without a look at the
+/// table for each one.
+#[derive(Debug)]
+pub(crate) struct PacketOrigins([AtomicU64; ORIGINS]);
+
+const ORIGINS: usize = 256;
+
+impl PacketOrigins {
+    pub(crate) fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; ORIGINS])
+    }
+
+    /// A packet came. Calls `check` if the last one that has its place came from elsewhere; it returns whether that is settled.
+    #[inline]
+    pub(crate) fn came(&self, source: IpAddr, from: Mac, check: impl FnOnce() -> bool) {
+        let bits = match source {
+            IpAddr::V4(ip) => ip.to_bits(),
+            IpAddr::V6(ip) => {
+                let bits = ip.to_bits();
+                (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
+            }
+        };
+        let place = &self.0[(bits.wrapping_mul(0x9E37_79B1) >> 24) as usize % ORIGINS];
+        let [a, b, c, d, e, f] = from;
+        let from = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        if place.load(Ordering::Relaxed) != from && check() {
+            place.store(from, Ordering::Relaxed);
+        }
     }
 }
 
@@ -247,6 +317,48 @@ mod tests {
             neighbours.look_up(IP, FRESH_NS + turn * ASK_NS);
         });
         assert_eq!(neighbours.look_up(IP, 2 * FRESH_NS).mac, None);
+    }
+
+    #[test]
+    fn an_address_in_doubt_is_used_and_asked_for_until_it_is_told_or_nobody_answers() {
+        let neighbours = Neighbours::default();
+        neighbours.learn(IP, MAC, true, 0);
+        assert!(
+            neighbours.doubt(IP, Some(MAC), 1),
+            "nothing speaks against it"
+        );
+        assert!(!neighbours.look_up(IP, 2).is_to_be_asked);
+        assert!(neighbours.doubt(IP, None, 3));
+        assert!(!neighbours.doubt(IP, None, 4), "a moment ago");
+        let known = neighbours.look_up(IP, 5);
+        assert_eq!((known.mac, known.is_to_be_asked), (Some(MAC), true));
+        let other = [2, 0, 0, 0, 0, 9];
+        neighbours.learn(IP, other, false, 6);
+        let known = neighbours.look_up(IP, 7);
+        assert_eq!((known.mac, known.is_to_be_asked), (Some(other), false));
+        assert!(neighbours.doubt(IP, Some(MAC), 8 + DOUBT_NS));
+        (0..=ASKS as u64).for_each(|turn| {
+            neighbours.look_up(IP, 8 + DOUBT_NS + turn * ASK_NS);
+        });
+        assert_eq!(
+            neighbours.look_up(IP, 9 + 8 * ASK_NS).mac,
+            None,
+            "it is gone"
+        );
+    }
+
+    #[test]
+    fn every_frame_that_nobody_takes_is_counted() {
+        let neighbours = Neighbours::default();
+        neighbours.keep(IP, &[0; 20]);
+        assert_eq!(neighbours.lost_frames(), 1, "there is no place for it");
+        neighbours.look_up(IP, 0);
+        (0..WAITING + 3).for_each(|_| neighbours.keep(IP, &[0; 20]));
+        assert_eq!(neighbours.lost_frames(), 4, "the oldest went");
+        for turn in 1..20 {
+            neighbours.next_to_ask(turn * ASK_NS);
+        }
+        assert_eq!(neighbours.lost_frames(), 4 + WAITING as u64);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) type Mac = [u8; 6];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EthernetFrame<'a> {
     pub(crate) to: Mac,
+    pub(crate) from: Mac,
     pub(crate) kind: u16,
     pub(crate) content: &'a [u8],
 }
@@ -31,6 +32,7 @@ impl<'a> EthernetFrame<'a> {
         let (header, content) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
         Some(Self {
             to: *header.first_chunk()?,
+            from: *header[6..].first_chunk()?,
             kind: u16::from_be_bytes([header[12], header[13]]),
             content,
         })

@@ -22,6 +22,9 @@ pub(crate) trait SegmentSink {
     /// Whether a segment can leave now.
     fn has_room(&mut self) -> bool;
 
+    /// Segments of this flow stay unacknowledged: its neighbour may have another address, or be gone.
+    fn doubt(&mut self, key: &FlowKey);
+
     /// Sends a segment, whose payload is in two parts.
     fn send(&mut self, key: &FlowKey, header: &SegmentHeader, payload: (&[u8], &[u8]));
 }
@@ -501,6 +504,9 @@ impl TcpTable {
             return;
         };
         let key = *entry.connection.key();
+        if entry.connection.take_doubt() {
+            sink.doubt(&key);
+        }
         while sink.has_room() {
             let Some(segment) = entry.connection.next_segment(now_ns) else {
                 break;

@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 const BUFFER: usize = 16 << 20;
 
 /// All frames of a device.
-struct PacketSocket(OwnedFd);
+pub(crate) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    fn open(device: &str) -> io::Result<Self> {
+    pub(crate) fn open(device: &str) -> io::Result<Self> {
         let protocol = (libc::ETH_P_ALL as u16).to_be();
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: the call takes no pointers. With protocol 0 the socket receives nothing before it is bound.

@@ -1,6 +1,6 @@
 //! Applications behind a host's daemon, which has the device: each is a process with threads in user space; Linux is on the other side.
 
-use crate::net::{Host, enter_namespace};
+use crate::net::{Host, enter_namespace, shell};
 use crate::roles::RoleProcess;
 use crate::{in_namespaces, pattern};
 use headway_host::arbiter::{AppReport, HostReport, NetworkReport};
@@ -274,6 +274,44 @@ fn an_application_is_granted_no_core_after_its_connections() {
             let more = grants() - before;
             assert!(more <= GRANTS_MAX, "{more} grants in a second");
         }
+    });
+}
+
+/// Linux gets another Ethernet address, and tells nobody: it knows the application's, and asks for nothing.
+#[test]
+fn a_neighbour_with_another_address_is_found_again_by_its_packets() {
+    in_namespaces("a neighbour that changes its address", || {
+        let stage = HostedStage::new();
+        let _app = RoleProcess::start("echo", &stage.socket());
+        let answered_after = stage.linux(|| {
+            let socket = asking();
+            let of_app = "02:00:0a:4d:00:09";
+            shell(&format!(
+                "ip link set dev e0 address 02:00:00:00:77:99
+                 ip neigh replace {KV} lladdr {of_app} dev e0 nud permanent"
+            ));
+            let timeout = Some(Duration::from_millis(50));
+            socket.set_read_timeout(timeout).expect("a timeout");
+            let (begun, mut buffer) = (Instant::now(), [0; 10]);
+            until("the application answers", || {
+                let _ = socket.send(b"anew");
+                std::iter::from_fn(|| {
+                    socket
+                        .recv(&mut buffer)
+                        .ok()
+                        .map(|bytes| buffer[..bytes] == *b"anew")
+                })
+                .any(|is_it| is_it)
+            });
+            let answered_after = begun.elapsed();
+            echoes_stream(10_000, 1);
+            answered_after
+        });
+        // Its address would be asked for after 30 s anyway.
+        assert!(
+            answered_after < Duration::from_secs(10),
+            "{answered_after:?}"
+        );
     });
 }
 

@@ -3,6 +3,7 @@
 
 mod bad_network;
 mod bad_wire;
+mod beside_linux;
 mod clients;
 #[path = "../../examples/thread_sockets.rs"]
 #[allow(dead_code, reason = "the example's `main` is not called")]

@@ -124,6 +124,8 @@ pub(crate) struct TcpConnection {
     is_syn_due: bool,
     is_probe_due: bool,
     is_reset_due: bool,
+    /// Two timeouts passed in succession: a loss alone explains one.
+    is_in_doubt: bool,
     /// Nobody reads or writes any more.
     is_orphan: bool,
     /// Of a retransmission, or a probe of a shut window.
@@ -166,6 +168,7 @@ impl TcpConnection {
             is_syn_due: false,
             is_probe_due: false,
             is_reset_due: false,
+            is_in_doubt: false,
             is_orphan: false,
             retransmit_at_ns: None,
             orphan_until_ns: None,
@@ -245,6 +248,11 @@ impl TcpConnection {
     /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> TcpEvents {
         std::mem::take(&mut self.events)
+    }
+
+    /// Whether the way to the peer may be broken, since the last call.
+    pub(crate) fn take_doubt(&mut self) -> bool {
+        std::mem::take(&mut self.is_in_doubt)
     }
 
     /// Whether a reader would not wait.
@@ -425,6 +433,7 @@ impl TcpConnection {
         if until <= now_ns {
             return self.fail(TcpFailure::TimedOut);
         }
+        self.is_in_doubt = self.sender.rtt().expirations() > 0;
         if matches!(self.state, TcpState::SynSent | TcpState::SynReceived) {
             self.sender.rtt().expired();
             self.is_syn_due = true;

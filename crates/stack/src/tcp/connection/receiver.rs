@@ -57,9 +57,10 @@ impl StreamReceiver {
         }
     }
 
-    /// The peer's SYN came.
+    /// The peer's SYN came, and is acknowledged by the answer.
     pub(super) fn begin(&mut self, first: SequenceNumber) {
         self.first = first;
+        self.acknowledged = 1;
     }
 
     #[inline]

@@ -35,6 +35,7 @@ impl ScriptStage {
             sink: SentSegments {
                 sent: Vec::new(),
                 room: 1000,
+                doubts: 0,
             },
             now_ns: SECOND_NS,
             our_first: 0,
@@ -42,7 +43,8 @@ impl ScriptStage {
         }
     }
 
-    /// Runs a script: a line is `+ms`, `write n`, `read n`, `close`, `< FLAGS seq:end ack n [win n]`, or `> FLAGS seq:end ack n [sack a:b]`.
+    /// Runs a script: a line is `+ms`, `write n`, `read n`, `close`, `doubts n` (how often the way to the peer was doubted), `< FLAGS seq:end ack n [win n]`, or
+    /// `> FLAGS seq:end ack n [sack a:b]`.
     fn run(mut self, script: &str) {
         for line in script
             .lines()
@@ -57,6 +59,7 @@ impl ScriptStage {
                 "accept" => self.id = self.queue.pop(Waker::noop()).map(|waiting| waiting.id),
                 "write" => self.write(number(1)),
                 "read" => self.read(number(1), line),
+                "doubts" => assert_eq!(self.sink.doubts, number(1), "{line}"),
                 "close" => {
                     let id = self.id.expect("accepted");
                     self.table.close(id, self.now_ns, &mut self.sink);
@@ -284,6 +287,25 @@ fn a_timeout_of_5_ms_brings_the_first_segment_and_doubles() {
         > . 101:201 ack 1
         < . 1:1 ack 201
         +100
+    ");
+}
+
+#[test]
+fn the_way_is_doubted_after_two_timeouts_in_succession_and_not_after_one() {
+    run("
+        write 100
+        > . 1:101 ack 1
+        +110
+        > . 1:101 ack 1
+        < . 1:1 ack 101
+        write 100
+        > . 101:201 ack 1
+        +110
+        > . 101:201 ack 1
+        doubts 0
+        +210
+        > . 101:201 ack 1
+        doubts 1
     ");
 }
 

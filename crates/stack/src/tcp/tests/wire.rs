@@ -34,11 +34,17 @@ impl SentSegment {
 pub(super) struct SentSegments {
     pub(super) sent: Vec<SentSegment>,
     pub(super) room: usize,
+    /// How often a flow's way was doubted.
+    pub(super) doubts: usize,
 }
 
 impl SegmentSink for SentSegments {
     fn has_room(&mut self) -> bool {
         self.sent.len() < self.room
+    }
+
+    fn doubt(&mut self, _: &FlowKey) {
+        self.doubts += 1;
     }
 
     fn send(&mut self, key: &FlowKey, header: &SegmentHeader, payload: (&[u8], &[u8])) {
@@ -127,6 +133,7 @@ impl Wire {
         let mut sink = SentSegments {
             sent: Vec::new(),
             room: self.room,
+            doubts: 0,
         };
         let result = act(&mut self.hosts[host], self.now_ns, &mut sink);
         for segment in sink.sent {
