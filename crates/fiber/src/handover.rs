@@ -194,3 +194,146 @@ unsafe fn set_half(word: usize, value: u32) {
     // SAFETY: the caller's promise.
     unsafe { (word as *mut u32).write_volatile(value) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::words::{COUNTDOWN_OFFSET, DEFERRED_OFFSET, LOOKED_OFFSET, MET_OFFSET};
+
+    const WORDS: usize = 8;
+    const EPOCH: u64 = 7;
+
+    /// The three lines of a thread, each word another one.
+    #[repr(align(64))]
+    struct Lines {
+        own: [u64; WORDS],
+        shared: [u64; WORDS],
+        workers: [u64; WORDS],
+    }
+
+    impl Lines {
+        fn filled(with: u64) -> Lines {
+            let line = |first: u64| std::array::from_fn(|at| with + first + at as u64);
+            Lines {
+                own: line(0),
+                shared: line(100),
+                workers: line(200),
+            }
+        }
+
+        /// A worker's, in an assignment that nobody has asked to yield.
+        fn of_worker(resting: u64) -> Lines {
+            let mut lines = Lines::filled(1_000);
+            lines.own[EPOCH_OFFSET / 8] = EPOCH;
+            lines.own[RESTING_OFFSET / 8] = resting;
+            lines.shared[ASKED_OFFSET / 8] = resting;
+            let present = PresentLine::of_thread(std::ptr::null());
+            lines.workers[WORKER_OFFSET / 8] = std::ptr::from_ref(present) as u64;
+            lines
+        }
+
+        fn words(&mut self) -> ThreadWords {
+            ThreadWords {
+                own: self.own.as_mut_ptr() as usize,
+                shared: self.shared.as_mut_ptr() as usize,
+                workers: self.workers.as_mut_ptr() as usize,
+            }
+        }
+    }
+
+    fn lend(worker: &mut Lines, donor: &mut Lines) {
+        // SAFETY: the words of no thread, which only this one uses.
+        unsafe { worker.words().lend(donor.words()) };
+    }
+
+    fn take_back(worker: &mut Lines, donor: &mut Lines) {
+        // SAFETY: as above.
+        unsafe { worker.words().take_back(donor.words()) };
+    }
+
+    /// What a donor's own line is to be after a turn began: five words of its worker's in all, and what it had itself.
+    #[test]
+    fn a_turn_lends_each_word_by_which_a_probe_decides() {
+        let (mut worker, mut donor) = (Lines::of_worker(SELF_TIMED), Lines::filled(2_000));
+        let (mut own, workers_before) = (donor.own, donor.workers);
+        lend(&mut worker, &mut donor);
+        for lent in [DEADLINE_OFFSET, EPOCH_OFFSET, RESTING_OFFSET] {
+            own[lent / 8] = worker.own[lent / 8];
+        }
+        // Two halves of a word each: no section is open, and the next probe reads the clock.
+        assert_eq!(NO_PREEMPT_OFFSET / 8, DEFERRED_OFFSET / 8);
+        own[NO_PREEMPT_OFFSET / 8] = 0;
+        own[LOOKED_OFFSET / 8] &= u64::from(u32::MAX);
+        assert_eq!(donor.own, own);
+        assert_ne!(own[COUNTDOWN_OFFSET / 8], worker.own[COUNTDOWN_OFFSET / 8]);
+        assert_ne!(own[FIBER_OFFSET / 8], worker.own[FIBER_OFFSET / 8]);
+
+        let mut workers = workers_before;
+        for lent in [WORKER_OFFSET, ALIVE_OFFSET] {
+            workers[lent / 8] = worker.workers[lent / 8];
+        }
+        assert_eq!(donor.workers, workers);
+        assert_eq!(donor.shared[ASKED_OFFSET / 8], SELF_TIMED);
+        // SAFETY: the worker's, which is never freed.
+        let present = unsafe { &*(donor.workers[WORKER_OFFSET / 8] as *const PresentLine) };
+        assert_eq!(present.line(), donor.shared.as_ptr().cast());
+    }
+
+    #[test]
+    fn a_turn_gives_back_what_it_changed_and_nothing_else() {
+        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        lend(&mut worker, &mut donor);
+        let (mut own, mut shared, mut workers) = (worker.own, worker.shared, worker.workers);
+        // All that the code may write, and a request that no probe has met.
+        donor.own[DEADLINE_OFFSET / 8] = NEVER;
+        donor.workers[ALIVE_OFFSET / 8] = 11;
+        donor.shared[GRANTED_MESSAGE_OFFSET / 8] = 12;
+        donor.shared[ASKED_OFFSET / 8] = EPOCH;
+        donor.shared[MESSAGE_OFFSET / 8] = 13;
+        donor.shared[MET_OFFSET / 8] = 14;
+        take_back(&mut worker, &mut donor);
+        own[DEADLINE_OFFSET / 8] = NEVER;
+        workers[ALIVE_OFFSET / 8] = 11;
+        shared[GRANTED_MESSAGE_OFFSET / 8] = 12;
+        shared[ASKED_OFFSET / 8] = EPOCH;
+        shared[MESSAGE_OFFSET / 8] = 13;
+        assert_eq!(
+            (worker.own, worker.shared, worker.workers),
+            (own, shared, workers)
+        );
+        assert_eq!(donor.shared[GRANTED_MESSAGE_OFFSET / 8], 0);
+    }
+
+    #[test]
+    fn a_request_that_came_before_the_turn_comes_with_it() {
+        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        worker.shared[ASKED_OFFSET / 8] = EPOCH;
+        worker.shared[MESSAGE_OFFSET / 8] = 13;
+        lend(&mut worker, &mut donor);
+        assert_eq!(donor.shared[ASKED_OFFSET / 8], EPOCH);
+        assert_eq!(donor.shared[MESSAGE_OFFSET / 8], 13);
+        assert_eq!(worker.shared[ASKED_OFFSET / 8], 0);
+    }
+
+    #[test]
+    fn a_request_to_an_earlier_assignment_is_taken_back() {
+        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        donor.shared[ASKED_OFFSET / 8] = EPOCH - 1;
+        lend(&mut worker, &mut donor);
+        assert_eq!(donor.shared[ASKED_OFFSET / 8], 0);
+    }
+
+    #[test]
+    fn at_home_nobody_asks() {
+        let (mut worker, mut donor) = (Lines::of_worker(SELF_TIMED), Lines::filled(2_000));
+        lend(&mut worker, &mut donor);
+        // SAFETY: as above.
+        unsafe { donor.words().belong_to_nobody() };
+        assert_eq!(donor.own[DEADLINE_OFFSET / 8], NEVER);
+        for cleared in [NO_PREEMPT_OFFSET, EPOCH_OFFSET, RESTING_OFFSET] {
+            assert_eq!(donor.own[cleared / 8], 0);
+        }
+        assert_eq!(donor.workers[WORKER_OFFSET / 8], 0);
+        assert_eq!(donor.shared[ASKED_OFFSET / 8], 0);
+    }
+}
