@@ -8,6 +8,8 @@
 //! | the token for which a thread in user space parks | [`park_token`] |
 //! | a barrier between two threads, of which the rare one pays for both | [`barrier`] |
 //! | a lock that is only tried | [`trylock`] |
+//! | who may touch a job that goes on in a thread of its own meanwhile | [`job_holder`] |
+//! | a thread that looks often or rarely | [`look_alert`] |
 //! | workers that take turns as the leader | [`leader`] |
 //! | a value on cache lines of its own | [`Padded`] |
 //! | a value under a lock, and threads that wait for it to change | [`Guarded`] |
@@ -18,7 +20,9 @@
 
 pub mod barrier;
 mod guarded;
+pub mod job_holder;
 pub mod leader;
+pub mod look_alert;
 mod padded;
 pub mod park;
 pub mod park_token;

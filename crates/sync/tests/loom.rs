@@ -12,6 +12,9 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
+#[path = "loom/rescue.rs"]
+mod rescue;
+
 /// A model that switches threads where they could have gone on at most so often: few bugs need more than two
 /// (Musuvathi and Qadeer, PLDI 2007).
 fn bounded(preemptions: usize) -> loom::model::Builder {

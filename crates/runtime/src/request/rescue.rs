@@ -5,21 +5,20 @@
 //! does, suspended requests go on at home, in their own threads, until the worker gets on. Deadlock by suspension is impossible; what it cost is counted.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use headway_fiber::{TurnWatch, TurnsSeen, WorkerTurns};
 use headway_sync::Guarded;
+use headway_sync::look_alert::LookAlert;
 
 use crate::stats::own_time::OwnTime;
 
 /// What the workers of a server share with the thread that rescues them.
 pub(crate) struct Rescue {
     workers: Guarded<Vec<Arc<WorkerTurns<OwnTime>>>>,
-    /// Whether a request was suspended since the last look.
-    suspended: AtomicBool,
-    /// Whether the thread looks often.
-    is_awake: AtomicBool,
+    /// Requests that are suspended, and whether the thread looks often.
+    alert: LookAlert,
     /// Has the thread look again at once.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// By class: suspended requests that went home.
@@ -33,8 +32,7 @@ impl Rescue {
     pub(crate) fn new(classes: usize) -> Self {
         Self {
             workers: Guarded::new(Vec::new()),
-            suspended: AtomicBool::new(false),
-            is_awake: AtomicBool::new(true),
+            alert: LookAlert::default(),
             wake: OnceLock::new(),
             sent_home: (0..classes).map(|_| AtomicU64::new(0)).collect(),
             without_thread: (0..classes).map(|_| AtomicU64::new(0)).collect(),
@@ -51,17 +49,13 @@ impl Rescue {
     /// A request was suspended that could go home.
     #[inline]
     pub(super) fn watch(&self) {
-        if !self.suspended.load(Ordering::Relaxed) {
-            self.suspended.store(true, Ordering::Relaxed);
-            if !self.is_awake.load(Ordering::Relaxed) {
-                self.awake();
-            }
+        if self.alert.note() {
+            self.awake();
         }
     }
 
     #[cold]
     fn awake(&self) {
-        self.is_awake.store(true, Ordering::Relaxed);
         if let Some(wake) = self.wake.get() {
             wake();
         }
@@ -72,19 +66,9 @@ impl Rescue {
         let _ = self.wake.set(wake);
     }
 
-    /// Whether a request was suspended since the last call.
-    pub(crate) fn take_suspended(&self) -> bool {
-        self.suspended.swap(false, Ordering::Relaxed)
-    }
-
-    /// The thread that rescues looks often from now on, or rarely.
-    pub(crate) fn set_awake(&self, is_awake: bool) {
-        self.is_awake.store(is_awake, Ordering::Relaxed);
-    }
-
-    /// Whether it looks often.
-    pub(crate) fn is_awake(&self) -> bool {
-        self.is_awake.load(Ordering::Relaxed)
+    /// How the thread that rescues learns that requests are suspended.
+    pub(crate) fn alert(&self) -> &LookAlert {
+        &self.alert
     }
 
     /// Looks at the workers.

@@ -6,12 +6,12 @@
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use headway_fiber::{SendFiber, Turn};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, WorkerId};
+use headway_sync::job_holder::{FoundJob, JobHolder, TakenJob};
 
 use crate::request::service::Response;
 
@@ -77,33 +77,11 @@ impl Suspended {
     }
 }
 
-/// Who may touch a request in its place.
-pub(super) mod held_by {
-    /// The holder of its token.
-    pub(in crate::request) const TOKEN: u8 = 0;
-    /// Whoever takes it first: it is suspended, with a thread's state of its own.
-    pub(in crate::request) const NOBODY: u8 = 1;
-    /// Who sends it home.
-    pub(in crate::request) const RESCUER: u8 = 2;
-    /// Its own thread, at home.
-    pub(in crate::request) const HOME: u8 = 3;
-}
-
 /// The place of a request.
 pub(super) struct RequestPlace {
-    /// A value of [`held_by`].
-    pub(super) held_by: AtomicU8,
+    /// Who may touch it.
+    pub(super) holder: JobHolder,
     pub(super) request: UnsafeCell<Option<Suspended>>,
-}
-
-impl RequestPlace {
-    /// Whether it was held by `before`, and is by `then` from now on.
-    fn claim(&self, before: u8, then: u8) -> bool {
-        let claimed =
-            self.held_by
-                .compare_exchange(before, then, Ordering::Acquire, Ordering::Relaxed);
-        claimed.is_ok()
-    }
 }
 
 /// How a request is that its worker takes up.
@@ -134,7 +112,7 @@ impl SuspendedRequests {
         Self {
             places: (0..slots)
                 .map(|_| RequestPlace {
-                    held_by: AtomicU8::new(held_by::TOKEN),
+                    holder: JobHolder::default(),
                     request: UnsafeCell::new(None),
                 })
                 .collect(),
@@ -152,9 +130,7 @@ impl SuspendedRequests {
     /// Called by the holder of its token.
     #[inline]
     pub(super) fn may_go_home(&self, id: JobId) {
-        self.places[id.index()]
-            .held_by
-            .store(held_by::NOBODY, Ordering::Release);
+        self.places[id.index()].holder.may_go_home();
     }
 
     /// Its own thread goes on with this request, which was suspended.
@@ -162,9 +138,7 @@ impl SuspendedRequests {
     /// Called by the holder of its token.
     pub(super) fn go_home(&self, id: JobId, request: &mut Suspended) {
         request.fiber.run_at_home();
-        self.places[id.index()]
-            .held_by
-            .store(held_by::HOME, Ordering::Release);
+        self.places[id.index()].holder.is_home();
     }
 
     /// Takes up a suspended request, which may have gone home meanwhile.
@@ -176,35 +150,18 @@ impl SuspendedRequests {
         let place = &self.places[id.index()];
         // SAFETY: the caller has the token, and looks at the request only when nobody else has it.
         let request = || request_in(unsafe { &mut *place.request.get() }.as_mut());
-        // Without a thread's state it never left the token's holder.
-        if place.held_by.load(Ordering::Relaxed) == held_by::TOKEN {
-            return TakenUp::Ready(request());
-        }
-        let taken = place.held_by.compare_exchange(
-            held_by::NOBODY,
-            held_by::TOKEN,
-            Ordering::Acquire,
-            Ordering::Acquire,
-        );
-        match taken {
-            Ok(_) => TakenUp::Ready(request()),
-            // The rescuer may look, too, whether it was suspended there.
-            Err(held_by::HOME) if place.claim(held_by::HOME, held_by::TOKEN) => {
+        match place.holder.take_up() {
+            FoundJob::Ready => TakenUp::Ready(request()),
+            FoundJob::OnItsWay => TakenUp::AtHome(request()),
+            FoundJob::SentHome => {
                 let request = request();
                 match request.fiber.turn_at_home() {
                     Some(turn) => TakenUp::WasAtHome(request, turn),
                     None => {
-                        place.held_by.store(held_by::HOME, Ordering::Release);
+                        place.holder.is_home();
                         TakenUp::AtHome(request)
                     }
                 }
-            }
-            // It is being sent there, which takes a microsecond.
-            Err(_) => {
-                while place.held_by.load(Ordering::Acquire) == held_by::RESCUER {
-                    thread::yield_now();
-                }
-                TakenUp::AtHome(request())
             }
         }
     }
@@ -217,19 +174,17 @@ impl SuspendedRequests {
         for step in 0..places {
             let index = (first + step) % places;
             let place = &self.places[index];
-            let before = place.held_by.load(Ordering::Relaxed);
-            let may_go = matches!(before, held_by::NOBODY | held_by::HOME);
-            if !may_go || !place.claim(before, held_by::RESCUER) {
+            let Some(taken) = place.holder.take_to_send() else {
                 continue;
-            }
+            };
             // SAFETY: it was nobody's, or at home and claimed, so it is this thread's until it is home.
             let request = request_in(unsafe { &mut *place.request.get() }.as_mut());
-            let goes = before == held_by::NOBODY || request.fiber.is_suspended_at_home();
+            let goes = taken == TakenJob::Suspended || request.fiber.is_suspended_at_home();
             if goes {
                 tell(usize::from(request.class));
                 request.fiber.run_at_home();
             }
-            place.held_by.store(held_by::HOME, Ordering::Release);
+            place.holder.is_home();
             sent += usize::from(goes);
             if sent == most {
                 self.next.store((index + 1) % places, Ordering::Relaxed);

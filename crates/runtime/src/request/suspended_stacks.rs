@@ -9,13 +9,12 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use headway_fiber::{StackCopy, read_own_memory};
 use headway_machine::Clock;
 
 use super::rescue::Rescue;
-use super::suspended::{RequestPlace, Suspended, SuspendedRequests, held_by};
+use super::suspended::{RequestPlace, Suspended, SuspendedRequests};
 
 /// A request that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl SuspendedStacks {
         let mut copy = StackCopy::new();
         let mut at_home = 0;
         for (request, place) in self.requests.places().iter().enumerate() {
-            if place.held_by.load(Ordering::Relaxed) == held_by::HOME {
+            if place.holder.went_home() {
                 at_home += 1;
             } else if let Some(seen) = self.copy(place, &mut copy)? {
                 let since = self.clock.now_ns().saturating_sub(seen.stopped_ns);
@@ -88,9 +87,7 @@ impl SuspendedStacks {
         };
         let fiber = seen.fiber;
         let is_copied = if seen.owns_thread_state {
-            copy.take(fiber, || {
-                place.held_by.load(Ordering::Acquire) == held_by::NOBODY
-            })?
+            copy.take(fiber, || place.holder.is_nobodys())?
         } else {
             // Its worker says that it runs it before it does.
             copy.take(fiber, || self.rescue.no_worker_runs(fiber))?

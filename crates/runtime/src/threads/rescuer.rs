@@ -38,7 +38,7 @@ impl Rescuer {
         let mut watch = TurnWatch::for_workers(MAX_WORKERS);
         let mut quiet_looks = 0;
         while !self.is_over() {
-            let was_suspended = self.rescue.take_suspended();
+            let was_suspended = self.rescue.alert().take();
             let seen = self.rescue.look(&mut watch);
             if seen == TurnsSeen::Asleep {
                 let most = watch.most_home();
@@ -59,10 +59,11 @@ impl Rescuer {
             TurnsSeen::Idle => REST,
             _ => RARE_LOOK,
         };
-        self.rescue.set_awake(!is_rare);
+        let alert = self.rescue.alert();
+        alert.look_often(!is_rare);
         self.control
             .wait_past_for(ServerPhase::Abandoning, pause, || {
-                is_rare && self.rescue.is_awake()
+                is_rare && alert.must_look()
             });
     }
 
