@@ -301,6 +301,12 @@ test-served: pass
 		python3 -B bench_pass.py --served $(abspath $(CARGO_OUT))/release/libheadway_capi.so --language $$language; \
 	done
 
+# The own tests of twenty programs of others, their main on a fiber that is suspended at every probe and changes threads: half an hour. SUITES="--only zlib" does one alone.
+.PHONY: test-suites
+test-suites: pass
+	$(CARGO) build --release --locked -p headway-fiber --example roaming
+	python3 -B pass/suite/roaming.py $(abspath $(CARGO_OUT))/release/examples/libroaming.so $(SUITES)
+
 # Skipped where its compilers are not and cannot be installed. In `make test` it comes first, since the C programs need the pass.
 test-pass:
 	@if why=$$(pass/packages.sh); then \

@@ -205,16 +205,16 @@ mod tests {
 
     /// The three lines of a thread, each word another one.
     #[repr(align(64))]
-    struct Lines {
+    struct ThreadLines {
         own: [u64; WORDS],
         shared: [u64; WORDS],
         workers: [u64; WORDS],
     }
 
-    impl Lines {
-        fn filled(with: u64) -> Lines {
+    impl ThreadLines {
+        fn filled(with: u64) -> ThreadLines {
             let line = |first: u64| std::array::from_fn(|at| with + first + at as u64);
-            Lines {
+            ThreadLines {
                 own: line(0),
                 shared: line(100),
                 workers: line(200),
@@ -222,8 +222,8 @@ mod tests {
         }
 
         /// A worker's, in an assignment that nobody has asked to yield.
-        fn of_worker(resting: u64) -> Lines {
-            let mut lines = Lines::filled(1_000);
+        fn of_worker(resting: u64) -> ThreadLines {
+            let mut lines = ThreadLines::filled(1_000);
             lines.own[EPOCH_OFFSET / 8] = EPOCH;
             lines.own[RESTING_OFFSET / 8] = resting;
             lines.shared[ASKED_OFFSET / 8] = resting;
@@ -241,12 +241,12 @@ mod tests {
         }
     }
 
-    fn lend(worker: &mut Lines, donor: &mut Lines) {
+    fn lend(worker: &mut ThreadLines, donor: &mut ThreadLines) {
         // SAFETY: the words of no thread, which only this one uses.
         unsafe { worker.words().lend(donor.words()) };
     }
 
-    fn take_back(worker: &mut Lines, donor: &mut Lines) {
+    fn take_back(worker: &mut ThreadLines, donor: &mut ThreadLines) {
         // SAFETY: as above.
         unsafe { worker.words().take_back(donor.words()) };
     }
@@ -254,7 +254,10 @@ mod tests {
     /// What a donor's own line is to be after a turn began: five words of its worker's in all, and what it had itself.
     #[test]
     fn a_turn_lends_each_word_by_which_a_probe_decides() {
-        let (mut worker, mut donor) = (Lines::of_worker(SELF_TIMED), Lines::filled(2_000));
+        let (mut worker, mut donor) = (
+            ThreadLines::of_worker(SELF_TIMED),
+            ThreadLines::filled(2_000),
+        );
         let (mut own, workers_before) = (donor.own, donor.workers);
         lend(&mut worker, &mut donor);
         for lent in [DEADLINE_OFFSET, EPOCH_OFFSET, RESTING_OFFSET] {
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_turn_gives_back_what_it_changed_and_nothing_else() {
-        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        let (mut worker, mut donor) = (ThreadLines::of_worker(0), ThreadLines::filled(2_000));
         lend(&mut worker, &mut donor);
         let (mut own, mut shared, mut workers) = (worker.own, worker.shared, worker.workers);
         // All that the code may write, and a request that no probe has met.
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_request_that_came_before_the_turn_comes_with_it() {
-        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        let (mut worker, mut donor) = (ThreadLines::of_worker(0), ThreadLines::filled(2_000));
         worker.shared[ASKED_OFFSET / 8] = EPOCH;
         worker.shared[MESSAGE_OFFSET / 8] = 13;
         lend(&mut worker, &mut donor);
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_request_to_an_earlier_assignment_is_taken_back() {
-        let (mut worker, mut donor) = (Lines::of_worker(0), Lines::filled(2_000));
+        let (mut worker, mut donor) = (ThreadLines::of_worker(0), ThreadLines::filled(2_000));
         donor.shared[ASKED_OFFSET / 8] = EPOCH - 1;
         lend(&mut worker, &mut donor);
         assert_eq!(donor.shared[ASKED_OFFSET / 8], 0);
@@ -325,7 +328,10 @@ mod tests {
 
     #[test]
     fn at_home_nobody_asks() {
-        let (mut worker, mut donor) = (Lines::of_worker(SELF_TIMED), Lines::filled(2_000));
+        let (mut worker, mut donor) = (
+            ThreadLines::of_worker(SELF_TIMED),
+            ThreadLines::filled(2_000),
+        );
         lend(&mut worker, &mut donor);
         // SAFETY: as above.
         unsafe { donor.words().belong_to_nobody() };
