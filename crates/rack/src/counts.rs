@@ -51,6 +51,8 @@ pub struct KernelCounts {
     pub options: u64,
     /// Dropped: requests whose server has addresses of the other family.
     pub other_family: u64,
+    /// Dropped: requests whose turn fell on a place whose server was removed, until there are new tables.
+    pub no_server: u64,
 }
 
 impl PacketCounts {

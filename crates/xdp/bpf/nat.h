@@ -127,7 +127,7 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	int number = with_room(s, group, turn_of);
 	s->own->type[class & (MAX_TYPES - 1)].count += 1;
 	if (server_at(s, number)->family != f->family)
-		return drop(s, COUNT_OTHER_FAMILY);
+		return drop_unreachable(s, server_at(s, number));
 	entry->begun_tick = now_tick;
 	const void *ip = source_ip(f);
 	entry->client_ip[0] = word(ip);
@@ -274,7 +274,7 @@ static __always_inline int bounced(struct step *s)
 		return give_up(s, entry);
 	number = with_room(s, group, number);
 	if (server_at(s, number)->family != s->f.family)
-		return drop(s, COUNT_OTHER_FAMILY);
+		return drop_unreachable(s, server_at(s, number));
 	set_state(entry, 1 << which);
 	return forward(s, entry, group, number, which, mark | (entry->bounces >= MOST_BOUNCES ? FLAG_BOUNCED : 0));
 }

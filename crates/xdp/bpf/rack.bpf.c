@@ -130,6 +130,12 @@ static __always_inline struct server_registers *registers_of(struct step *s, __u
 	return &s->own->server[number & (MAX_SERVERS - 1)];
 }
 
+/* Drops a request that this server cannot get: it has no address of the packet's family, or was removed. */
+static __always_inline int drop_unreachable(struct step *s, const struct server_entry *server)
+{
+	return drop(s, server->family ? COUNT_OTHER_FAMILY : COUNT_NO_SERVER);
+}
+
 static __always_inline void addresses_of_switch(struct rewrite *to, __u32 *own_ip, __u8 family)
 {
 	if (family == FAMILY_IP4) {
@@ -181,7 +187,7 @@ static __always_inline int request(struct step *s)
 	s->own->type[class & (MAX_TYPES - 1)].count += 1;
 	const struct server_entry *server = server_at(s, number);
 	if (server->family != s->f.family)
-		return drop(s, COUNT_OTHER_FAMILY);
+		return drop_unreachable(s, server);
 	registers_of(s, number)->sent += 1;
 	redirect_to(&s->f, s->ctx, server, 0);
 	return leave_by(s, server->ifindex);

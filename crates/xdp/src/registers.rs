@@ -68,6 +68,8 @@ counts! {
     overflowed as "COUNT_OVERFLOWED",
     /// Copies of requests that a server had when it was removed.
     lost as "COUNT_LOST",
+    /// Dropped: requests whose turn fell on a place without a server, which was removed, until there are new tables.
+    no_server as "COUNT_NO_SERVER",
 }
 
 /// One type's registers, of all CPUs together.

@@ -132,6 +132,25 @@ fn a_request_of_another_family_than_its_servers_is_dropped() {
 }
 
 #[test]
+fn a_turn_of_a_removed_server_is_counted_as_that() {
+    let Some(objects) = objects("turns of removed servers") else {
+        return;
+    };
+    stay_on_cpu(0);
+    for mode in [Mode::Nat, Mode::Direct] {
+        let mut switch = switch(&objects.rack, mode, Duration::from_secs(5));
+        publish_places(1, &mut switch, [true, false]);
+        let actions = [(); 8].map(|()| {
+            let ran = switch.run(&request(true, true).bytes(), 1);
+            ran.expect("the packet runs").action
+        });
+        let counts = switch.registers().expect("registers").counts;
+        assert_eq!((counts.no_server, counts.other_family), (4, 0), "{mode:?}");
+        assert_eq!(actions.iter().filter(|&&action| action == DROP).count(), 4);
+    }
+}
+
+#[test]
 fn a_full_table_sheds_until_requests_expire() {
     let Some(objects) = objects("a full table") else {
         return;

@@ -300,7 +300,13 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         signals[1].send(libc::SIGCONT).expect("the host runs");
         let back = await_second(ctl, "it returns", |server| server["silent"] == false);
         assert!(back["counts"]["returned"].as_u64() > Some(0), "{back}");
-        for fate in ["fragment", "options", "other_family", "wrong_side"] {
+        for fate in [
+            "fragment",
+            "options",
+            "other_family",
+            "no_server",
+            "wrong_side",
+        ] {
             assert_eq!(back["counts"][fate], 0, "{back}");
         }
         seen.store(true, Ordering::Release);

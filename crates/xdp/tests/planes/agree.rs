@@ -64,7 +64,7 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
 
 fn every_fate_was_met(planes: &Planes, (cloning, overflow): Excess) {
     let counts = planes.xdp.registers().expect("registers").counts;
-    let mut unmet = vec!["shed", "expired", "other_family", "lost"];
+    let mut unmet = vec!["shed", "expired", "other_family", "lost", "no_server"];
     if overflow == Overflow::Off {
         unmet.push("overflowed");
     }

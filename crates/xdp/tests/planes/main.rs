@@ -549,6 +549,7 @@ impl Planes {
             ("other_family", 0),
             ("overflowed", overflowed),
             ("lost", user.lost),
+            ("no_server", 0),
         ];
         assert_eq!(counts.named(), of_user);
         self.compare_types(&types);

@@ -297,6 +297,7 @@ pub(super) fn all_counts(common: &PacketCounts, kernel: Option<&KernelCounts>) -
         all["fragment"] = kernel.fragment.into();
         all["options"] = kernel.options.into();
         all["other_family"] = kernel.other_family.into();
+        all["no_server"] = kernel.no_server.into();
     }
     all
 }

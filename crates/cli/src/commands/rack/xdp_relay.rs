@@ -238,8 +238,8 @@ impl Relay {
 
     fn report(&self, registers: &Registers) -> SwitchReport {
         let counts = &registers.counts;
-        let settled =
-            counts.answered + counts.shed + counts.expired + counts.lost + counts.other_family;
+        let unreachable = counts.other_family + counts.no_server;
+        let settled = counts.answered + counts.shed + counts.expired + counts.lost + unreachable;
         let begun = counts.requests.saturating_sub(settled);
         // The program forgets a request when it takes its slot again, which may be never.
         let unanswered = self.history.unanswered(&registers.servers);
@@ -289,5 +289,6 @@ fn of_kernel(counts: &XdpCounts) -> KernelCounts {
         fragment: counts.fragment,
         options: counts.options,
         other_family: counts.other_family,
+        no_server: counts.no_server,
     }
 }
