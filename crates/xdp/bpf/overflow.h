@@ -37,11 +37,12 @@ __attribute__((noinline)) int instead_of(__u32 copy, __u32 group, __u32 busy, __
 		return -1;
 	group &= MAX_GROUPS - 1;
 	busy &= MAX_SERVERS - 1;
-	__u32 servers = now->servers;
+	__u32 servers = now->servers, at = busy;
 	for (__u32 step = 1; step <= MAX_SERVERS; step++) {
 		if (step > servers)
 			break;
-		__u32 at = (busy + step) % servers & (MAX_SERVERS - 1);
+		/* The next in turn, without a division for each server. */
+		at = (at + 1) & less(at + 1, servers) & (MAX_SERVERS - 1);
 		const struct server_loads *of = &loaded_now->server[at];
 		__u64 cores = now->cores[at], share = now->share[at][group].cores;
 		__u64 has = requests(of->of_group[group]), total = requests(of->total);
