@@ -11,6 +11,7 @@ pub mod hlog;
 pub mod html;
 pub mod schedule;
 pub mod slo;
+mod slo_seeds;
 pub mod stats;
 pub mod table;
 mod table_fit;
@@ -38,4 +39,5 @@ pub use run::{
 };
 pub use schedule::Schedule;
 pub use slo::{Loss, Slo, SloError, Verdict, Violation};
+pub use slo_seeds::SloSeeds;
 pub use table::Table;

@@ -14,6 +14,7 @@ use crate::histogram::Histogram;
 use crate::null::null_as_nan;
 use crate::rack::RackFigures;
 use crate::recorder::{ClassRecord, Recorder, SLOWDOWN_SCALE};
+use crate::slo_seeds::SloSeeds;
 
 /// The largest fraction of requests that a run may lose and still count as sustained.
 pub const LOST_FRACTION_MAX: f64 = 0.001;
@@ -282,6 +283,9 @@ pub struct RunExtras {
     /// The machine's noise during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
+    /// How many runs of different seeds, this one among them, meet the SLO; absent where one run alone was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_seeds: Option<SloSeeds>,
     /// The load generator's counts.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,

@@ -4,7 +4,7 @@ use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
     Impossible, LoadRange, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
     RackFigures, Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta, Sensitivity,
-    ServerFigures, ShownBy, TrialResult, Validation, stats::ConfidenceInterval,
+    ServerFigures, ShownBy, SloSeeds, TrialResult, Validation, stats::ConfidenceInterval,
 };
 use serde_json::{Value, json};
 
@@ -198,6 +198,7 @@ fn full() -> RunExtras {
         wasted_cores: Some(0.67),
         expected_waste_cores: Some(0.86),
         starved: vec!["long".into()],
+        slo_seeds: Some(SloSeeds { runs: 4, met: 3 }),
         costs: object(json!({"dispatch_ns": 0})),
         machine: object(json!({"cores": 2})),
         noise: Some(Noise {

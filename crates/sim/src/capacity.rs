@@ -55,9 +55,6 @@ pub enum CapacityError {
 
 headway_words::debug_is_display!(CapacityError);
 
-/// The seeds that are asked after the first.
-const OTHER_SEEDS: u64 = 3;
-
 impl CapacitySearch {
     /// Bisects: tails grow with load, so a policy that fails at a load fails above it. `tried` is
     /// called with every load and whether it met the SLO. A search that is cut off gives what it found by then.
@@ -120,9 +117,7 @@ impl CapacitySearch {
             return Ok(found);
         }
         let surely = (found.load - self.tolerance).max(self.lowest);
-        let others: Vec<Experiment> = (1..=OTHER_SEEDS)
-            .map(|step| experiment.clone().seed(experiment.seed.wrapping_add(step)))
-            .collect();
+        let others = experiment.other_seeds();
         let mut all_carry = true;
         for other in &others {
             all_carry = all_carry && attempt(other, slo, surely)?.is_some();

@@ -39,6 +39,7 @@ mod precision;
 pub mod rack;
 mod replicated;
 mod run;
+mod seeds;
 pub mod server;
 mod span;
 mod standings;

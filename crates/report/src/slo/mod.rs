@@ -4,6 +4,7 @@ mod bound;
 mod objective;
 mod parse;
 mod samples;
+mod seeds;
 mod verdict;
 
 pub use bound::{Bound, Measure, Scope, Statistic};

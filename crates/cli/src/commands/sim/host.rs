@@ -1,15 +1,16 @@
 //! `headway sim` of a host: applications that trade cores.
 
 use super::args::{Args, DEFAULT_LOAD};
-use super::show::{cut_off, headline, tell_verdict};
+use super::show::{ask_seeds, cut_off, headline, tell_verdict};
 use crate::error::usage;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_policy::spec::Spec;
 use headway_report::table::class_table;
-use headway_report::{Slo, Table, format};
+use headway_report::{Run, Slo, Table, format};
 use headway_sim::host::{App, AppOutcome, HostExperiment, HostOutcome};
+use headway_sim::{available_threads, in_parallel};
 use headway_study::{app, host};
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,11 +25,21 @@ impl Args {
         };
         let interrupt = Interrupt::listen()?;
         experiment.cutoff = Some(interrupt.flag());
-        let outcome = experiment.run()?;
+        let mut all = vec![experiment.clone()];
+        if slo.is_some() {
+            all.extend(experiment.other_seeds());
+        }
+        let mut outcomes =
+            in_parallel(&all, available_threads(), HostExperiment::run, |_, _| {}).into_iter();
+        let mut outcome = outcomes.next().expect("one for each experiment")?;
+        let others = outcomes
+            .map(|other| Ok(other?.run))
+            .collect::<Result<Vec<Run>>>()?;
         if let Some(slo) = &slo {
             let names = outcome.run.classes.iter().map(|class| class.name.as_str());
             slo.check_classes(names)
                 .map_err(|error| usage("--slo", error))?;
+            ask_seeds(slo, &mut outcome.run, &others)?;
         }
         self.write_host(&experiment, &outcome)?;
         if let Some(path) = &self.hlog {

@@ -18,10 +18,10 @@ use anyhow::Result;
 use headway_policy::PolicySpec;
 use headway_report::html::Page;
 use headway_report::table::class_table;
-use headway_report::{Schedule, format};
-use headway_sim::{Experiment, Outcome};
+use headway_report::{Run, Schedule, format};
+use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
 use headway_study::{SystemSetup, shown_window};
-use show::{cut_off, headline};
+use show::{ask_seeds, cut_off, headline};
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -45,7 +45,20 @@ impl Args {
             .transpose()?;
         let interrupt = Interrupt::listen()?;
         experiment.cutoff = Some(interrupt.flag());
-        let outcome = experiment.run()?;
+        let mut all = vec![experiment.clone()];
+        // A recording is judged as it is.
+        if slo.is_some() && !experiment.is_recording() {
+            all.extend(experiment.other_seeds());
+        }
+        let mut outcomes =
+            in_parallel(&all, available_threads(), Experiment::run, |_, _| {}).into_iter();
+        let mut outcome = outcomes.next().expect("one for each experiment")?;
+        let others = outcomes
+            .map(|other| Ok(other?.run))
+            .collect::<Result<Vec<Run>>>()?;
+        if let Some(slo) = &slo {
+            ask_seeds(slo, &mut outcome.run, &others)?;
+        }
         let cut_off = outcome.run.extras.cut_off;
         self.look.write(&experiment, &outcome)?;
         self.write(&outcome)?;

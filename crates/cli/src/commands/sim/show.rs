@@ -4,8 +4,20 @@ use anyhow::Result;
 use headway_report::{Run, Slo, Verdict, format};
 use std::process::ExitCode;
 
+/// Notes in the run how many of it and of the runs of other seeds meet the SLO.
+pub(super) fn ask_seeds(slo: &Slo, run: &mut Run, others: &[Run]) -> Result<()> {
+    if !others.is_empty() {
+        let all = std::iter::once(&*run).chain(others);
+        run.extras.slo_seeds = slo.by_seeds(all)?;
+    }
+    Ok(())
+}
+
 /// Says whether the run meets the SLO, which bounds it misses, and which rest on a handful of requests.
 pub(crate) fn tell_verdict(slo: &Slo, run: &Run) -> Result<ExitCode> {
+    if let Some(seeds) = run.extras.slo_seeds.filter(|seeds| !seeds.agree()) {
+        eprintln!("note: the SLO is met by {seeds}: {LONGER}");
+    }
     match slo.evaluate(run)? {
         Verdict::Met => {
             tell_few_samples(slo, std::iter::once(run));

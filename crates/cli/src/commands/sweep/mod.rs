@@ -1,10 +1,11 @@
 //! `headway sweep`: policies × loads, for curves.
 
 mod from_python;
+mod judge;
 mod points;
 mod show;
 
-use super::sim::tell_few_samples;
+use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::interrupt::Interrupt;
@@ -14,7 +15,7 @@ use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::{Result, bail};
 use from_python::{Argument, PlaceFlag, literal};
-use headway_report::{Run, Slo};
+use headway_report::{Run, Slo, format};
 use headway_sim::{Experiment, Offered, Precision, available_threads};
 use headway_study::figures;
 use headway_study::parse::{self, percent};
@@ -90,10 +91,12 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         self.refuse_pieces()?;
         let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
-        let swept = self.simulate(slo.as_ref())?;
-        let points = judged(swept.points(), slo.as_ref())?;
+        let experiments = self.experiments()?;
+        let (mut swept, points) = self.simulate(experiments, slo.as_ref())?;
+        swept.note_seeds(&points);
         if let Some(slo) = &slo {
             tell_few_samples(slo, points.iter().flat_map(|point| &point.runs));
+            tell_doubts(&points);
         }
         if let Some(path) = &self.html {
             output::page(path, &show::page(&points))?;
@@ -191,8 +194,11 @@ impl Args {
     }
 
     /// Runs the sweep.
-    fn simulate(&self, slo: Option<&Slo>) -> Result<SweptPoints> {
-        let mut all = self.experiments()?;
+    fn simulate(
+        &self,
+        mut all: Vec<Experiment>,
+        slo: Option<&Slo>,
+    ) -> Result<(SweptPoints, Vec<SweepPoint>)> {
         let workload = all[0].workload.clone();
         let classes = workload.class_names();
         if let Some(slo) = slo {
@@ -223,7 +229,14 @@ impl Args {
         if swept.runs.is_empty() {
             bail!("interrupted: no point of the sweep was done");
         }
-        Ok(swept)
+        let mut points = swept.points();
+        if let Some(slo) = slo {
+            judge::by_own_runs(&mut points, slo)?;
+            if self.replications.is_none() && precision.is_none() && !swept.cut_off {
+                judge::by_other_seeds(&mut points, &all, slo, threads)?;
+            }
+        }
+        Ok((swept, points))
     }
 
     /// The runs of each point, by the Python package; none where it was interrupted.
@@ -289,16 +302,16 @@ impl Args {
     }
 }
 
-fn judged(mut points: Vec<SweepPoint>, slo: Option<&Slo>) -> Result<Vec<SweepPoint>> {
-    let Some(slo) = slo else {
-        return Ok(points);
-    };
-    for point in &mut points {
-        let mut met = true;
-        for run in &point.runs {
-            met &= slo.evaluate(run)?.is_met();
-        }
-        point.meets_slo = Some(met);
+/// Warns where a verdict is one seed's luck.
+fn tell_doubts(points: &[SweepPoint]) {
+    let doubted = points
+        .iter()
+        .filter(|point| point.seeds.is_some_and(|seeds| !seeds.agree()));
+    let doubted = doubted.count();
+    if doubted > 0 {
+        eprintln!(
+            "note: at {} of the sweep, seeds disagree whether the SLO is met: {LONGER}",
+            format::counted(doubted, "point")
+        );
     }
-    Ok(points)
 }

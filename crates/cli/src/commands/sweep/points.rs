@@ -1,7 +1,7 @@
 //! The points of a sweep, with their replications and intervals.
 
-use headway_report::Run;
 use headway_report::stats::ConfidenceInterval;
+use headway_report::{Run, SloSeeds};
 use headway_sim::Experiment;
 use headway_study::sweep::intervals;
 use serde::Serialize;
@@ -15,6 +15,8 @@ pub(super) struct SweepPoint {
     pub(super) runs: Vec<Run>,
     /// Whether every replication meets the SLO, where there is one.
     pub(super) meets_slo: Option<bool>,
+    /// How many runs of different seeds meet it: the replications, or where there is one, that and runs that nobody sees.
+    pub(super) seeds: Option<SloSeeds>,
 }
 
 /// What `--format json` prints: a sweep.
@@ -40,6 +42,9 @@ struct PointName {
     /// Its figures with their intervals, where there are several runs, by their names in an SLO: `class.GET.latency.p99`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     intervals: BTreeMap<String, ConfidenceInterval>,
+    /// How many runs of different seeds meet the SLO, where there is one and several were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slo_seeds: Option<SloSeeds>,
 }
 
 impl SweptPoints {
@@ -55,6 +60,7 @@ impl SweptPoints {
                     load: runs[0].meta.load,
                     replications: runs.len(),
                     intervals: intervals(runs),
+                    slo_seeds: None,
                 })
                 .collect(),
             runs: runs.into_iter().flatten().collect(),
@@ -74,8 +80,16 @@ impl SweptPoints {
                     load: name.load,
                     runs: runs.to_vec(),
                     meets_slo: None,
+                    seeds: None,
                 }
             })
             .collect()
+    }
+
+    /// Takes over what the seeds say of each point.
+    pub(super) fn note_seeds(&mut self, points: &[SweepPoint]) {
+        for (name, point) in self.points.iter_mut().zip(points) {
+            name.slo_seeds = point.seeds;
+        }
     }
 }

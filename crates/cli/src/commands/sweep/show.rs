@@ -12,6 +12,14 @@ impl SweepPoint {
         self.runs.iter().any(|run| run.meta.overloaded)
     }
 
+    /// The verdict in a word, or by how many seeds where they disagree.
+    fn verdict(&self) -> Option<String> {
+        let met = self.meets_slo?;
+        let doubt = self.seeds.filter(|seeds| !seeds.agree());
+        let word = || if met { "yes" } else { "no" }.to_owned();
+        Some(doubt.map_or_else(word, |seeds| seeds.to_string()))
+    }
+
     fn values(&self, measure: impl Fn(&Run) -> f64) -> Vec<f64> {
         self.runs.iter().map(measure).collect()
     }
@@ -62,11 +70,7 @@ pub(super) fn table(points: &[SweepPoint]) -> Table {
             row.push(format::duration_us(p999));
         }
         row.push(if point.overloaded() { "yes" } else { "" }.into());
-        row.extend(
-            point
-                .meets_slo
-                .map(|met| if met { "yes" } else { "no" }.into()),
-        );
+        row.extend(point.verdict());
         table.push(row);
     }
     table
