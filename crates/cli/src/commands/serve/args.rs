@@ -9,7 +9,7 @@ use crate::commands::bench::{IdleFlag, LayoutFlag};
 use crate::policy_flag::{self, Runs};
 use std::path::PathBuf;
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Args {
     /// Read settings from a TOML file; flags override it
     #[arg(short, long, value_name = "FILE")]

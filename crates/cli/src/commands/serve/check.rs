@@ -71,6 +71,7 @@ impl ServeSettings {
             seed: self.seed,
             layout: self.layout.value,
             layout_costs: self.layout_costs,
+            journal: self.journal,
             pin: self.pin.value.clone(),
             steers: self.steer.is_some(),
             behind_switch: self.rack.is_some(),

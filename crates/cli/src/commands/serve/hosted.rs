@@ -10,7 +10,7 @@ use headway_kthread::{AtSignal, CoreSource};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct HostedFlags {
     /// Run on the cores that a daemon (`headway host`) grants, as its application of this name: workers come and go
     #[arg(long, value_name = "NAME")]

@@ -32,7 +32,7 @@ impl From<PreemptFlag> for Mechanism {
     }
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct InterruptFlags {
     /// Where an interrupted request resumes [default: anywhere; on its own worker with signals]
     #[arg(long, value_enum, value_name = "WHERE")]

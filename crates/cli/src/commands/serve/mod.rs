@@ -64,7 +64,7 @@ impl Args {
         let cores = app
             .map(|app| app.register(&mut settings.workers.value))
             .transpose()?;
-        let (server, device) = settings.start(wish.journal_entries(), cores)?;
+        let (server, device) = settings.start(cores)?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
@@ -132,6 +132,7 @@ impl Args {
             rack,
             host,
             interruption,
+            journal: watch::journal_entries(self.stats.is_some() || self.record.is_some()),
             policy,
             workload,
             classifier: classifier(self.classifier, &file)?,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(super) struct RackFlags {
     /// Serve behind the switch of a rack, whose control plane hears agents here: report workers, take duties unless --policy is given, drop
     /// clones that cannot start at once, hand requests back

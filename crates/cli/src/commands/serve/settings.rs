@@ -38,6 +38,8 @@ pub(super) struct ServeSettings {
     /// What `auto` chooses by.
     pub(super) layout_costs: LayoutCosts,
     pub(super) interruption: Interruption,
+    /// Entries that the server keeps of each worker, for `--stats` and `--record`.
+    pub(super) journal: usize,
     pub(super) idle: Idle,
     /// None where it was not chosen.
     pub(super) steer: Option<Sourced<Steering>>,
@@ -55,7 +57,6 @@ impl ServeSettings {
     /// The running server, and what its device must stay like.
     pub(super) fn start(
         &self,
-        journal: usize,
         cores: Option<Arc<HostClient>>,
     ) -> Result<(Server, Option<DeviceWatch>)> {
         let builder = Server::builder()
@@ -66,7 +67,7 @@ impl ServeSettings {
             .seed(self.seed)
             .layout(self.layout.value)
             .layout_costs(self.layout_costs)
-            .journal(journal)
+            .journal(self.journal)
             .idle(self.idle)
             .pin(self.pin.value.clone())
             .drain(self.drain)

@@ -35,12 +35,11 @@ impl Wish {
             recorder: recorder.transpose()?,
         })
     }
+}
 
-    /// How many entries of each worker the server is to keep.
-    pub(super) fn journal_entries(&self) -> usize {
-        let wants = self.stats.is_some() || self.recorder.is_some();
-        if wants { JOURNAL_ENTRIES } else { 0 }
-    }
+/// How many entries of each worker the server is to keep, if somebody reads them.
+pub(super) fn journal_entries(is_read: bool) -> usize {
+    if is_read { JOURNAL_ENTRIES } else { 0 }
 }
 
 /// The thread, while the server runs.
