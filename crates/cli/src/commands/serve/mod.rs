@@ -97,7 +97,7 @@ impl Args {
             .map(config::read)
             .transpose()?
             .unwrap_or_default();
-        let set = &file.config;
+        let (set, is_read) = (&file.config, self.stats.is_some() || self.record.is_some());
         check::refuse_unheeded(&self, set)?;
         let drain = duration::format(DRAIN_NS);
         let app = self.app.or(set.app).unwrap_or_default();
@@ -105,9 +105,8 @@ impl Args {
         let rack = self.rack.membership(has_policy)?;
         // The policy until the rack assigns another.
         let usual = if rack.is_some() { "c-fcfs" } else { "darc" };
-        let policy = file
-            .given("policy", self.policy, &set.policy, || usual.into())
-            .parse(|text| server_policy(text))?;
+        let policy = file.given("policy", self.policy, &set.policy, || usual.into());
+        let policy = policy.parse(|text| server_policy(text))?;
         let layout = file.given(
             "layout",
             self.layout.map(Layout::from),
@@ -132,7 +131,7 @@ impl Args {
             rack,
             host,
             interruption,
-            journal: watch::journal_entries(self.stats.is_some() || self.record.is_some()),
+            journal: watch::journal_entries(is_read),
             policy,
             workload,
             classifier: classifier(self.classifier, &file)?,
