@@ -209,6 +209,13 @@ mod tests {
         own: [u64; WORDS],
         shared: [u64; WORDS],
         workers: [u64; WORDS],
+        present: Option<&'static PresentLine>,
+    }
+
+    impl Drop for ThreadLines {
+        fn drop(&mut self) {
+            self.present.inspect(|present| present.give_back());
+        }
     }
 
     impl ThreadLines {
@@ -218,6 +225,7 @@ mod tests {
                 own: line(0),
                 shared: line(100),
                 workers: line(200),
+                present: None,
             }
         }
 
@@ -228,6 +236,7 @@ mod tests {
             lines.own[RESTING_OFFSET / 8] = resting;
             lines.shared[ASKED_OFFSET / 8] = resting;
             let present = PresentLine::of_thread(std::ptr::null());
+            lines.present = Some(present);
             lines.workers[WORKER_OFFSET / 8] = std::ptr::from_ref(present) as u64;
             lines
         }

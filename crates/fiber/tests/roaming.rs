@@ -67,6 +67,10 @@ fn run(program: &Path, counts: &Path, stay: Option<&str>) -> (i32, String) {
 }
 
 #[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "the program that links the library has no sanitizer"
+)]
 fn a_programs_main_goes_from_thread_to_thread() {
     let library = library();
     assert!(

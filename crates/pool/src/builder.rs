@@ -175,7 +175,8 @@ impl PoolBuilder {
 
     /// Has the pool's workers call this between slices and at each question to the policy, and all the time while they have no job, in place of sleep:
     /// where a program takes its events from memory or a device in user space, a job so waits for no thread to wake. It sees what came, submits it, and returns.
-    /// Several workers call it at once. A worker so takes its whole core; unless chosen, workers without a job sleep. One that panics is not called again.
+    /// Several workers call it at once. A worker so takes its whole core; unless chosen, workers without a job sleep. One that panics is not called again: the workers
+    /// sleep from then on. What it holds, such as a handle of the pool, it holds until [`shutdown`](crate::Pool::shutdown).
     ///
     /// ```
     /// use headway_pool::Pool;

@@ -29,6 +29,7 @@
 //! | `owning`, `rescue`, `rescuer` | fibers with a thread's state, and the workers that wait for what is suspended on one |
 //! | `plain` | fibers that share their thread's state |
 //! | `poller` | what workers call between slices and while they have no job |
+//! | `idle_wait` | what a thread does while it has no job |
 //! | `stalls` | jobs that meet no probe |
 //! | `stats`, `outside` | what became of the jobs; who asks about it from outside |
 //! | `shared` | what follows the release of the lock |
@@ -47,6 +48,7 @@ mod dispatcher;
 mod error;
 mod fiber_job;
 mod future;
+mod idle_wait;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod job;

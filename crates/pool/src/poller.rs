@@ -1,45 +1,57 @@
-//! Workers that poll: they see to the program's own events between slices, and all the time while they have no job.
+//! Workers that poll: they see to the program's own events between slices, and all the time [while they have no job](crate::idle_wait).
+//!
+//! What is polled usually holds the pool, to submit: so the pool lets go of it at its end, and each worker when it leaves.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use headway_sync::atomic::{AtomicBool, Ordering};
-use headway_sync::hint;
-use headway_sync::thread::{self, Thread};
 
 use crate::current;
+use crate::job::drop_quietly;
 
-/// What a program has its workers call.
+/// What a program has its workers call: the same for all who hold it.
 #[derive(Clone)]
-pub(crate) struct Poller {
-    call: Arc<dyn Fn() + Send + Sync>,
+pub(crate) struct Poller(Arc<ProgramsPoll>);
+
+struct ProgramsPoll {
+    /// Taken when the last one leaves.
+    call: Option<Box<dyn Fn() + Send + Sync>>,
     /// One that panicked is not called again.
-    panicked: Arc<AtomicBool>,
+    panicked: AtomicBool,
+}
+
+impl Drop for ProgramsPoll {
+    fn drop(&mut self) {
+        drop_quietly(self.call.take());
+    }
 }
 
 impl Poller {
     pub(crate) fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
-        Self {
-            call: Arc::new(call),
-            panicked: Arc::new(AtomicBool::new(false)),
-        }
+        Self(Arc::new(ProgramsPoll {
+            call: Some(Box::new(call)),
+            panicked: AtomicBool::new(false),
+        }))
     }
 
-    fn is_over(&self) -> bool {
-        self.panicked.load(Ordering::Relaxed)
+    /// Whether it panicked.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.panicked.load(Ordering::SeqCst)
     }
 
     /// Called on a worker's stack, between slices.
     #[inline]
     pub(crate) fn poll(&self) {
+        let Some(call) = &self.0.call else { return };
         if self.is_over() {
             return;
         }
         // It is no part of the job that was interrupted: what it submits comes from outside, and a future that it polls runs nothing here.
-        let polled = current::polling(|| catch_unwind(AssertUnwindSafe(|| (self.call)())));
+        let polled = current::polling(|| catch_unwind(AssertUnwindSafe(call)));
         if polled.is_err() {
-            self.panicked.store(true, Ordering::Relaxed);
+            self.0.panicked.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -47,61 +59,5 @@ impl Poller {
 impl fmt::Debug for Poller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Poller").finish_non_exhaustive()
-    }
-}
-
-/// How a thread without a job is told that there may be one.
-#[derive(Clone, Debug)]
-pub(crate) enum IdleHandle {
-    Sleeps(Thread),
-    Polls(Arc<AtomicBool>),
-}
-
-impl IdleHandle {
-    pub(crate) fn rouse(&self) {
-        match self {
-            Self::Sleeps(thread) => thread.unpark(),
-            Self::Polls(roused) => roused.store(true, Ordering::Release),
-        }
-    }
-}
-
-/// What a thread does while it has no job.
-pub(crate) enum IdleWait {
-    Sleep,
-    Poll {
-        poller: Poller,
-        roused: Arc<AtomicBool>,
-    },
-}
-
-impl IdleWait {
-    pub(crate) fn new(poller: Option<&Poller>) -> Self {
-        poller.map_or(Self::Sleep, |poller| Self::Poll {
-            poller: poller.clone(),
-            roused: Arc::new(AtomicBool::new(false)),
-        })
-    }
-
-    /// Of the calling thread.
-    pub(crate) fn handle(&self) -> IdleHandle {
-        match self {
-            Self::Sleep => IdleHandle::Sleeps(thread::current()),
-            Self::Poll { roused, .. } => IdleHandle::Polls(Arc::clone(roused)),
-        }
-    }
-
-    /// Until the handle is roused.
-    pub(crate) fn wait(&self) {
-        match self {
-            Self::Sleep => thread::park(),
-            Self::Poll { poller, roused } => {
-                while !roused.load(Ordering::Acquire) {
-                    poller.poll();
-                    hint::spin_loop();
-                }
-                roused.store(false, Ordering::Relaxed);
-            }
-        }
     }
 }

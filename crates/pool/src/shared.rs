@@ -15,9 +15,10 @@ use crate::class::ClassNames;
 use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
 use crate::error::{ShutdownTimeout, SubmitError};
+use crate::idle_wait::IdleHandle;
 use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::learning::KeyLearner;
-use crate::poller::{IdleHandle, Poller};
+use crate::poller::Poller;
 use crate::slice_settings::SliceSettings;
 use crate::thread_table::Rouse;
 
@@ -36,8 +37,8 @@ pub(crate) struct SharedPool {
     /// Of the threads; 0 as they are born.
     pub(crate) nice: u8,
     pub(crate) slices: SliceSettings,
-    /// What workers call between slices.
-    pub(crate) poller: Option<Poller>,
+    /// What workers call between slices, until the pool has ended.
+    poller: Guarded<Option<Poller>>,
     /// Past its slice's end, a job that goes on for longer without a probe stalls, ns.
     pub(crate) stall_ns: u64,
     pub(crate) classes: ClassNames,
@@ -83,7 +84,7 @@ impl SharedPool {
             pins: parts.pins,
             nice: parts.nice,
             slices: parts.slices,
-            poller: parts.poller,
+            poller: Guarded::new(parts.poller),
             stall_ns: parts.stall_ns,
             classes: parts.classes,
             learner: parts.learner.map(Mutex::new),
@@ -230,12 +231,9 @@ impl SharedPool {
         true
     }
 
-    /// Has the program see to its own events, between two slices.
-    #[inline]
-    pub(crate) fn poll(&self) {
-        if let Some(poller) = &self.poller {
-            poller.poll();
-        }
+    /// What the calling thread, which begins, calls between slices.
+    pub(crate) fn poller(&self) -> Option<Poller> {
+        self.poller.lock().clone()
     }
 
     /// Waits until every accepted job has ended, or for so long. Whether they have.
@@ -280,6 +278,9 @@ impl SharedPool {
         let threads = core.threads.wake_all();
         self.settle(core);
         threads.iter().for_each(IdleHandle::rouse);
+        // It may hold the last handle of this pool, whose end is this again.
+        let poller = self.poller.lock().take();
+        drop(poller);
         ShutdownTimeout { abandoned, running }
     }
 

@@ -7,7 +7,7 @@ use headway_policy::WorkerId;
 use headway_sync::thread::{self, Thread};
 
 use crate::decisions::Decide;
-use crate::poller::IdleHandle;
+use crate::idle_wait::IdleHandle;
 
 /// What a thread's place in the table says.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use headway_machine::thread::CpuClock;
 use crate::chosen::{ChosenJob, RunStart};
 use crate::current;
 use crate::job::{RunEnd, Runnable};
+use crate::poller::Poller;
 use crate::shared::SharedPool;
 use crate::stalls::StallWatch;
 
@@ -64,6 +65,7 @@ pub(crate) struct SliceClock {
     /// When the slice under way is over, ns; never where none is.
     over_ns: u64,
     stalls: StallWatch,
+    poller: Option<Poller>,
 }
 
 impl SliceClock {
@@ -78,6 +80,7 @@ impl SliceClock {
             epoch: 0,
             over_ns: u64::MAX,
             stalls: StallWatch::new(shared),
+            poller: shared.poller(),
         }
     }
 
@@ -125,7 +128,7 @@ impl SliceClock {
         let late_ns = self.late_ns(now_ns);
         self.stalls
             .met_probe(shared, assignment.start(), now_ns, late_ns);
-        shared.poll();
+        self.poller.as_ref().inspect(|poller| poller.poll());
         let mut core = shared.core.lock();
         let longer = core.goes_on(now_ns, assignment.class, assignment.chosen.worker);
         shared.settle(core);

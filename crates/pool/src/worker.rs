@@ -12,8 +12,8 @@ use crate::chosen::ChosenJob;
 use crate::core::{JobEnd, PoolCore, PoolPhase};
 use crate::current;
 use crate::decisions::Chosen;
+use crate::idle_wait::IdleWait;
 use crate::job::{RunEnd, Runnable, drop_quietly};
-use crate::poller::IdleWait;
 use crate::shared::SharedPool;
 use crate::slice::JobSlices;
 use crate::turn::TurnEnd;
@@ -99,12 +99,12 @@ impl Report {
 /// Runs one job after another until the pool has ended.
 pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
     let mut slices = JobSlices::new(shared);
-    let idle = IdleWait::new(shared.poller.as_ref());
+    let idle = IdleWait::of_current(shared.poller());
     let mut report = None;
     let mut now_ns = shared.clock.now_ns();
     loop {
-        if shared.poller.is_some() {
-            slices.in_turn(|| shared.poll());
+        if let Some(poller) = idle.poller() {
+            slices.in_turn(|| poller.poll());
         }
         let mut core = shared.core.lock();
         core.threads.awake(place);

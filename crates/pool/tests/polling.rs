@@ -1,5 +1,6 @@
 //! Workers that see to the program's own events.
 
+use std::fs;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -166,7 +167,8 @@ fn what_is_taken_in_while_the_pool_drains_is_refused() {
 fn a_poller_that_panics_is_not_called_again_and_the_pool_goes_on() {
     let calls = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&calls);
-    let builder = Pool::builder().workers(1).class("job", ClassOptions::new());
+    let builder = Pool::builder().name("panicking").workers(1);
+    let builder = builder.class("job", ClassOptions::new());
     let pool = builder.poll_with(move || {
         seen.fetch_add(1, Ordering::SeqCst);
         panic!("of the poller");
@@ -176,8 +178,30 @@ fn a_poller_that_panics_is_not_called_again_and_the_pool_goes_on() {
     for number in 0..100 {
         assert_eq!(pool.run("job", move || number).unwrap(), number);
     }
+    until("the worker sleeps", || sleeps("panicking-0"));
+    assert_eq!(pool.run("job", || 100).unwrap(), 100);
     pool.shutdown(Duration::from_secs(60)).unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+/// Whether this process has a thread of this name, and that sleeps.
+fn sleeps(name: &str) -> bool {
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    let said = format!("({name}) S ");
+    stats.into_iter().any(|stat| stat.contains(&said))
+}
+
+/// What submits holds the pool, and the pool holds it: neither would ever be freed.
+#[test]
+fn a_pool_that_has_ended_lets_go_of_its_poller() {
+    let events = Events::started(Pool::builder().workers(2));
+    let polled = Arc::downgrade(&events);
+    events.came.fetch_add(1, Ordering::SeqCst);
+    until("it was served", || events.served() == 1);
+    events.end();
+    drop(events);
+    assert!(polled.upgrade().is_none());
 }
 
 /// Where each job begins as it comes and is interrupted, there would be a thread for each.
