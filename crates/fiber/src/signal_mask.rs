@@ -18,7 +18,7 @@ impl FiberControl {
     #[inline(always)]
     pub(crate) fn entering_mask(&self) {
         if self.has_own_mask.get() {
-            self.take_own_mask();
+            take_own_mask(self);
         }
     }
 
@@ -26,22 +26,25 @@ impl FiberControl {
     #[inline(always)]
     pub(crate) fn left_mask(&self) {
         if self.has_own_mask.get() {
-            self.leave_own_mask();
+            leave_own_mask(self);
         }
     }
+}
 
-    #[cold]
-    #[inline(never)]
-    fn take_own_mask(&self) {
-        self.thread_mask.set(replace(self.own_mask.get()));
-    }
+// No methods: whoever switches fibers refers to these, and so links the object file of this module, with the C library's functions below. Nothing else makes a linker
+// take them that has met another definition first, such as a sanitizer's.
+#[cold]
+#[inline(never)]
+fn take_own_mask(control: &FiberControl) {
+    control.thread_mask.set(replace(control.own_mask.get()));
+}
 
-    #[cold]
-    #[inline(never)]
-    fn leave_own_mask(&self) {
-        self.own_mask.set(replace(self.thread_mask.get()));
-        self.has_own_mask.set(self.is_suspended());
-    }
+#[cold]
+#[inline(never)]
+fn leave_own_mask(control: &FiberControl) {
+    let own_mask = replace(control.thread_mask.get());
+    control.own_mask.set(own_mask);
+    control.has_own_mask.set(control.is_suspended());
 }
 
 /// Notes that the fiber that runs is about to have a mask of its own, and returns the fiber if it had none. Noted before the change: a probe in a handler that the change
