@@ -163,6 +163,17 @@ impl TurnWatch {
         seen
     }
 
+    /// Whether one that was asleep at the last look is still: it has had no core since, and is in the same turn.
+    pub fn sleeps_on<T: ReadsOwnTime>(&self, workers: &[Arc<WorkerTurns<T>>]) -> bool {
+        workers.iter().zip(&self.last).any(|(worker, last)| {
+            let is_in_turn = last.0 % 2 == 1 && worker.count.load(Ordering::Relaxed) == last.0;
+            is_in_turn
+                && last.1.is_some()
+                && worker.own_time.own_ns() == last.1
+                && worker.is_asleep()
+        })
+    }
+
     /// How many suspended jobs go home after a look that found a worker asleep.
     pub fn most_home(&self) -> usize {
         FIRST_HOME << self.asleep_looks.saturating_sub(1).min(16)

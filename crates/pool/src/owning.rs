@@ -30,6 +30,9 @@ pub(crate) struct OwningFibers {
 impl Drop for OwningFibers {
     fn drop(&mut self) {
         self.turns.leave();
+        for on in self.idle.drain(..) {
+            self.stacks.give(on.fiber.into_inner().into_stack());
+        }
     }
 }
 
@@ -125,16 +128,14 @@ impl OwningFibers {
         shared: &Arc<SharedPool>,
         assignment: &ChosenJob,
         mut on: OwningFiber,
-        mut slice_ns: u64,
+        slice_ns: u64,
         mut begun: Option<FiberJob>,
     ) -> TurnEnd {
         on.desk.set_place(Some(assignment.place(Some(&self.turns))));
         let epoch = self.slices.begin_run(assignment);
         self.slices.attached.begin_on(&on.fiber, epoch);
+        self.slices.begin_slice(slice_ns);
         loop {
-            if on.desk.has_place() {
-                self.slices.begin_slice(slice_ns);
-            }
             let turn = match begun.take() {
                 Some(job) => on.fiber.run(job, u64::from(assignment.class.0)),
                 None => on.fiber.resume(),
@@ -158,7 +159,7 @@ impl OwningFibers {
                 continue;
             }
             match self.slices.goes_on(shared, assignment) {
-                Some(longer_ns) => slice_ns = longer_ns,
+                Some(longer_ns) => self.slices.begin_slice(longer_ns),
                 None => return self.suspend(assignment, on),
             }
         }

@@ -41,7 +41,12 @@ impl JobRescue {
             }
             quiet_looks = 0;
             let workers = self.workers();
-            if watch.look(&workers) == TurnsSeen::Asleep {
+            if watch.look(&workers) != TurnsSeen::Asleep {
+                continue;
+            }
+            // It may wait for the pool's own lock, whose holder the machine stopped. No job holds that one: who waits for it gets on by itself.
+            drop(shared.core.lock());
+            if watch.sleeps_on(&workers) {
                 self.send_home(watch.most_home());
             }
         }
@@ -80,11 +85,12 @@ fn tell_in(slot: &Mutex<Option<(RunEnd, InterruptedFiber)>>, shared: &Arc<Shared
 /// Counts and tells a job that ended at home.
 fn tell(ran: RunEnd, ended: InterruptedFiber, shared: &Arc<SharedPool>) {
     let InterruptedFiber {
+        on,
         job,
         class,
         attained_ns,
-        ..
     } = ended;
+    shared.slices.give_back(on);
     let end = JobEnd {
         class,
         ran,

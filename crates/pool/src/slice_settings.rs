@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use headway_fiber::Stacks;
 
+use crate::fiber_job::OwningFiber;
 use crate::rescue::JobRescue;
 
 /// How a pool's threads run jobs.
@@ -44,6 +45,13 @@ impl SliceSettings {
     /// Whether an interrupted job goes on in its thread only.
     pub(crate) fn is_bound(&self) -> bool {
         matches!(self, Self::PlainFibers(_))
+    }
+
+    /// Gives back the stack of a fiber whose job ended: a dropped one would be missing for ever among those that may be in use.
+    pub(crate) fn give_back(&self, on: OwningFiber) {
+        if let Self::OwningFibers(stacks, _) = self {
+            stacks.give(on.fiber.into_inner().into_stack());
+        }
     }
 
     pub(crate) fn rescue(&self) -> Option<&Arc<JobRescue>> {

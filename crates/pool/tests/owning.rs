@@ -252,6 +252,34 @@ fn the_only_worker_that_sleeps_is_rescued() {
     assert!(pool.stats().total().add_up());
 }
 
+/// A job that ended at home had a fiber, of which there are so many: the next one finds it.
+#[test]
+fn the_fibers_of_rescued_jobs_come_back() {
+    let builder = Pool::builder().policy("tiny-quanta").workers(1);
+    let builder = builder.class("long", ClassOptions::new());
+    let builder = builder.class("short", ClassOptions::new());
+    let pool = builder.begun_at_most(2).build().unwrap();
+    for round in 0..4 {
+        let lock = Arc::new(Mutex::new(()));
+        let (held, wanted) = (Gate::default(), Arc::new(AtomicBool::new(false)));
+        let (its, holds, seen) = (Arc::clone(&lock), held.clone(), Arc::clone(&wanted));
+        let holder = pool.submit("long", move || {
+            let _locked = its.lock().unwrap();
+            holds.open();
+            spin_until("the lock is wanted", || seen.load(Ordering::SeqCst));
+        });
+        held.wait();
+        let wants = pool.submit("short", move || {
+            wanted.store(true, Ordering::SeqCst);
+            drop(lock.lock().unwrap());
+        });
+        wants.wait().unwrap();
+        holder.wait().unwrap();
+        assert_eq!(pool.stats().without_fiber, 0, "round {round}");
+    }
+    assert!(pool.stats().rescued > 0);
+}
+
 /// Calls the closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
