@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use headway_machine::thread::fork;
 
+use crate::donor_threads::DonorThread;
 use crate::fs;
-use crate::kernel_mask;
+use crate::kernel_mask::{self, SIGSETXID};
 use crate::mapping::{GUARD_BYTES, Mapping};
 use crate::sanitizer;
 use crate::saved::Saved;
@@ -223,9 +224,11 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
     // Said after the last use of `birth`'s cells; its futex word is waited for, and the wake names no memory that is read.
     if born.is_ok() {
         sanitizer::release(birth);
+        let noted = DonorThread::note(donor.base);
         // SAFETY: the donor lives in this frame, and the word until it says 1.
         unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
         sanitizer::acquire(&raw const donor);
+        noted.forget();
         // Destructors of the fiber's thread-local variables come next.
         kernel_mask::replace(donor.mask);
     } else {
@@ -325,9 +328,6 @@ fn leave_rseq(base: usize) {
 const RSEQ_BYTES: u32 = 32;
 const RSEQ_FLAG_UNREGISTER: libc::c_int = 1;
 const RSEQ_SIGNATURE: u32 = 0x5305_3053;
-
-/// The C library's second signal of its own.
-const SIGSETXID: u32 = 33;
 
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 

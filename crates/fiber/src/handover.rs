@@ -50,6 +50,15 @@ impl ThreadWords {
         unsafe { set(self.own + FIBER_OFFSET, fiber as u64) };
     }
 
+    /// The fiber that the thread runs, or that was written as the only one; null for none.
+    ///
+    /// # Safety
+    /// The thread lives.
+    pub(crate) unsafe fn fiber(self) -> *const FiberControl {
+        // SAFETY: the caller's promise.
+        unsafe { get(self.own + FIBER_OFFSET) as *const FiberControl }
+    }
+
     /// The calling thread, whose words these are, is about to run code with the words `to`: it lends them all that goes by worker or assignment, and a request
     /// that came for the assignment already.
     ///

@@ -6,6 +6,9 @@ use std::ffi::c_int;
 /// Bytes of the kernel's masks.
 const KERNEL_BYTES: usize = size_of::<u64>();
 
+/// The C library's signal for changes of credentials.
+pub(crate) const SIGSETXID: c_int = 33;
+
 /// The C library's own signals, 32 and 33, which a program does not block: for the cancellation of threads, and for changes of credentials.
 pub(crate) const RESERVED: u64 = 1 << 31 | 1 << 32;
 

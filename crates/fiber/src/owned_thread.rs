@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use crate::context;
 use crate::control::FiberControl;
+use crate::credentials::stand_before_handler;
 use crate::donor::Donor;
 use crate::fs;
 use crate::handover::ThreadWords;
@@ -17,6 +18,7 @@ use crate::sanitizer;
 /// The donor is parked and lends its state to nobody else; the control is the fiber's.
 #[cold]
 pub(crate) unsafe fn take_thread(donor: &Donor, control: NonNull<FiberControl>) {
+    stand_before_handler();
     // SAFETY: the caller's promise.
     unsafe {
         ThreadWords::at(donor.base()).set_fiber(control.as_ptr());

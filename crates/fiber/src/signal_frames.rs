@@ -5,24 +5,15 @@
 #![expect(unsafe_code, reason = "reads the stack below its caller's frames")]
 
 use std::arch::asm;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::control::FiberControl;
 use crate::kept;
+use crate::kernel_action::KernelAction;
 
 /// Linux has signals 1 to 64 (`SIGRTMAX`).
 const SIGNALS: i32 = 64;
-
-/// A handler's entry as the kernel keeps it: `struct sigaction` in its `signal.h`.
-#[repr(C)]
-#[derive(Default)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
-}
 
 /// Whether the calling code, which runs in this fiber, is in a handler that interrupted the fiber.
 #[inline]
@@ -119,18 +110,7 @@ fn holds_word(fiber: &FiberControl, at: usize, words: &[usize]) -> Option<usize>
 fn return_addresses() -> [usize; SIGNALS as usize] {
     let mut addresses = [0; _];
     for (signal, address) in (1..=SIGNALS).zip(&mut addresses) {
-        let mut action = KernelAction::default();
-        // SAFETY: only asks.
-        let failed = unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                ptr::null::<KernelAction>(),
-                &raw mut action,
-                8,
-            )
-        };
-        if failed == 0 && action.handler > libc::SIG_IGN {
+        if let Some(action) = KernelAction::of(signal).filter(KernelAction::is_function) {
             *address = action.restorer;
         }
     }

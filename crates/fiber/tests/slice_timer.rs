@@ -67,6 +67,7 @@ fn hour_ticks() -> u64 {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_timer_raises_the_flag_that_ends_a_long_slice() {
     let (clock, attached, mut fiber) = (Clock::global(), by_timer(), probing());
     let slice_ticks = 8 * worth_ticks();
@@ -111,6 +112,7 @@ fn a_timer_raises_the_flag_that_ends_a_long_slice() {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_request_without_a_slice_takes_no_probe() {
     let (attached, mut fiber) = (by_timer(), probing());
     attached.begin(1);
@@ -133,6 +135,7 @@ fn a_request_without_a_slice_takes_no_probe() {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_slice_that_is_too_short_for_a_timer_ends_without() {
     let (clock, attached, mut fiber) = (Clock::global(), by_timer(), probing());
     let slice_ticks = worth_ticks() / 2;
@@ -147,6 +150,7 @@ fn a_slice_that_is_too_short_for_a_timer_ends_without() {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn another_threads_request_is_heard_while_the_flag_is_down() {
     let (clock, attached, mut fiber) = (Clock::global(), by_timer(), probing());
     let flag_of_thread = attached.flag();
@@ -163,6 +167,7 @@ fn another_threads_request_is_heard_while_the_flag_is_down() {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_system_call_goes_on_after_the_timers_signal() {
     let attached = by_timer();
     attached.begin(1);
@@ -203,6 +208,7 @@ fn child_exits() -> ! {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_child_inherits_no_timer() {
     let (clock, attached) = (Clock::global(), by_timer());
     attached.begin(1);
@@ -241,6 +247,7 @@ fn anew(test: &str) -> Command {
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_program_that_replaces_this_one_has_no_timer() {
     if env::var_os(PART).is_none() {
         let done = anew("a_program_that_replaces_this_one_has_no_timer")
@@ -262,6 +269,7 @@ fn a_program_that_replaces_this_one_has_no_timer() {
 extern "C" fn not_ours(_: libc::c_int) {}
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_program_that_takes_the_signal_has_probes_that_read_the_clock() {
     const NAME: &str = "a_program_that_takes_the_signal_has_probes_that_read_the_clock";
     if env::var_os(PART).is_none() {

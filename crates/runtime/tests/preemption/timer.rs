@@ -74,6 +74,7 @@ fn long_makes_way(policy: &str, every: Duration) -> Arc<Seen> {
 
 /// Where the machine stops the worker for as long as a slice, it sets no timer; so slices become longer until one was set.
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_timer_ends_a_long_slice_whose_probes_do_not_call() {
     let _alone = alone();
     let worth = Duration::from_nanos(TimerCost::measured().unwrap().worth_ns());
