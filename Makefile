@@ -181,8 +181,9 @@ ASAN = $(ASAN_BUILD) $(TESTS) --with 'headway-fiber *' ASAN_OPTIONS=detect_stack
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	$(CARGO) +nightly test --locked --target $(HOST)
 
-# What threads share, and threads that lend requests their state, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
-TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
+# What threads share, and threads that lend requests their state, under the thread sanitizer: minutes, most of them for a standard library that it can follow. That one's
+# backtraces need more stack than fibers of the tests have.
+TSAN = RUST_BACKTRACE=0 RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
 	$(CARGO) +nightly test -Zbuild-std --locked --target $(HOST)
 tsan: toolchain
 ifeq ($(NIGHTLY),yes)
@@ -301,7 +302,7 @@ test-served: pass
 		python3 -B bench_pass.py --served $(abspath $(CARGO_OUT))/release/libheadway_capi.so --language $$language; \
 	done
 
-# The own tests of twenty programs of others, their main on a fiber that is suspended at every probe and changes threads: half an hour. SUITES="--only zlib" does one alone.
+# The own tests of 25 programs of others, their main on a fiber that is suspended at every probe and changes threads: half an hour. SUITES="--only zlib" does one alone.
 .PHONY: test-suites
 test-suites: pass
 	$(CARGO) build --release --locked -p headway-fiber --example roaming
