@@ -19,7 +19,8 @@ struct steer_config {
 	__u32 sockets;     /* of each of the device's queues */
 	__u8 how;
 	__u8 byte;         /* of the UDP payload, by BY_BYTE */
-	__u8 unused[2];
+	__u8 may_look;     /* for tags beside packets: the kernel has what that takes */
+	__u8 unused;
 };
 _Static_assert(sizeof(struct steer_config) == 16, "as in program.rs");
 
@@ -40,6 +41,9 @@ struct { __uint(type, BPF_MAP_TYPE_HASH); __type(key, struct ip_key); __type(val
 /* Hosts behind the sockets, by Ethernet address, and by IPv4 address for ARP. */
 struct { __uint(type, BPF_MAP_TYPE_HASH); __type(key, struct mac_key); __type(value, __u32); __uint(max_entries, 256); } host_macs SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_HASH); __type(key, __u32); __type(value, __u32); __uint(max_entries, 256); } host_ips SEC(".maps");
+
+/* Whether the program looks for tags beside packets, and the packets with one. */
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __type(key, __u32); __type(value, __u64); __uint(max_entries, 2); } tags SEC(".maps");
 
 struct vlan_tag {
 	__be16 tci;
@@ -67,8 +71,50 @@ static __always_inline __u32 mixed(__u32 hash, __u32 more)
 	return (__u32)(product >> 32) ^ (__u32)product;
 }
 
+/* The kernel's own, by the fields that are used here. */
+struct xdp_buff {
+	void *data;
+} __attribute__((preserve_access_index));
+struct sk_buff {
+	__u32 vlan_all;
+} __attribute__((preserve_access_index));
+
+#define TYPE_SIZE 1
+#define FIELD_BYTE_OFFSET 0
+
+/* In its place the loader puts a call of the kernel's function bpf_cast_to_kern_ctx. */
+static void *(*const kernel_context)(struct xdp_md *ctx) = (void *)0x4b434354;
+
+/* Whether a VLAN tag lies beside the packet. A veth pair takes tags out of packets, and this end gets packets without; what is behind the kernel's `struct
+ * xdp_buff` there tells. */
+static __always_inline int has_tag_beside(struct xdp_md *ctx)
+{
+	__u32 at = 0, tag = 0;
+	__u64 *looks = bpf_map_lookup_elem(&tags, &at);
+	if (!config.may_look || !looks || !*looks)
+		return 0;
+	void *packet = kernel_context(ctx), *skb = 0;
+	if (bpf_probe_read_kernel(&skb, sizeof(skb), packet + __builtin_preserve_type_info(*(struct xdp_buff *)0, TYPE_SIZE)) || !skb)
+		return 0;
+	if (bpf_probe_read_kernel(&tag, sizeof(tag), skb + __builtin_preserve_field_info(((struct sk_buff *)0)->vlan_all, FIELD_BYTE_OFFSET)))
+		return 0;
+	return tag != 0;
+}
+
+static __always_inline int drop_tagged(void)
+{
+	__u32 at = 1;
+	__u64 *dropped = bpf_map_lookup_elem(&tags, &at);
+	if (dropped)
+		__sync_fetch_and_add(dropped, 1);
+	return XDP_DROP;
+}
+
 static __always_inline int to_socket(struct xdp_md *ctx, __u32 choice)
 {
+	/* It would be answered without the tag, and nobody there would hear it. */
+	if (has_tag_beside(ctx))
+		return drop_tagged();
 	__u32 each = config.sockets ? config.sockets : 1;
 	return bpf_redirect_map(&sockets, ctx->rx_queue_index * each + choice % each, XDP_PASS);
 }

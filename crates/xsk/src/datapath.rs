@@ -123,8 +123,9 @@ impl Datapath for XskDatapath {
         let DeviceSockets { receivers, senders } = divided.sockets;
         let rxs = receivers
             .into_iter()
-            .map(|ends| {
-                let rx = XskRx::new(ends, &divided.program)?;
+            .enumerate()
+            .map(|(number, ends)| {
+                let rx = XskRx::new(ends, &divided.program, number == 0)?;
                 Ok(Arc::new(rx) as Arc<dyn Rx>)
             })
             .collect::<io::Result<_>>()?;

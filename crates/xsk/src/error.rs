@@ -136,6 +136,14 @@ pub enum XskError {
         /// The device.
         device: String,
     },
+    /// The device takes VLAN tags out of packets before the program sees them, and is in VLANs. Requests with a tag would be answered without.
+    #[error(
+        "device {device} is in VLANs and takes their tags out of packets before an XDP program sees them: turn that off (`ethtool -K {device} rxvlan off`), or use the VLAN's own device"
+    )]
+    HidesTags {
+        /// The device.
+        device: String,
+    },
     /// Any other failure.
     #[error("{operation} for AF_XDP on {device}: {source}")]
     System {

@@ -13,6 +13,7 @@
 //! | the port, kept from others | `reserve.rs` |
 //! | headers and checksums of requests and responses | `frame.rs`, `checksum.rs` |
 //! | the program that steers | `bpf/steer.bpf.c`, `program.rs` |
+//! | VLAN tags that a device takes out of packets | `tags.rs`, [`hides_tags`] |
 //! | sockets and their rings | `socket.rs`, `queue.rs` |
 //! | packet memory | `umem.rs` |
 //! | a device's addresses and queues, and what must stay of them | `device.rs`, [`DeviceWatch`] |
@@ -33,6 +34,7 @@ mod rx;
 mod socket;
 mod support;
 mod system;
+mod tags;
 mod tx;
 mod udp_port;
 mod umem;
@@ -46,5 +48,6 @@ pub use mac::MacAddress;
 pub use port::{HostAddress, XskPort};
 pub use rx::XskRx;
 pub use support::missing;
+pub use tags::hides_tags;
 pub use tx::XskTx;
 pub use udp_port::{PortDatagram, XskUdpPort, XskUdpSender};

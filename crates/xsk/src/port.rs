@@ -181,11 +181,12 @@ impl XskPort {
         self.sender.flush()
     }
 
-    /// Frames lost for lack of room.
+    /// Frames lost: no room, or the device had taken their VLAN tag out.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let sockets = self.receivers.iter();
-        sockets.map(|receiver| receiver.socket.dropped()).sum()
+        let by_kernel: u64 = sockets.map(|receiver| receiver.socket.dropped()).sum();
+        by_kernel + self.program.stripped()
     }
 
     /// Blocks until a frame waits, `other` is readable, or the timeout passed.

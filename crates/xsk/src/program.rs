@@ -4,13 +4,14 @@ use std::os::fd::BorrowedFd;
 
 use aya::maps::{HashMap, Map, MapData, XskMap};
 use aya::programs::{ProgramError, Xdp, XdpMode};
-use aya::{Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader};
 use headway_bpf::ObjectError;
 use headway_net::udp::{HeaderByte, Steering};
 
 use crate::device::NetDevice;
 use crate::error::XskError;
 use crate::mac::MacAddress;
+use crate::tags::{self, StrippedTags};
 
 const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"));
 
@@ -32,7 +33,7 @@ pub(crate) struct SteerConfig {
 
 impl SteerConfig {
     /// Mirrors `struct steer_config` of the program.
-    fn bytes(self, mac: MacAddress) -> [u8; 16] {
+    fn bytes(self, mac: MacAddress, may_look: bool) -> [u8; 16] {
         let (how, byte) = match self.steering {
             Steering::Flow => (0, 0),
             Steering::Random => (1, 0),
@@ -42,7 +43,7 @@ impl SteerConfig {
         bytes[..6].copy_from_slice(&mac.0);
         bytes[6..8].copy_from_slice(&self.port.unwrap_or(0).to_be_bytes());
         bytes[8..12].copy_from_slice(&self.sockets.to_ne_bytes());
-        bytes[12..14].copy_from_slice(&[how, byte]);
+        bytes[12..15].copy_from_slice(&[how, byte, u8::from(may_look)]);
         bytes
     }
 }
@@ -53,6 +54,7 @@ pub(crate) struct SteerProgram {
     sockets: XskMap<MapData>,
     host_macs: HashMap<MapData, [u8; 8], u32>,
     host_ips: HashMap<MapData, [u8; 4], u32>,
+    tags: StrippedTags,
 }
 
 impl SteerProgram {
@@ -62,7 +64,23 @@ impl SteerProgram {
         device: &NetDevice,
         config: SteerConfig,
     ) -> Result<Self, XskError> {
-        let bytes = config.bytes(device.mac);
+        let kernel = Btf::from_sys_fs().ok();
+        let looking = tags::looking_at(object, device, kernel.as_ref());
+        // A process without the right to read the kernel's memory does without.
+        let looks = looking.map(|object| Self::load_as(&object, device, config, true));
+        match looks {
+            Some(Ok(program)) => Ok(program),
+            _ => Self::load_as(&tags::without_a_look(object), device, config, false),
+        }
+    }
+
+    fn load_as(
+        object: &[u8],
+        device: &NetDevice,
+        config: SteerConfig,
+        may_look: bool,
+    ) -> Result<Self, XskError> {
+        let bytes = config.bytes(device.mac, may_look);
         let mut program = EbpfLoader::new()
             .override_global("config", &bytes, true)
             .map_max_entries("sockets", device.queues * config.sockets)
@@ -78,6 +96,7 @@ impl SteerProgram {
             sockets: take(&mut program, "sockets")?,
             host_macs: take(&mut program, "host_macs")?,
             host_ips: take(&mut program, "host_ips")?,
+            tags: StrippedTags::new(take(&mut program, "tags")?, may_look),
             program,
         })
     }
@@ -104,12 +123,20 @@ impl SteerProgram {
         let _ = self.host_ips.remove(&ip);
     }
 
+    /// Packets that were dropped since their device had taken their VLAN tags out.
+    pub(crate) fn stripped(&self) -> u64 {
+        self.tags.dropped()
+    }
+
     /// Attaches the program in the driver, or behind the driver if that lacks support. Returns which.
     pub(crate) fn attach(&mut self, device: &NetDevice) -> Result<XdpMode, XskError> {
         let mut refused = None;
         for mode in [XdpMode::Driver, XdpMode::Skb] {
             match xdp(&mut self.program)?.attach(&device.name, mode) {
-                Ok(_) => return Ok(mode),
+                Ok(_) => {
+                    self.tags.look_at(&device.name, mode)?;
+                    return Ok(mode);
+                }
                 Err(error) if code_of(&error) == Some(libc::EBUSY) => {
                     return Err(XskError::Attached {
                         device: device.name.clone(),

@@ -30,12 +30,13 @@ pub struct XskRx {
     /// Datagrams with a wrong checksum, or from a sender without a return path.
     rejected: AtomicU64,
     /// The attachment, which the last receive queue ends.
-    _program: Arc<AttachedProgram>,
+    program: Arc<AttachedProgram>,
+    /// Whether this queue counts what the program drops for all of them.
+    is_first: bool,
 }
 
 /// Keeps the program attached, and the port reserved.
 pub(crate) struct AttachedProgram {
-    #[expect(dead_code, reason = "it is dropped")]
     pub(crate) program: SteerProgram,
     #[expect(dead_code, reason = "it is closed")]
     pub(crate) reserved: ParentsOnly<OwnedFd>,
@@ -63,7 +64,11 @@ struct RxState {
 }
 
 impl XskRx {
-    pub(crate) fn new(ends: Vec<ReceiveEnd>, program: &Arc<AttachedProgram>) -> io::Result<Self> {
+    pub(crate) fn new(
+        ends: Vec<ReceiveEnd>,
+        program: &Arc<AttachedProgram>,
+        is_first: bool,
+    ) -> io::Result<Self> {
         let readable = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let mut sockets = Vec::new();
         for end in ends {
@@ -84,7 +89,8 @@ impl XskRx {
             readable,
             clock: Clock::global(),
             rejected: AtomicU64::new(0),
-            _program: Arc::clone(program),
+            program: Arc::clone(program),
+            is_first,
         })
     }
 
@@ -219,6 +225,11 @@ impl Rx for XskRx {
             .iter()
             .map(|socket| socket.socket.dropped())
             .sum();
-        by_kernel + self.rejected.load(Ordering::Relaxed)
+        let stripped = if self.is_first {
+            self.program.program.stripped()
+        } else {
+            0
+        };
+        by_kernel + self.rejected.load(Ordering::Relaxed) + stripped
     }
 }

@@ -173,18 +173,49 @@ const SIOCETHTOOL: libc::c_ulong = 0x8946;
 /// Whether the kernel merges packets of the device into longer ones (GRO). No where it does not say.
 pub(crate) fn merges_packets(device: &str) -> bool {
     const ETHTOOL_GGRO: u32 = 0x2b;
+    value_of(device, ETHTOOL_GGRO).is_some_and(|on| on != 0)
+}
+
+/// Whether the device takes VLAN tags out of packets (`rxvlan`). No where it does not say.
+pub(crate) fn strips_tags(device: &str) -> bool {
+    const ETHTOOL_GFLAGS: u32 = 0x25;
+    const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+    value_of(device, ETHTOOL_GFLAGS).is_some_and(|flags| flags & ETH_FLAG_RXVLAN != 0)
+}
+
+/// The answer to a question about the device that has one word.
+fn value_of(device: &str, command: u32) -> Option<u32> {
     #[repr(C)]
     struct EthtoolValue {
         command: u32,
         data: u32,
     }
-    let mut gro = EthtoolValue {
-        command: ETHTOOL_GGRO,
-        data: 0,
+    let mut value = EthtoolValue { command, data: 0 };
+    let mut request = request_of(device);
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    control(SIOCETHTOOL as _, &mut request).ok()?;
+    Some(value.data)
+}
+
+/// The name of a device's driver.
+pub(crate) fn driver(device: &str) -> io::Result<String> {
+    const ETHTOOL_GDRVINFO: u32 = 0x3;
+    #[repr(C)]
+    struct DriverInfo {
+        command: u32,
+        driver: [u8; 32],
+        rest: [u8; 160],
+    }
+    let mut info = DriverInfo {
+        command: ETHTOOL_GDRVINFO,
+        driver: [0; 32],
+        rest: [0; 160],
     };
     let mut request = request_of(device);
-    request.ifr_ifru.ifru_data = (&raw mut gro).cast();
-    control(SIOCETHTOOL as _, &mut request).is_ok() && gro.data != 0
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    control(SIOCETHTOOL as _, &mut request)?;
+    let name = info.driver.split(|byte| *byte == 0).next();
+    Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
 }
 
 /// A device's number of receive queues; 1 when its driver does not report it.

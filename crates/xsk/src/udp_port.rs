@@ -46,7 +46,7 @@ pub struct XskUdpPort {
     rejected: u64,
     address: SocketAddr,
     /// The attachment, which the port's drop ends.
-    _program: AttachedProgram,
+    program: AttachedProgram,
 }
 
 struct BatchReceiver {
@@ -119,7 +119,7 @@ impl XskUdpPort {
             waker: Arc::new(waker),
             rejected: 0,
             address: SocketAddr::new(device.address(), port),
-            _program: AttachedProgram {
+            program: AttachedProgram {
                 program,
                 reserved: ParentsOnly::new(reserved),
             },
@@ -235,12 +235,12 @@ impl XskUdpPort {
         self.sender.unsent
     }
 
-    /// Datagrams lost: no room, no return path to the sender, or a wrong checksum.
+    /// Datagrams lost: no room, no return path to the sender, a wrong checksum, or the device had taken their VLAN tag out.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let sockets = self.receivers.iter();
         let by_kernel: u64 = sockets.map(|receiver| receiver.socket.dropped()).sum();
-        by_kernel + self.rejected
+        by_kernel + self.rejected + self.program.program.stripped()
     }
 }
 

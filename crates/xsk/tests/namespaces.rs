@@ -2,6 +2,7 @@
 
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
+mod tags;
 
 use headway_machine::thread::uninterrupted;
 use headway_net::datapath::{Datapath as _, DatapathEnds, Rx, Scratch, Tx};

@@ -41,6 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{}", page::setting());
     println!("{}", page::table(&outcomes));
+    if let Some(sentence) = page::disturbance(&outcomes) {
+        println!("{sentence}");
+    }
     page::write(&page, &outcomes, &STEPS)?;
     println!("the tail in each 10 ms, and who had which core: {page}");
     Ok(())

@@ -14,6 +14,8 @@ const WINDOW_NS: u64 = 10_000_000;
 /// The picture of cores: its start before the load steps up, and its length.
 const BEFORE_NS: u64 = 10_000_000;
 const SHOWN_NS: u64 = 40_000_000;
+/// Beyond this part of its time without a granted core the server's latencies say nothing of an allocator.
+const MOST_WITHHELD: f64 = 0.6;
 const APPS: [&str; 2] = ["kv", "pricer"];
 
 pub(crate) fn setting() -> String {
@@ -34,6 +36,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
         "p99.9 while high",
         "median p99.9 of 10 ms while high",
         "lost",
+        "server waits for its core, % of its time",
         "batch paths/s while low",
         "while high",
         "grants/s",
@@ -81,6 +84,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
             us(quantile_us(&high, 0.999)),
             us(windows.get(windows.len() / 2).copied()),
             (sent - all.len()).to_string(),
+            format!("{:.0}", 100.0 * withheld(&own)),
             format!("{:.0}", (per_s(0) + per_s(2)) / 2.0),
             format!("{:.0}", per_s(1)),
             format!("{:.0}", grants as f64 / rounds / length_s),
@@ -92,6 +96,23 @@ pub(crate) fn table(outcomes: &[Outcome]) -> Table {
         ]);
     }
     table
+}
+
+/// Of all rounds.
+fn withheld(own: &[&Outcome]) -> f64 {
+    own.iter().map(|one| one.withheld).sum::<f64>() / own.len().max(1) as f64
+}
+
+/// Says so if other programs of the machine had the server's cores: its latencies are theirs then, under each allocator.
+pub(crate) fn disturbance(outcomes: &[Outcome]) -> Option<String> {
+    let all: Vec<_> = outcomes.iter().collect();
+    let part = withheld(&all);
+    (part > MOST_WITHHELD).then(|| {
+        format!(
+            "the server was ready for {:.0} % of its time while other threads had its core: other programs run here, and these latencies are theirs",
+            100.0 * part
+        )
+    })
 }
 
 /// A count of all applications in all rounds.

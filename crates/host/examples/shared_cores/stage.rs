@@ -5,6 +5,7 @@ use crate::load::{self, Load, Step};
 use headway_host::arbiter::{HostReport, TenancyChange};
 use headway_host::daemon::{AppRule, DaemonSettings, HostDaemon};
 use headway_host::program;
+use headway_machine::noise::SchedStat;
 use headway_machine::{Clock, Topology};
 use headway_policy::host::AppKind;
 use std::error::Error;
@@ -63,6 +64,8 @@ pub(crate) fn missing() -> Option<String> {
 pub(crate) struct Outcome {
     pub(crate) policy: &'static str,
     pub(crate) load: Load,
+    /// The part of its time that the server's threads were ready while others had their core, of that and the time that they ran.
+    pub(crate) withheld: f64,
     /// Paths priced in each step.
     pub(crate) priced: Vec<u64>,
     pub(crate) report: HostReport,
@@ -128,7 +131,9 @@ impl Stage {
                 && priced(&counter) > 0
         })?;
         let mut marks = Vec::new();
+        let before = SchedStat::of_threads(server.0.id())?;
         let load = load::offer(port, steps, || marks.push(priced(&counter)))?;
+        let after = SchedStat::of_threads(server.0.id())?;
         let report = observer
             .report(0, usize::MAX)
             .ok_or("the daemon does not answer")?;
@@ -138,6 +143,7 @@ impl Stage {
             policy,
             priced: marks.windows(2).map(|pair| pair[1] - pair[0]).collect(),
             load,
+            withheld: withheld(&before, &after),
             changes: report.changes.clone(),
             report,
         })
@@ -196,6 +202,12 @@ fn spawn_pricer(socket: &Path, pricer: &Path, counter: &Path) -> Result<Ends, Bo
 fn priced(counter: &Path) -> u64 {
     let bytes = fs::read(counter).unwrap_or_default();
     bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+fn withheld(before: &SchedStat, after: &SchedStat) -> f64 {
+    let ran = (after.running_ns - before.running_ns) as f64;
+    let waited = (after.run_delay_ns - before.run_delay_ns) as f64;
+    waited / (ran + waited).max(1.0)
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Box<dyn Error>> {

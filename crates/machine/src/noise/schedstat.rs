@@ -24,6 +24,29 @@ impl SchedStat {
         SchedStat::read(&PathBuf::from(format!("/proc/{pid}/task/{tid}/schedstat")))
     }
 
+    /// The accounts of a process's present threads, added up.
+    ///
+    /// # Errors
+    ///
+    /// When the process is gone, or as [`SchedStat::of_thread`].
+    pub fn of_threads(pid: u32) -> io::Result<SchedStat> {
+        let mut all = SchedStat {
+            running_ns: 0,
+            run_delay_ns: 0,
+            timeslices: 0,
+        };
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+            // One that ended meanwhile has no account.
+            let Ok(one) = SchedStat::read(&thread?.path().join("schedstat")) else {
+                continue;
+            };
+            all.running_ns += one.running_ns;
+            all.run_delay_ns += one.run_delay_ns;
+            all.timeslices += one.timeslices;
+        }
+        Ok(all)
+    }
+
     /// The account of the calling thread.
     ///
     /// # Errors
@@ -76,6 +99,36 @@ mod tests {
         assert!(SchedStat::of_current_thread().unwrap().timeslices >= 1);
         let tid = nix::unistd::gettid().as_raw() as u32;
         assert!(SchedStat::of_thread(std::process::id(), tid).is_ok());
+    }
+
+    /// Two threads that want one core: while one runs the other waits.
+    #[test]
+    fn threads_wait_for_a_core_that_others_use() {
+        use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+        use nix::unistd::Pid;
+        let own = Pid::from_raw(0);
+        let allowed = sched_getaffinity(own).unwrap();
+        let first = (0..CpuSet::count()).find(|&cpu| allowed.is_set(cpu).unwrap());
+        let mut one = CpuSet::new();
+        one.set(first.unwrap()).unwrap();
+        let waited_ns = || {
+            SchedStat::of_threads(std::process::id())
+                .unwrap()
+                .run_delay_ns
+        };
+        let before_ns = waited_ns();
+        let begun = std::time::Instant::now();
+        let spin = || {
+            sched_setaffinity(own, &one).unwrap();
+            while waited_ns() < before_ns + 5_000_000 {
+                assert!(begun.elapsed().as_secs() < 60);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(spin);
+            scope.spawn(spin);
+        });
+        assert!(SchedStat::of_threads(u32::MAX).is_err());
     }
 
     #[test]

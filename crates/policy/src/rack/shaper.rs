@@ -6,6 +6,7 @@ use super::{
 };
 use crate::ClassId;
 use alloc::vec::Vec;
+use core::mem;
 
 /// Which requests in excess are sent to a second server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +124,15 @@ impl Shaper {
     pub(super) fn capacity(&mut self, server: ServerId, cores: usize) {
         if let Some(loads) = &mut self.loads {
             loads.capacity(server, cores);
+        }
+    }
+
+    /// Exchanges turns and registers with another of the same tables. In a plane of several CPUs each has its own of these, and all share the rest:
+    /// bursts, what servers have, and which requests were answered.
+    pub fn exchange_turns(&mut self, other: &mut Self) {
+        mem::swap(&mut self.monitor, &mut other.monitor);
+        for (own, others) in self.groups.iter_mut().zip(&mut other.groups) {
+            mem::swap(&mut own.wheel, &mut others.wheel);
         }
     }
 
@@ -274,6 +284,23 @@ mod tests {
         // UNKNOWN goes with the longest group.
         assert_eq!(shaper.group_of(ClassId(2)), 1);
         assert_eq!(shaper.monitor().readings()[0].count, 80);
+    }
+
+    #[test]
+    fn cpus_have_turns_of_their_own_and_share_bursts() {
+        let mut shaper = shaper(Cloning::Calmest(20_000));
+        let mut other = shaper.clone();
+        let mut servers_of_two_cpus = Vec::new();
+        for index in 0..81 {
+            servers_of_two_cpus.push(send(&mut shaper, 0, SHORT, index));
+            shaper.exchange_turns(&mut other);
+        }
+        for (index, pair) in servers_of_two_cpus.chunks(2).take(40).enumerate() {
+            assert_eq!(pair, [Forward::To(ServerId(index as u16 % 4)); 2]);
+        }
+        assert!(matches!(servers_of_two_cpus[80], Forward::Both(..)));
+        let counts = [&mut shaper, &mut other].map(|one| one.monitor().readings()[0].count);
+        assert_eq!(counts, [40, 41]);
     }
 
     #[test]

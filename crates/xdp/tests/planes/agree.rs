@@ -43,6 +43,9 @@ impl Planes {
     }
 }
 
+/// A burst of one group, while others have had no arrival in the new window.
+const BURST: usize = 100;
+
 fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) {
     let Some(objects) = objects_in_namespaces(test) else {
         return;
@@ -53,8 +56,7 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
         planes.step();
         if packet % 600 == 599 {
             planes.pass_window();
-            // A burst of one group, while others have had no arrival in the new window.
-            (0..100).for_each(|_| planes.request(TYPES as u8 - 1));
+            (0..BURST).for_each(|_| planes.request(TYPES as u8 - 1));
         }
         planes.change_and_compare(packet);
     }
@@ -138,9 +140,7 @@ fn three_planes_overflow_and_clone_alike() {
 }
 
 /// Packets come to every CPU, each with its own turns, slots and averages: also a request to one and its server's packets to others.
-#[test]
-fn three_planes_agree_although_packets_come_to_several_cpus() {
-    let test = "three planes, several CPUs";
+fn three_planes_agree_on_several_cpus(test: &str, family: Family, excess: Excess, packets: u64) {
     let Some(objects) = objects_in_namespaces(test) else {
         return;
     };
@@ -150,19 +150,57 @@ fn three_planes_agree_although_packets_come_to_several_cpus() {
         return;
     }
     servers_side();
-    let excess = (Cloning::Off, Overflow::Off);
-    let mut planes = Planes::on_cpus(&objects.rack, Family::Ip4, excess, (18, &cpus));
-    // By default enough that each CPU takes its first slots a second time.
-    let packets = packets() / 2 * 3;
+    let mut planes = Planes::on_cpus(&objects.rack, family, excess, (18, &cpus));
     for packet in 0..packets {
         // A move waits for its turn on a busy CPU.
         if packet % 12 == 0 {
             planes.next_cpu();
         }
         planes.step();
+        if packet % 600 == 599 {
+            planes.pass_window();
+            // All CPUs together make the burst.
+            for _ in 0..10 {
+                (0..BURST / 10).for_each(|_| planes.request(TYPES as u8 - 1));
+                planes.next_cpu();
+            }
+        }
         planes.change_and_compare(packet);
     }
     planes.compare_registers();
     every_fate_was_met(&planes, excess);
     assert!(packets < 150_000 || planes.indices.come_round());
+}
+
+#[test]
+fn three_planes_agree_although_packets_come_to_several_cpus() {
+    three_planes_agree_on_several_cpus(
+        "three planes, several CPUs",
+        Family::Ip4,
+        (Cloning::Off, Overflow::Off),
+        // By default enough that each CPU takes its first slots a second time.
+        packets() / 2 * 3,
+    );
+}
+
+/// The CPUs count arrivals in one window, and one has the response to a copy that another ordered.
+#[test]
+fn three_planes_clone_alike_on_several_cpus() {
+    three_planes_agree_on_several_cpus(
+        "three planes, clones on several CPUs",
+        Family::Ip4,
+        (Cloning::Calmest(WINDOW_NS), Overflow::Off),
+        packets() / 4,
+    );
+}
+
+/// What one CPU sends a server makes it busy for the others.
+#[test]
+fn three_planes_overflow_and_clone_alike_on_several_cpus() {
+    three_planes_agree_on_several_cpus(
+        "three planes, requests overflow and are cloned on several CPUs",
+        Family::Ip4,
+        (Cloning::Longer(WINDOW_NS), Overflow::PerCore(20.0)),
+        packets() / 4,
+    );
 }

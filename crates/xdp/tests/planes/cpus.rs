@@ -1,16 +1,15 @@
-//! Packets that come to several CPUs. Each has its own turns and averages in the kernel, so each has its own policy here; the requests under way are
-//! shared.
+//! Packets that come to several CPUs. In the kernel each has its own turns and averages, so each has its own here. They share the requests under way, the
+//! windows of bursts, and what servers have.
 
 use crate::common::stay_on_cpu;
 use crate::{Excess, Planes, TYPES, shaper};
 use headway_policy::ClassId;
 use headway_policy::rack::Shaper;
-use std::mem::swap;
 
 /// One CPU's part of the two planes in user space.
 struct CpuShaper {
     cpu: usize,
-    /// Those of the present CPU are in use elsewhere.
+    /// Their turns and averages are this CPU's while it is not present; nothing else of them is used.
     policy: Shaper,
     user: Shaper,
     /// Responses that the averages are of, by type.
@@ -61,8 +60,8 @@ impl Planes {
         }
         for at in [self.cpus.present, next] {
             let parked = &mut self.cpus.of_cpu[at];
-            swap(&mut self.policy, &mut parked.policy);
-            swap(self.user.policy(), &mut parked.user);
+            self.policy.exchange_turns(&mut parked.policy);
+            self.user.policy().exchange_turns(&mut parked.user);
         }
         self.cpus.present = next;
         stay_on_cpu(self.cpus.present());

@@ -84,7 +84,7 @@ struct Below {
 
 struct Planes {
     family: Family,
-    /// The present CPU's turns and averages.
+    /// Its turns and averages are the present CPU's.
     policy: Shaper,
     user: RackSwitch<Shaper>,
     xdp: XdpSwitch,

@@ -1,6 +1,7 @@
 //! The devices that a switch in the kernel is attached to: what it needs of them, and their end.
 
 use headway_xdp::{may_lack_checksums, takes_redirected};
+use headway_xsk::hides_tags;
 use nix::net::if_::if_nametoindex;
 
 /// Why a device serves the switch no more, or not at all.
@@ -15,6 +16,10 @@ pub(super) enum DeviceError {
         "device {0} sends no packets that come in by another device: of a veth pair give the other end GRO (`ethtool -K PEER gro on`); of another device see whether its driver sends redirected packets (ndo_xdp_xmit), or use one device for clients and servers, or leave --xdp out"
     )]
     TakesNothing(String),
+    #[error(
+        "device {0} is in VLANs and takes their tags out of packets before an XDP program sees them, so that requests with a tag would go on without: turn that off (`ethtool -K {0} rxvlan off`), or name the VLAN's own device"
+    )]
+    HidesTags(String),
 }
 
 struct AttachedDevice {
@@ -44,8 +49,11 @@ impl AttachedDevices {
         self.0.iter().map(|device| device.ifindex).collect()
     }
 
-    /// Checks that each takes what comes in by the others. Some drivers do so only since the switch is attached.
-    pub(super) fn check_takes(&mut self) -> Result<(), DeviceError> {
+    /// Checks that packets come whole, and that each takes what comes in by the others. Some drivers do so only since the switch is attached.
+    pub(super) fn check_packets(&mut self) -> Result<(), DeviceError> {
+        if let Some(device) = self.0.iter().find(|device| hides_tags(&device.name)) {
+            return Err(DeviceError::HidesTags(device.name.clone()));
+        }
         if self.0.len() < 2 {
             return Ok(());
         }

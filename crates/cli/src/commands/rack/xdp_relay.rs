@@ -131,7 +131,7 @@ impl Relay {
             self.program.kernel.attach(interface, interfaces)?;
             self.devices.add(interface);
         }
-        let takes = self.devices.check_takes();
+        let takes = self.devices.check_packets();
         takes.map_err(|error| interfaces.refused(error))?;
         self.program.kernel.attached(&self.devices.numbers())?;
         let names = interfaces.value.join(", ");
