@@ -8,6 +8,7 @@ mod measures;
 mod replay;
 mod report;
 mod shift;
+mod stops;
 mod system;
 
 use anyhow::{Result, ensure};
@@ -82,7 +83,9 @@ fn in_process(args: &Args) -> Result<()> {
     for measure in measures {
         let mut figures = vec![Vec::new(); contenders.len()];
         let mut lost = vec![Vec::new(); contenders.len()];
+        let mut least = Vec::new();
         for round in 0..args.rounds {
+            least.extend(measure.least(args.workers, round));
             // Each round begins with another one, so that none always follows the same.
             for turn in 0..contenders.len() {
                 let at = (round + turn) % contenders.len();
@@ -91,7 +94,10 @@ fn in_process(args: &Args) -> Result<()> {
                 lost[at].push(before.others_since()?);
             }
         }
-        println!("{}", report::table(measure, &contenders, &figures, &lost));
+        println!(
+            "{}",
+            report::table(measure, &contenders, &figures, &lost, &least)
+        );
     }
     Ok(())
 }

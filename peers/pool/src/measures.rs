@@ -11,6 +11,7 @@ use headway_machine::Clock;
 use crate::compute::Compute;
 use crate::contender::{Contender, Kind, Pending};
 use crate::replay::{Mix, p99_slowdown};
+use crate::stops::ideal_p99_slowdown;
 use crate::system::{cpu_ns, on_one_core};
 
 const HIGH_BIMODAL: Mix = Mix {
@@ -67,6 +68,16 @@ impl Measure {
             Self::Cpu10us => "CPU of a job of 10 µs, all threads, ns",
             Self::Cpu100us => "CPU of a job of 100 µs, all threads, ns",
         }
+    }
+
+    /// The 99th percentile that an ideal pool would have, as the machine stops threads now; `None` of what is no tail.
+    pub(crate) fn least(self, workers: usize, round: usize) -> Option<f64> {
+        let mix = match self {
+            Self::HighBimodal => HIGH_BIMODAL,
+            Self::ExtremeBimodal => EXTREME_BIMODAL,
+            _ => return None,
+        };
+        Some(ideal_p99_slowdown(&mix.arrivals(workers, round), workers))
     }
 
     /// Measures a contender once.

@@ -22,10 +22,10 @@ use crate::contender::{Contender, Kind, Pending};
 const LOAD: f64 = 0.7;
 
 /// During which jobs arrive.
-const SPAN_NS: f64 = 1e9;
+pub(crate) const SPAN_NS: f64 = 1e9;
 
 /// Until the first arrival: the kernel may start all threads of a pool on one core, and parts those that spin some tens of milliseconds later.
-const SPREAD_NS: u64 = 200_000_000;
+pub(crate) const SPREAD_NS: u64 = 200_000_000;
 
 /// The share of first arrivals that are not measured.
 const WARM_UP: f64 = 0.1;
@@ -38,10 +38,12 @@ pub(crate) struct Mix {
     pub(crate) long_share: f64,
 }
 
-struct Arrival {
-    at_ns: u64,
-    service_ns: u64,
-    is_long: bool,
+/// A job that arrives so long after the first one may, ns.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) at_ns: u64,
+    pub(crate) service_ns: u64,
+    pub(crate) is_long: bool,
 }
 
 /// A round's arrivals, and when each job ended.
@@ -54,12 +56,14 @@ pub(crate) struct Replay {
     latencies_ns: Vec<AtomicU64>,
 }
 
-impl Replay {
-    fn draw(mix: Mix, workers: usize, seed: u64) -> Arc<Self> {
+impl Mix {
+    /// The arrivals of a round, the same for all contenders.
+    pub(crate) fn arrivals(self, workers: usize, round: usize) -> Vec<Arrival> {
+        let mix = self;
         let mean_ns =
             mix.short_ns as f64 * (1.0 - mix.long_share) + mix.long_ns as f64 * mix.long_share;
         let between_ns = mean_ns / (LOAD * workers as f64);
-        let mut rng = Rng::new(seed);
+        let mut rng = Rng::new(1 + round as u64);
         let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         let mut at_ns = 0.0;
         let mut arrivals = Vec::new();
@@ -73,6 +77,12 @@ impl Replay {
                 is_long,
             });
         }
+        arrivals
+    }
+}
+
+impl Replay {
+    fn of(arrivals: Vec<Arrival>) -> Arc<Self> {
         let clock = Clock::global();
         Arc::new(Self {
             clock,
@@ -142,7 +152,7 @@ impl Replay {
 /// # Errors
 /// When the pool does not start, or leaves jobs without an end.
 pub(crate) fn p99_slowdown(kind: Kind, workers: usize, mix: Mix, round: usize) -> Result<f64> {
-    let replay = Replay::draw(mix, workers, 1 + round as u64);
+    let replay = Replay::of(mix.arrivals(workers, round));
     let polled = Arc::new(OnceLock::new());
     let pool = {
         let polled = Arc::clone(&polled);
@@ -160,15 +170,22 @@ pub(crate) fn p99_slowdown(kind: Kind, workers: usize, mix: Mix, round: usize) -
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    let measured = replay.arrivals.iter().zip(&replay.latencies_ns);
+    let latencies_ns = replay.latencies_ns.iter();
+    let latencies_ns: Vec<u64> = latencies_ns
+        .map(|latency_ns| latency_ns.load(Ordering::Relaxed))
+        .collect();
+    Ok(p99(&replay.arrivals, &latencies_ns))
+}
+
+/// The 99th percentile of slowdowns, without the first arrivals.
+pub(crate) fn p99(arrivals: &[Arrival], latencies_ns: &[u64]) -> f64 {
+    let measured = arrivals.iter().zip(latencies_ns);
     let mut slowdowns: Vec<f64> = measured
-        .skip((replay.arrivals.len() as f64 * WARM_UP) as usize)
-        .map(|(arrival, latency_ns)| {
-            latency_ns.load(Ordering::Relaxed) as f64 / arrival.service_ns as f64
-        })
+        .skip((arrivals.len() as f64 * WARM_UP) as usize)
+        .map(|(arrival, latency_ns)| *latency_ns as f64 / arrival.service_ns as f64)
         .collect();
     slowdowns.sort_by(f64::total_cmp);
-    Ok(slowdowns[slowdowns.len() * 99 / 100])
+    slowdowns[slowdowns.len() * 99 / 100]
 }
 
 /// Who awaits the result of an arrival: a task without an executor, which is polled where it is woken.

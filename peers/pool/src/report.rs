@@ -5,15 +5,21 @@ use std::fmt::Write;
 use crate::contender::Kind;
 use crate::measures::Measure;
 
-/// A row for each contender: the median of its rounds, the median of its ratios to the first contender, round by round, with their quartiles, and
+/// What an ideal pool had, and a row for each contender: the median of its rounds, the median of its ratios to the first contender, round by round, with their quartiles, and
 /// how much of the machine others had meanwhile.
 pub(crate) fn table(
     measure: Measure,
     contenders: &[Kind],
     figures: &[Vec<f64>],
     lost: &[Vec<f64>],
+    least: &[f64],
 ) -> String {
     let mut table = format!("{}\n", measure.title());
+    if !least.is_empty() {
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|at| quantile(least, at));
+        let what = "the least, by stops";
+        let _ = writeln!(table, "  {what:24} {median:>12.1}   {low:.1} to {high:.1}");
+    }
     for ((kind, rounds), lost) in contenders.iter().zip(figures).zip(lost) {
         let ratios: Vec<f64> = figures[0]
             .iter()
