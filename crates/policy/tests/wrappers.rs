@@ -6,8 +6,7 @@ use headway_policy::server::controls::{
 };
 use headway_policy::server::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
-    Mlfq, MultiQueue, Reentry, Shortest, ShortestByProfile, SizeSource, Sizes, SplitFifo, Typed,
-    WeightedRoundRobin,
+    Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, SplitFifo, Typed, WeightedRoundRobin,
 };
 use headway_policy::server::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
 use headway_policy::server::placements::{
@@ -272,8 +271,7 @@ proptest! {
         }
         check!(Fifo, Fifo::new(LIMIT));
         check!(Typed, Typed::new(classes, LIMIT));
-        check!(Shortest, Shortest::by_size(&shape));
-        check!(ShortestByProfile, ShortestByProfile::new(&shape));
+        check!(Shortest, Shortest::by_size(SizeSource::Profile, &shape));
         check!(
             Earliest,
             Earliest::by_deadline(Deadlines::new(&shape, 10.0), &shape),
@@ -384,7 +382,7 @@ proptest! {
         let longer = Levels { quantum_ns: 50_000, ..levels };
         check!(Ticks, Mlfq::new(levels, QUEUES, LIMIT), Ticks::new(levels, WORKERS), Ticks::new(longer, WORKERS));
         let overtake = || Overtake::new(Urgency::Remaining, WORKERS).delayed(500);
-        check!(Overtake, ShortestByProfile::new(&shape), overtake(), overtake().after(700));
+        check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), overtake(), overtake().after(700));
     }
 
     /// A dispatcher that may work but does not decides like one that only dispatches. A working dispatcher reports its work for itself alone.

@@ -2,7 +2,7 @@
 
 use super::{
     Accounting, CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue,
-    Preview, Shortest, ShortestByProfile, Typed, WeightedRoundRobin, Withdrawal,
+    Preview, Shortest, Typed, WeightedRoundRobin, Withdrawal,
 };
 use crate::ClassId;
 use crate::server::role::Shed;
@@ -17,8 +17,6 @@ pub enum AnyDiscipline {
     Typed(Typed),
     /// Least remaining service first.
     Shortest(Shortest),
-    /// The same, where a request's size is its class's mean.
-    ShortestByProfile(ShortestByProfile),
     /// Earliest deadline first.
     Earliest(Earliest),
     /// Deficit round robin over classes.
@@ -39,7 +37,6 @@ macro_rules! each {
             AnyDiscipline::Fifo($discipline) => $call,
             AnyDiscipline::Typed($discipline) => $call,
             AnyDiscipline::Shortest($discipline) => $call,
-            AnyDiscipline::ShortestByProfile($discipline) => $call,
             AnyDiscipline::Earliest($discipline) => $call,
             AnyDiscipline::DeficitRoundRobin($discipline) => $call,
             AnyDiscipline::WeightedRoundRobin($discipline) => $call,
@@ -95,7 +92,6 @@ impl Discipline for AnyDiscipline {
             (Self::Fifo(own), Self::Fifo(fresh)) => own.adopt(fresh),
             (Self::Typed(own), Self::Typed(fresh)) => own.adopt(fresh),
             (Self::Shortest(own), Self::Shortest(fresh)) => own.adopt(fresh),
-            (Self::ShortestByProfile(own), Self::ShortestByProfile(fresh)) => own.adopt(fresh),
             (Self::Earliest(own), Self::Earliest(fresh)) => own.adopt(fresh),
             (Self::DeficitRoundRobin(own), Self::DeficitRoundRobin(fresh)) => own.adopt(fresh),
             (Self::WeightedRoundRobin(own), Self::WeightedRoundRobin(fresh)) => own.adopt(fresh),

@@ -9,41 +9,24 @@ use alloc::vec::Vec;
 
 /// A waiting request: what comes first has the least key, and entered first among equals.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct HeapEntry {
-    pub(super) key: u64,
+struct HeapEntry {
+    key: u64,
     /// Order of entry.
-    pub(super) sequence: u64,
-    pub(super) id: JobId,
+    sequence: u64,
+    id: JobId,
 }
 
 /// A heap of four children a node: half as deep as a binary one, and children share a cache line
 /// or two.
-pub(super) struct Heap {
+struct Heap {
     entries: Vec<HeapEntry>,
 }
 
 impl Heap {
     const CHILDREN: usize = 4;
 
-    /// With room for so many without allocating.
-    pub(super) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            entries: Vec::with_capacity(capacity),
-        }
-    }
-
     #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    #[inline]
-    pub(super) fn first(&self) -> Option<&HeapEntry> {
-        self.entries.first()
-    }
-
-    #[inline]
-    pub(super) fn push(&mut self, entry: HeapEntry) {
+    fn push(&mut self, entry: HeapEntry) {
         let mut hole = self.entries.len();
         self.entries.push(entry);
         while hole > 0 {
@@ -59,7 +42,7 @@ impl Heap {
 
     /// Takes out the first.
     #[inline]
-    pub(super) fn pop(&mut self) {
+    fn pop(&mut self) {
         let Some(last) = self.entries.pop() else {
             return;
         };
@@ -109,9 +92,10 @@ impl<K: Key> ByKey<K> {
     /// At most `limit` requests of each of so many classes wait, UNKNOWN included; room for `capacity` without allocating.
     #[must_use]
     pub fn new(key: K, classes: usize, limit: usize, capacity: usize) -> Self {
+        let entries = Vec::with_capacity(capacity);
         Self {
             key,
-            heap: Heap::with_capacity(capacity),
+            heap: Heap { entries },
             pushed: 0,
             counts: QueuedByClass::new(classes, limit),
         }
@@ -156,7 +140,7 @@ impl<K: Key> Discipline for ByKey<K> {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.heap.len()
+        self.heap.entries.len()
     }
 
     fn waiting_of(&self, class: ClassId) -> usize {
@@ -183,7 +167,7 @@ impl<K: Key> Preview for ByKey<K> {
         if others > 0 {
             return None;
         }
-        self.heap.first().map(|first| jobs.get(first.id))
+        self.heap.entries.first().map(|first| jobs.get(first.id))
     }
 
     fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
@@ -213,7 +197,7 @@ mod tests {
         fn what_comes_first_is_the_least_and_the_oldest_of_it(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..20), 1..400),
         ) {
-            let mut heap = Heap::with_capacity(0);
+            let mut heap = Heap { entries: Vec::new() };
             let mut model: Vec<HeapEntry> = Vec::new();
             for (sequence, step) in steps.into_iter().enumerate() {
                 if let Some(key) = step {

@@ -16,11 +16,10 @@ pub struct Remaining {
 }
 
 impl Shortest {
-    /// One queue, with the shape's limit for each class. A request that does not say its size is taken for its class's mean as it was when it came; where none does,
-    /// there is [`ShortestByProfile`](super::ShortestByProfile).
+    /// One queue, with the shape's limit for each class.
     #[must_use]
-    pub fn by_size(shape: &Shape) -> Self {
-        let sizes = Sizes::new(SizeSource::Known, shape);
+    pub fn by_size(source: SizeSource, shape: &Shape) -> Self {
+        let sizes = Sizes::new(source, shape);
         Self::new(
             Remaining { sizes },
             shape.queues(),

@@ -10,7 +10,7 @@ use crate::BitSet;
 use crate::server::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::server::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq,
-    MultiQueue, Reentry, Shortest, ShortestByProfile, SizeSource, Sizes, Typed, WeightedRoundRobin,
+    MultiQueue, Reentry, Shortest, Sizes, Typed, WeightedRoundRobin,
 };
 use crate::server::locals;
 use crate::server::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
@@ -129,10 +129,7 @@ impl ChosenDiscipline {
         match self {
             Self::Fifo => AnyDiscipline::Fifo(Fifo::new(limit)),
             Self::Typed => AnyDiscipline::Typed(Typed::new(classes, limit)),
-            Self::Shortest(SizeSource::Known) => AnyDiscipline::Shortest(Shortest::by_size(shape)),
-            Self::Shortest(SizeSource::Profile) => {
-                AnyDiscipline::ShortestByProfile(ShortestByProfile::new(shape))
-            }
+            Self::Shortest(sizes) => AnyDiscipline::Shortest(Shortest::by_size(sizes, shape)),
             Self::Earliest { slo_means } => {
                 let deadlines = Deadlines::new(shape, slo_means);
                 AnyDiscipline::Earliest(Earliest::by_deadline(deadlines, shape))
