@@ -30,9 +30,9 @@ pub(super) fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> P
     path
 }
 
-/// An address that is free at the moment.
+/// An address that is free at the moment, on one that no other test's sockets are given ports of.
 fn free() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::bind("127.0.77.1:0").unwrap();
     socket.local_addr().unwrap().to_string()
 }
 

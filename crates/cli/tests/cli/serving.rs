@@ -36,7 +36,7 @@ impl Serving {
         let url = line
             .trim()
             .strip_prefix("listening ")
-            .expect(&line)
+            .unwrap_or_else(|| panic!("{args:?} says {line:?} and does not listen"))
             .to_owned();
         Self { child, url }
     }

@@ -157,7 +157,8 @@ fn three_planes_agree_on_several_cpus(test: &str, family: Family, excess: Excess
             planes.next_cpu();
         }
         planes.step();
-        if packet % 600 == 599 {
+        // Bursts are counted where they are cloned. So many windows are more than a clock in ns has.
+        if packet % 600 == 599 && excess.0 != Cloning::Off {
             planes.pass_window();
             // All CPUs together make the burst.
             for _ in 0..10 {
