@@ -38,7 +38,8 @@ int main() {
     asio::post(strand, asio::use_future([] {})).get();
     CHECK(next == 1000);
 
-    // A timer of an io_context whose handler is a job of the pool.
+    // A timer of an io_context whose handler is a job of the pool: the only one, since a future has its value before its job ends.
+    pool.wait_idle();
     asio::io_context io;
     asio::steady_timer timer(io, std::chrono::milliseconds(1));
     std::atomic<bool> in_job{false};

@@ -50,7 +50,7 @@ impl AgentRack {
         let key = key_file(directory.path(), "key", KEY, 0o600);
         let agents_at = free();
         let servers: Vec<_> = (0..2).map(|_| serve(&agents_at, &key, &[])).collect();
-        let mut rack = vec!["rack", "--listen", "127.0.0.1:0", "--agents", &agents_at];
+        let mut rack = vec!["rack", "--listen", "127.0.77.1:0", "--agents", &agents_at];
         rack.extend(["--agent-key", key.to_str().unwrap()]);
         let addrs: Vec<_> = servers.iter().map(Serving::addr).collect();
         rack.extend(addrs.iter().flat_map(|addr| ["--server", addr]));
