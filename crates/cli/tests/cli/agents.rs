@@ -398,6 +398,11 @@ fn what_cannot_be_an_agent_is_refused_with_what_to_do() {
         ],
         &["--agents", "--agent-key"],
     );
+    let elsewhere = ["--listen", "127.0.0.1:0", "--agents", "127.0.77.1:0"];
+    refused(
+        &[&rack[..], &[&good], &elsewhere].concat(),
+        &["--agents", "127.0.0.1", "hand nothing back"],
+    );
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();
     let listen = ["--listen", "127.0.0.1:0", "--no-ctl", "--agents", &at];

@@ -40,6 +40,25 @@ impl RackListen {
         }
     }
 
+    /// The address for agents' reports, if servers can know the switch by it: they drop clones of, and hand requests back to, the address
+    /// that their orders come from alone.
+    pub(super) fn with_agents_at(&self, agents: SocketAddr) -> Result<SocketAddr, String> {
+        match self {
+            Self::Udp(switch)
+                if switch.ip() != agents.ip()
+                    && !switch.ip().is_unspecified()
+                    && !agents.ip().is_unspecified() =>
+            {
+                Err(format!(
+                    "the switch has the address {}: servers would drop no clones and hand nothing back, since they know it by the address \
+                     of their orders; give the agents that address and another port",
+                    switch.ip()
+                ))
+            }
+            _ => Ok(agents),
+        }
+    }
+
     /// The default address for agents' reports: the port after this one.
     pub(super) fn agents(&self) -> SocketAddr {
         let (ip, port) = match self {

@@ -296,7 +296,7 @@ fn agents(
     };
     let key = key.parse(|path| AgentKey::read(path))?.value;
     let at = match at {
-        Some(at) => at.parse(|text| address(text))?,
+        Some(at) => at.parse(|text| address(text).and_then(|at| listen.with_agents_at(at)))?,
         None => Sourced::new(listen.agents(), "--agents".into()),
     };
     Ok(Some(AgentSettings { at, key, may_join }))
