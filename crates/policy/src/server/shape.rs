@@ -78,25 +78,10 @@ impl Shape {
         self
     }
 
-    /// The long classes: those that say so, and of the others those whose mean is at least ten
-    /// times the shortest class's. UNKNOWN is none.
+    /// The long classes: those that say so, and of the others those whose mean is at least ten times that of the shortest class with a mean. A class of which
+    /// nothing is known is none of them, nor is UNKNOWN.
     #[must_use]
     pub fn longs(&self) -> BitSet {
-        let means = self.classes.iter().map(|hint| hint.mean_ns);
-        let shortest_ns = means.fold(f64::INFINITY, f64::min);
-        (0..self.classes.len())
-            .filter(|&class| {
-                let hint = &self.classes[class];
-                hint.long
-                    .unwrap_or(hint.mean_ns >= TIMES_THE_SHORTEST * shortest_ns)
-            })
-            .collect()
-    }
-
-    /// The classes of which hints say that they are long, by the rule of [`longs`](Self::longs) among those with a mean. A class of which nothing is known is none
-    /// of them.
-    #[must_use]
-    pub fn hinted_longs(&self) -> BitSet {
         let means = self.classes.iter().map(|hint| hint.mean_ns);
         let shortest_ns = means
             .filter(|mean_ns| *mean_ns > 0.0)
@@ -112,7 +97,7 @@ impl Shape {
     /// The classes that are short by their hints. A class of which nothing is known is none of them, nor is UNKNOWN.
     #[must_use]
     pub fn hinted_shorts(&self) -> BitSet {
-        let longs = self.hinted_longs();
+        let longs = self.longs();
         (0..self.classes.len())
             .filter(|&class| self.classes[class].tells_length() && !longs.contains(class))
             .collect()
@@ -168,5 +153,24 @@ impl Shape {
         };
         order.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_long_by_what_is_known_of_it_alone() {
+        let longs = |means: &[u64]| -> Vec<usize> {
+            let shape = means
+                .iter()
+                .fold(Shape::new(1), |shape, mean_ns| shape.class(*mean_ns, 0.5));
+            shape.longs().iter().collect()
+        };
+        assert_eq!(longs(&[1_000, 10_000, 9_999]), [1]);
+        // Means of 0 are unknown: they make nothing long, and are not themselves.
+        assert_eq!(longs(&[0, 0]), []);
+        assert_eq!(longs(&[0, 1_000, 10_000]), [2]);
     }
 }

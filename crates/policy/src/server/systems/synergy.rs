@@ -111,16 +111,14 @@ impl Longs {
 
     /// The classes that are long by hints, and those of which workers find it out.
     fn of(self, shape: &Shape) -> (BitSet, BitSet) {
-        let classes = shape.classes.len();
+        let classes = 0..shape.classes.len();
         match self {
             Self::Hints => (shape.longs(), BitSet::EMPTY),
-            Self::Learned => (BitSet::EMPTY, BitSet::range(0, classes)),
-            Self::Auto => (
-                shape.hinted_longs(),
-                (0..classes)
-                    .filter(|class: &usize| !shape.classes[*class].tells_length())
-                    .collect(),
-            ),
+            Self::Learned => (BitSet::EMPTY, classes.collect()),
+            Self::Auto => {
+                let unknown = |class: &usize| !shape.classes[*class].tells_length();
+                (shape.longs(), classes.filter(unknown).collect())
+            }
         }
     }
 }
