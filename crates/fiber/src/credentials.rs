@@ -4,6 +4,9 @@
 //! the caller. The caller sends the signal again until every record has the note. The handler finds the record by the base of the thread-local variables: in a worker that
 //! runs a fiber with a [thread's state](crate::donor) it would find the donor's, and the caller would send for ever. Another handler stands before it, which gives
 //! the thread its own base meanwhile.
+//!
+//! Where the fiber is the caller, the C library takes the donor for the thread that calls, and sends it nothing. So the worker hands what it has then on to the donor's
+//! thread, which would go on with the fiber at home by the credentials from before.
 #![expect(
     unsafe_code,
     reason = "stands before a signal handler of the C library's"
@@ -21,6 +24,7 @@ use crate::donor_threads::{DonorThread, thread_number};
 use crate::fs;
 use crate::handover::ThreadWords;
 use crate::kernel_action::KernelAction;
+use crate::kernel_credentials::KernelCredentials;
 use crate::kernel_mask::SIGSETXID;
 
 /// The calling thread's own base, whichever it runs with.
@@ -32,7 +36,7 @@ fn own_base() -> usize {
     let thread = thread_number();
     // A fiber may run within a fiber.
     while let Some(donor) = DonorThread::with_base(base)
-        && donor != thread
+        && donor.thread() != thread
     {
         // SAFETY: this thread runs with the base of a donor that parks, so it runs the donor's fiber, or code of such a fiber's within which it does.
         let resumer = unsafe {
@@ -66,13 +70,21 @@ pub(crate) fn stand_before_handler() {
     });
 }
 
-/// Has the C library's handler run with the thread's own variables.
+/// Has the C library's handler run with the thread's own variables, and the thread whose variables they are not follow.
 unsafe extern "C" fn credentials_change(
     signal: c_int,
     about: *mut libc::siginfo_t,
     context: *mut c_void,
 ) {
     let (base, own) = (fs::base(), own_base());
+    // SAFETY: the kernel's information about this signal. A donor's thread that is given credentials finds them, whoever else sends such a signal; they stay until
+    // it has taken them.
+    unsafe {
+        if (*about).si_code == libc::SI_QUEUE {
+            let given = DonorThread::with_base(own).and_then(DonorThread::is_given);
+            return given.map_or((), |given| given.as_ref().take());
+        }
+    }
     // SAFETY: the kernel's arguments, for the handler that was installed before. Between the two exchanges nothing here uses a thread-local variable, and the
     // handler finds those of this thread, which run nothing else meanwhile.
     unsafe {
@@ -84,4 +96,45 @@ unsafe extern "C" fn credentials_change(
         theirs(signal, about, context);
         fs::set_base(base);
     }
+    // SAFETY: as above.
+    let calls = unsafe { signals_itself(signal, context.cast()) };
+    if calls
+        && let Some(donor) = DonorThread::with_base(base)
+        && !hand_on(donor, signal)
+    {
+        // A thread with more rights than the program believes: the C library ends the program where its own threads differ.
+        const WHY: &str = "headway: a thread kept its credentials where others changed theirs\n";
+        // SAFETY: a message of so many bytes; a handler may end the program so.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, WHY.as_ptr().cast(), WHY.len());
+            libc::abort();
+        }
+    }
+}
+
+/// Whether the signal came of the interrupted thread's own `tgkill`: so it is the one that calls the C library, which sends nothing to the donor. Of another caller the
+/// donor hears by itself.
+///
+/// # Safety
+/// The context is that of the signal being handled.
+unsafe fn signals_itself(signal: c_int, context: *const libc::ucontext_t) -> bool {
+    // A system call leaves its arguments as they are, and 0 is success.
+    // SAFETY: the caller's promise; and always valid to ask.
+    let (registers, process) = unsafe { (&(*context).uc_mcontext.gregs, libc::getpid()) };
+    let of = |register: c_int| registers[register as usize];
+    let (from, to, sent) = (of(libc::REG_RDI), of(libc::REG_RSI), of(libc::REG_RDX));
+    of(libc::REG_RAX) == 0
+        && (from, to, sent) == (process.into(), thread_number().into(), signal.into())
+}
+
+/// The donor's thread, which parks, gets the credentials of the calling one. Whether it has them.
+fn hand_on(donor: &DonorThread, signal: c_int) -> bool {
+    // Both threads have the variables of the code that the signal interrupted.
+    // SAFETY: their `errno`, in a handler, which stays in its thread.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    let present = KernelCredentials::of_current();
+    let has_them = present.is_some_and(|present| donor.give(present.get(), signal));
+    *errno = before;
+    has_them
 }

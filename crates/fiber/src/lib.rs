@@ -33,6 +33,7 @@ mod handover;
 mod held;
 mod kept;
 mod kernel_action;
+mod kernel_credentials;
 mod kernel_mask;
 mod local;
 mod mapping;

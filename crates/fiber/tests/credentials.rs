@@ -15,6 +15,8 @@ use headway_fiber::{SendFiber, Stacks, Turn};
 /// No change takes longer. A caller that nobody answers sends signals for ever.
 const LIMIT: Duration = Duration::from_secs(20);
 const STACK_BYTES: usize = 256 << 10;
+/// A user and a group without rights.
+const NOBODY: u32 = 65_534;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -26,14 +28,12 @@ fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
     made.unwrap_or_else(|_| unreachable!("the stack is a donor's"))
 }
 
-/// Runs the job on a fiber in a thread of its own, which tells its number first.
-fn in_worker(mut fiber: SendFiber<Option<Job>>, job: Job) -> Receiver<i32> {
+/// Runs the job on a fiber in a thread of its own, which tells when it is done.
+fn in_worker(mut fiber: SendFiber<Option<Job>>, job: Job) -> Receiver<()> {
     let (tell, hear) = mpsc::channel();
     thread::spawn(move || {
-        // SAFETY: always valid to ask.
-        tell.send(unsafe { libc::gettid() }).unwrap();
         assert!(matches!(fiber.run(Some(job), 0), Turn::Finished(_)));
-        tell.send(0).unwrap();
+        tell.send(()).unwrap();
     });
     hear
 }
@@ -50,20 +50,65 @@ fn set_group(group: libc::gid_t) -> i32 {
     unsafe { libc::setegid(group) }
 }
 
-/// The effective group of each thread, by its number.
-fn groups() -> BTreeMap<i32, u32> {
-    let mut groups = BTreeMap::new();
+/// What the kernel says of each thread's users, groups and supplementary groups, by the thread's number.
+fn credentials() -> BTreeMap<i32, [String; 3]> {
+    let mut credentials = BTreeMap::new();
     for thread in fs::read_dir("/proc/self/task").unwrap() {
         let thread = thread.unwrap();
         let Ok(status) = fs::read_to_string(thread.path().join("status")) else {
             continue; // It has ended.
         };
-        let line = status.lines().find(|line| line.starts_with("Gid:"));
-        let group = line.and_then(|line| line.split_whitespace().nth(2));
+        let line = |name: &str| {
+            let mut lines = status.lines();
+            let line = lines.find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().to_owned()
+        };
         let number = thread.file_name().into_string().unwrap();
-        groups.insert(number.parse().unwrap(), group.unwrap().parse().unwrap());
+        let lines = ["Uid:", "Gid:", "Groups:"].map(line);
+        credentials.insert(number.parse().unwrap(), lines);
     }
-    groups
+    credentials
+}
+
+/// All threads have the same credentials, which are these.
+#[track_caller]
+fn all_have(
+    seen: &BTreeMap<i32, [String; 3]>,
+    effective_user: u32,
+    effective_group: u32,
+    groups: &str,
+) {
+    let effective = |line: &str| {
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+    };
+    for [users, of_groups, supplementary] in seen.values() {
+        let (user, group) = (effective(users), effective(of_groups));
+        assert_eq!(
+            (user, group, &**supplementary),
+            (effective_user, effective_group, groups),
+            "{seen:?}"
+        );
+    }
+}
+
+/// What a fiber of root's may do: it gives rights away, and takes them back. Between, what each thread has.
+fn give_rights_away(nobody: u32, groups: &[u32]) -> (i32, BTreeMap<i32, [String; 3]>) {
+    // SAFETY: arrays of so many, and numbers.
+    unsafe {
+        let mut before = vec![0; libc::getgroups(0, std::ptr::null_mut()) as usize];
+        libc::getgroups(before.len() as i32, before.as_mut_ptr());
+        let (own_user, own_group) = (libc::geteuid(), libc::getegid());
+        let mut changed = libc::setgroups(groups.len(), groups.as_ptr());
+        changed |= libc::setegid(nobody) | libc::seteuid(nobody);
+        let given = credentials();
+        changed |= libc::seteuid(own_user) | libc::setegid(own_group);
+        changed |= libc::setgroups(before.len(), before.as_ptr());
+        (changed, given)
+    }
 }
 
 /// A change by a thread, then one by a fiber, while another worker runs a fiber. The second is by a fiber within a fiber as well.
@@ -74,7 +119,9 @@ fn groups() -> BTreeMap<i32, u32> {
 )]
 fn each_thread_changes_its_credentials_whichever_state_it_has() {
     // SAFETY: asks.
-    let (own, is_root) = unsafe { (libc::getegid(), libc::geteuid() == 0) };
+    let (own, user) = unsafe { (libc::getegid(), libc::geteuid()) };
+    let is_root = user == 0;
+    let [_, _, groups] = credentials().into_values().next().unwrap();
     // Without the right to take another group, the calls that change nothing must end at least.
     let other = if is_root { own + 1 } else { own };
     let stacks = Stacks::of_donors(STACK_BYTES, 4).unwrap();
@@ -90,10 +137,10 @@ fn each_thread_changes_its_credentials_whichever_state_it_has() {
     let busy_worker = in_worker(fiber(&stacks), busy);
     begins.recv_timeout(LIMIT).unwrap();
 
+    let groups_before = groups.clone();
     let changes = thread::spawn(move || {
         assert_eq!(set_group(other), 0);
-        let seen = groups();
-        assert!(seen.values().all(|group| *group == other), "{seen:?}");
+        all_have(&credentials(), user, other, &groups_before);
     });
     let begun = Instant::now();
     while !changes.is_finished() {
@@ -107,22 +154,35 @@ fn each_thread_changes_its_credentials_whichever_state_it_has() {
     let (tell, hear) = mpsc::channel();
     let mut inner = fiber(&stacks);
     let outer: Job = Box::new(move || {
-        let job: Job = Box::new(move || tell.send((set_group(own), groups())).unwrap());
+        let job: Job = Box::new(move || {
+            let changed = set_group(own);
+            tell.send((changed, credentials())).unwrap();
+            if is_root {
+                tell.send(give_rights_away(NOBODY, &[3, 5])).unwrap();
+                tell.send((0, credentials())).unwrap();
+            }
+        });
         assert!(matches!(inner.run(Some(job), 0), Turn::Finished(_)));
     });
     let worker = in_worker(fiber(&stacks), outer);
-    let number = worker.recv_timeout(LIMIT).unwrap();
-    let Ok((changed, seen)) = hear.recv_timeout(LIMIT) else {
-        give_up("a fiber's change");
+    let changed = || {
+        hear.recv_timeout(LIMIT)
+            .unwrap_or_else(|_| give_up("a fiber's change"))
     };
-    assert_eq!(changed, 0);
-    assert_eq!(seen[&number], own, "{seen:?}");
-    // The fiber's own thread alone has the credentials from before: the kernel had its worker make the call.
-    let others = seen.values().filter(|group| **group != own).count();
-    assert_eq!(others, usize::from(is_root), "{seen:?}");
+    // The fiber's own thread follows, though the kernel had its worker make the call.
+    let is_all = |groups: &str, user, group| {
+        let (changed, seen) = changed();
+        assert_eq!(changed, 0);
+        all_have(&seen, user, group, groups);
+    };
+    is_all(&groups, user, own);
+    if is_root {
+        is_all("3 5", NOBODY, NOBODY);
+        is_all(&groups, user, own);
+    }
     over.store(true, Ordering::Release);
     for worker in [worker, busy_worker] {
-        while worker.recv_timeout(LIMIT).unwrap() != 0 {}
+        worker.recv_timeout(LIMIT).unwrap();
     }
     assert_eq!(set_group(own), 0);
 }
