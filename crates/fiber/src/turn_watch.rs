@@ -179,3 +179,145 @@ impl TurnWatch {
         FIRST_HOME << self.asleep_looks.saturating_sub(1).min(16)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, Sender};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// What a thread's own time is unknown by.
+    const UNKNOWN: u64 = u64::MAX;
+
+    /// A thread's own time, as the test says.
+    #[derive(Clone, Debug, Default)]
+    struct SaidOwnTime(Arc<AtomicU64>);
+
+    impl ReadsOwnTime for SaidOwnTime {
+        fn own_ns(&self) -> Option<u64> {
+            Some(self.0.load(Ordering::Relaxed)).filter(|&own_ns| own_ns != UNKNOWN)
+        }
+    }
+
+    fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while !holds() {
+            assert!(Instant::now() < limit, "{what}");
+        }
+    }
+
+    /// A worker in its first turn, whose thread really sleeps until it is let go, and then computes until the test is over.
+    struct SleepingWorker {
+        turns: [Arc<WorkerTurns<SaidOwnTime>>; 1],
+        own_time: SaidOwnTime,
+        lets_go: Sender<()>,
+        is_over: Arc<AtomicU64>,
+    }
+
+    impl Drop for SleepingWorker {
+        fn drop(&mut self) {
+            self.is_over.store(1, Ordering::Relaxed);
+        }
+    }
+
+    impl SleepingWorker {
+        fn new() -> Self {
+            let own_time = SaidOwnTime::default();
+            let is_over = Arc::<AtomicU64>::default();
+            let (its_time, its_end) = (own_time.clone(), Arc::clone(&is_over));
+            let (tell, hear) = mpsc::channel();
+            let (lets_go, waits) = mpsc::channel();
+            thread::spawn(move || {
+                tell.send(Arc::new(WorkerTurns::of_current(its_time)))
+                    .unwrap();
+                let _ = waits.recv();
+                while its_end.load(Ordering::Relaxed) == 0 {
+                    std::hint::spin_loop();
+                }
+            });
+            let worker = Self {
+                turns: [hear.recv().unwrap()],
+                own_time,
+                lets_go,
+                is_over,
+            };
+            worker.turns[0].step();
+            worker.until_asleep(true);
+            worker
+        }
+
+        fn until_asleep(&self, asleep: bool) {
+            until("it goes to sleep, or wakes", || {
+                self.turns[0].is_asleep() == asleep
+            });
+        }
+
+        fn has_own_time(&self, own_ns: u64) {
+            self.own_time.0.store(own_ns, Ordering::Relaxed);
+        }
+
+        /// The looks that find it asleep.
+        fn looked_at(&self) -> TurnWatch {
+            let mut watch = TurnWatch::for_workers(1);
+            assert_eq!(watch.look(&self.turns), TurnsSeen::Running);
+            assert!(!watch.sleeps_on(&self.turns), "it was looked at once");
+            // The second look knows its time, the third finds that it stands still.
+            assert_eq!(watch.look(&self.turns), TurnsSeen::Running);
+            until("the watch finds it asleep", || {
+                watch.look(&self.turns) == TurnsSeen::Asleep
+            });
+            watch
+        }
+    }
+
+    #[test]
+    fn a_worker_that_had_a_core_since_the_look_does_not_sleep_on() {
+        let worker = SleepingWorker::new();
+        let watch = worker.looked_at();
+        assert!(watch.sleeps_on(&worker.turns));
+        worker.has_own_time(1);
+        assert!(!watch.sleeps_on(&worker.turns));
+        worker.has_own_time(UNKNOWN);
+        assert!(!watch.sleeps_on(&worker.turns));
+        worker.has_own_time(0);
+        assert!(watch.sleeps_on(&worker.turns));
+    }
+
+    #[test]
+    fn a_worker_in_another_turn_or_in_none_does_not_sleep_on() {
+        let worker = SleepingWorker::new();
+        let mut watch = worker.looked_at();
+        worker.turns[0].step();
+        assert!(!watch.sleeps_on(&worker.turns), "it is in no turn");
+        worker.turns[0].step();
+        assert!(!watch.sleeps_on(&worker.turns), "it is in another one");
+        worker.turns[0].rest();
+        for _ in 0..3 {
+            assert_eq!(watch.look(&worker.turns), TurnsSeen::Idle);
+            assert!(!watch.sleeps_on(&worker.turns), "it was in none");
+        }
+    }
+
+    /// Its time stands still, as that of a thread that waits for a core.
+    #[test]
+    fn a_worker_that_was_woken_does_not_sleep_on() {
+        let worker = SleepingWorker::new();
+        let watch = worker.looked_at();
+        worker.lets_go.send(()).unwrap();
+        worker.until_asleep(false);
+        assert!(!watch.sleeps_on(&worker.turns));
+    }
+
+    #[test]
+    fn a_worker_whose_time_nobody_knows_never_sleeps() {
+        let worker = SleepingWorker::new();
+        worker.has_own_time(UNKNOWN);
+        let mut watch = TurnWatch::for_workers(1);
+        for _ in 0..4 {
+            assert_eq!(watch.look(&worker.turns), TurnsSeen::Running);
+            assert!(!watch.sleeps_on(&worker.turns));
+        }
+    }
+}

@@ -40,16 +40,21 @@ impl JobRescue {
                 continue;
             }
             quiet_looks = 0;
-            let workers = self.workers();
-            if watch.look(&workers) != TurnsSeen::Asleep {
-                continue;
-            }
-            // It may wait for the pool's own lock, whose holder the machine stopped. No job holds that one: who waits for it gets on by itself.
-            drop(shared.core.lock());
-            if watch.sleeps_on(&workers) {
+            if self.finds_asleep(&mut watch, shared) {
                 self.send_home(watch.most_home());
             }
         }
+    }
+
+    /// Whether a worker sleeps in the middle of a turn, for something else than the pool's own lock.
+    fn finds_asleep(&self, watch: &mut TurnWatch, shared: &SharedPool) -> bool {
+        let workers = self.workers();
+        if watch.look(&workers) != TurnsSeen::Asleep {
+            return false;
+        }
+        // It may wait for the pool's own lock, whose holder the machine stopped. No job holds that one: who waits for it gets on by itself.
+        drop(shared.core.lock());
+        watch.sleeps_on(&workers)
     }
 }
 
@@ -103,4 +108,94 @@ fn tell(ran: RunEnd, ended: InterruptedFiber, shared: &Arc<SharedPool>) {
     shared.settle(core);
     job.publish();
     drop_quietly(job);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Instant;
+
+    use headway_machine::thread::ThreadActivity;
+
+    use super::*;
+    use crate::layout::PoolLayout;
+    use crate::virtual_time::{core, shared_parts};
+
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while !holds() {
+            assert!(Instant::now() < limit, "{what}");
+            thread::yield_now();
+        }
+    }
+
+    /// A worker's turn takes a lock that is held. Releases the lock once `may_go` says so of the thread that looks after the worker. Returns whether that found the
+    /// worker asleep.
+    fn found_asleep<G>(
+        shared: &Arc<SharedPool>,
+        held: G,
+        takes: impl FnOnce() + Send + 'static,
+        may_go: impl Fn(&ThreadActivity, bool) -> bool,
+    ) -> bool {
+        let rescue = Arc::new(JobRescue::default());
+        let (joined, joins) = mpsc::channel();
+        let own = Arc::clone(&rescue);
+        let worker = thread::spawn(move || {
+            let turns = own.join();
+            joined.send(()).unwrap();
+            turns.step();
+            takes();
+            turns.rest();
+        });
+        joins.recv().unwrap();
+        let (is_over, over) = (Arc::new(AtomicBool::new(false)), Ordering::Relaxed);
+        let (tell, hear) = mpsc::channel();
+        let (shared, ends) = (Arc::clone(shared), Arc::clone(&is_over));
+        let rescuer = thread::spawn(move || {
+            tell.send(ThreadActivity::of_current().unwrap()).unwrap();
+            let mut watch = TurnWatch::for_workers(1);
+            let mut found = false;
+            while !found && !ends.load(over) {
+                found = rescue.finds_asleep(&mut watch, &shared);
+            }
+            found
+        });
+        let looks = hear.recv().unwrap();
+        until("it finds the worker asleep, or waits too", || {
+            may_go(&looks, rescuer.is_finished())
+        });
+        drop(held);
+        worker.join().unwrap();
+        is_over.store(true, over);
+        rescuer.join().unwrap()
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_the_pools_own_lock_is_not_taken_for_one_that_waits_for_a_job() {
+        let shared = SharedPool::new(core("c-fcfs", PoolLayout::Inline, 1, 8), shared_parts());
+        let own = Arc::clone(&shared);
+        let found = found_asleep(
+            &shared,
+            shared.core.lock(),
+            move || drop(own.core.lock()),
+            |looks, is_over| is_over || looks.is_asleep() == Some(true),
+        );
+        assert!(!found);
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_a_jobs_lock_is_found_asleep() {
+        let shared = SharedPool::new(core("c-fcfs", PoolLayout::Inline, 1, 8), shared_parts());
+        let jobs = Arc::new(Mutex::new(()));
+        let wanted = Arc::clone(&jobs);
+        let found = found_asleep(
+            &shared,
+            jobs.lock().unwrap(),
+            move || drop(wanted.lock().unwrap()),
+            |_, is_over| is_over,
+        );
+        assert!(found);
+    }
 }

@@ -9,13 +9,17 @@ use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
 use crate::chosen::ChosenJob;
+use crate::class::ClassNames;
 use crate::class_state::ClassLimits;
 use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
 use crate::decisions::Deciding;
 use crate::error::JoinError;
 use crate::job::{ClosureJob, EarlyEnd, Joined, RunEnd, Runnable};
 use crate::layout::PoolLayout;
+use crate::shared::SharedParts;
+use crate::slice_settings::SliceSettings;
 use crate::thread_table::ThreadTable;
+use crate::worker;
 
 const CLASSES: usize = 3;
 const SERVICE_NS: [u64; CLASSES] = [1_000, 100_000, 10_000];
@@ -45,6 +49,24 @@ pub(crate) fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: u
         workers,
         interrupts: false,
     })
+}
+
+/// What a test's pool is beside its core, where it has threads: plain ones that run each job to its end, at no door.
+pub(crate) fn shared_parts() -> SharedParts {
+    SharedParts {
+        name: "model".into(),
+        start: worker::start,
+        pins: Vec::new(),
+        nice: 0,
+        slices: SliceSettings::ToTheEnd,
+        poller: None,
+        stall_ns: 0,
+        classes: ClassNames {
+            pool: u64::MAX,
+            names: Vec::new(),
+        },
+        learner: None,
+    }
 }
 
 /// Every policy inline, and in a layout of its own where it has a dispatcher.
