@@ -105,7 +105,8 @@ loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(TESTS) $(CARGO) test --locked --profile models \
 		-p headway-sync -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --test loom
 
-# Random interleavings of run queues and parking, at sizes beyond loom's, and of a pool's threads: those that submit, cancel and end it, its workers, its dispatcher.
+# Random interleavings of run queues and parking, at sizes beyond loom's, and of a pool's threads: those that submit, cancel and end it, its workers and who stands in for
+# those that block, its dispatcher.
 shuttle: toolchain
 	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(TESTS) $(CARGO) test --locked --profile models -p headway-sync --test shuttle
 	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(TESTS) $(CARGO) test --locked --profile models -p headway-pool --lib -- interleavings

@@ -59,7 +59,7 @@ struct headway_pool_options {
     uint32_t nice;
     // The most jobs that wait, of all classes; 0 for 16384.
     size_t capacity;
-    // The most threads that block beside the workers; 0 for 64.
+    // The most jobs beside the workers, which left theirs to block; 0 for 64.
     size_t blocking_threads;
     // The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
     size_t stack_bytes;

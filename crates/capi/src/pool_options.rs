@@ -63,7 +63,7 @@ pub struct HeadwayPoolOptions {
     pub nice: u32,
     /// The most jobs that wait, of all classes; 0 for 16384.
     pub capacity: usize,
-    /// The most threads that block beside the workers; 0 for 64.
+    /// The most jobs beside the workers, which left theirs to block; 0 for 64.
     pub blocking_threads: usize,
     /// The stack of a job that can be interrupted; 0 for 2 MiB. Only touched pages take memory.
     pub stack_bytes: usize,

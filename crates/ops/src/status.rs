@@ -106,7 +106,7 @@ pub struct PoolStatus {
     pub workers: usize,
     /// Threads, those that block included.
     pub threads: usize,
-    /// Threads in a blocking section.
+    /// Threads whose job left its worker to block, until the job ends.
     pub blocked: usize,
     /// Blocking sections that kept their worker.
     pub blocked_in_place: u64,

@@ -3,6 +3,10 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
+use headway_sync::thread_local;
+#[cfg(shuttle)]
+use headway_sync::{ModelLocal, ModelLocalBorrow};
+
 use crate::current::{self, WorkerPlace};
 use crate::shared::SharedPool;
 
@@ -19,46 +23,33 @@ pub(crate) fn join(pool: Weak<SharedPool>) {
 /// Runs `wait`, which blocks (a file, a lock, another service), without keeping the job's worker: another thread takes the worker's place. The job
 /// goes on in its thread afterwards, beside the workers, until it ends.
 ///
-/// At most [`blocking_threads`](crate::PoolBuilder::blocking_threads) threads block so at a time; one more keeps its worker, and so does every job
-/// on [plain fibers](crate::PoolBuilder::plain_fibers). Both are counted ([`PoolStats::blocked_in_place`](crate::PoolStats::blocked_in_place)). Outside of jobs it only calls `wait`.
+/// At most [`blocking_threads`](crate::PoolBuilder::blocking_threads) jobs at a time are beside the workers so; one more keeps its worker, and so does every job
+/// on [plain fibers](crate::PoolBuilder::plain_fibers). Both are counted ([`PoolStats::blocked_in_place`](crate::PoolStats::blocked_in_place)). Outside of jobs, and in a job that left its
+/// worker before, it only calls `wait`.
 pub fn blocking<R>(wait: impl FnOnce() -> R) -> R {
-    let _left = POOL.with_borrow(Weak::upgrade).and_then(LeftWorker::leave);
+    if let Some(pool) = POOL.with_borrow(Weak::upgrade)
+        && let Some(place) = current::take_place()
+    {
+        leave(&pool, place);
+    }
     wait()
 }
 
-/// A thread that left its worker, and blocks.
-struct LeftWorker(Arc<SharedPool>);
-
-impl LeftWorker {
-    fn leave(pool: Arc<SharedPool>) -> Option<Self> {
-        let place = current::take_place()?;
-        let now_ns = pool.clock.now_ns();
-        let mut core = pool.core.lock();
-        if !core.threads.may_block() {
-            core.blocked_in_place += 1;
-            current::set_place(Some(place));
-            return None;
-        }
-        let WorkerPlace {
-            chosen,
-            attained_ns,
-            from_ns,
-            turns,
-        } = place;
-        if let Some(turns) = turns {
-            turns.rest();
-        }
-        core.threads.blocked += 1;
-        core.leave_worker(now_ns, chosen, attained_ns + now_ns.saturating_sub(from_ns));
-        pool.settle(core);
-        Some(Self(pool))
+/// Leaves the worker to another thread until the job ends, if one more may.
+fn leave(pool: &Arc<SharedPool>, place: WorkerPlace) {
+    let now_ns = pool.clock.now_ns();
+    let mut core = pool.core.lock();
+    if !core.threads.leave_worker() {
+        core.blocked_in_place += 1;
+        current::set_place(Some(place));
+        return;
     }
-}
-
-impl Drop for LeftWorker {
-    fn drop(&mut self) {
-        let mut core = self.0.core.lock();
-        core.threads.blocked -= 1;
-        self.0.settle(core);
+    if let Some(turns) = &place.turns {
+        turns.rest();
     }
+    // The thread counts as beside the workers until the job's end: if it counted as a worker as soon as it is awake, an idle stand-in would leave, and what comes
+    // then would wait for this job, which may block again.
+    let cpu_ns = place.attained_ns + now_ns.saturating_sub(place.from_ns);
+    core.leave_worker(now_ns, place.chosen, cpu_ns);
+    pool.settle(core);
 }

@@ -142,7 +142,7 @@ impl PoolBuilder {
         self
     }
 
-    /// At most so many threads block in [`blocking`](crate::blocking) beside the workers; 64 unless chosen.
+    /// At most so many jobs are beside the workers, since they left theirs by [`blocking`](crate::blocking); 64 unless chosen.
     #[must_use]
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         self.blocking_threads = threads;

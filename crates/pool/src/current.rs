@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use headway_fiber::WorkerTurns;
 use headway_machine::thread::CpuClock;
+use headway_sync::thread_local;
+#[cfg(shuttle)]
+use headway_sync::{ModelLocal, ModelLocalBorrow, ModelLocalCopy};
 
 use crate::decisions::Chosen;
 use crate::error::OutsidePool;

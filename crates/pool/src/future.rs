@@ -5,9 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
 use headway_policy::ClassId;
+use headway_sync::thread::{self, Thread};
+use headway_sync::thread_local;
 
 use crate::blocking::blocking;
 use crate::current;
@@ -183,24 +184,24 @@ impl Wake for Unparks {
 }
 
 thread_local! {
-    static WAKER: Waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    static WAKER: Waker = Waker::from(Arc::new(Unparks(thread::current())));
 }
 
 /// The waker of the calling thread.
 fn this_thread() -> Waker {
     let kept = WAKER.try_with(Clone::clone);
     // The destructor of another thread-local value may wait too.
-    kept.unwrap_or_else(|_| Waker::from(Arc::new(Unparks(std::thread::current()))))
+    kept.unwrap_or_else(|_| Waker::from(Arc::new(Unparks(thread::current()))))
 }
 
 /// Waits for a wake. A job that can be interrupted leaves its worker to others, among which may be the one for which it waits.
 fn pause() {
     if current::owns_thread_state() {
-        blocking(std::thread::park);
+        blocking(thread::park);
     } else if headway_fiber::in_fiber() {
         current::set_waits();
         headway_fiber::yield_now();
     } else {
-        std::thread::park();
+        thread::park();
     }
 }

@@ -124,9 +124,9 @@ pub struct PoolStats {
     pub classes: Vec<PoolClassStats>,
     /// Threads of the pool, those in [`blocking`](crate::blocking) sections included.
     pub threads: usize,
-    /// Threads in a [`blocking`](crate::blocking) section.
+    /// Threads whose job left its worker by [`blocking`](crate::blocking), until the job ends.
     pub blocked: usize,
-    /// Blocking sections that kept their worker, since there were as many blocked threads as allowed.
+    /// Blocking sections that kept their worker, since as many threads had left theirs as allowed.
     pub blocked_in_place: u64,
     /// Slices that ended with the job interrupted.
     pub interruptions: u64,

@@ -29,6 +29,7 @@ pub(crate) struct ThreadTable {
     parked: Vec<usize>,
     woken: usize,
     threads: usize,
+    /// Threads whose job left its worker to block: they are beside the workers until it ends.
     pub(crate) blocked: usize,
     workers: usize,
     most_blocked: usize,
@@ -109,9 +110,16 @@ impl ThreadTable {
         true
     }
 
-    /// Whether one more thread may block outside of its worker.
-    pub(crate) fn may_block(&self) -> bool {
-        !self.is_bound && self.blocked < self.most_blocked
+    /// The calling thread's job leaves its worker, if one more may.
+    pub(crate) fn leave_worker(&mut self) -> bool {
+        let may_go = !self.is_bound && self.blocked < self.most_blocked;
+        self.blocked += usize::from(may_go);
+        may_go
+    }
+
+    /// A job that left its worker has ended.
+    pub(crate) fn ended_blocked(&mut self) {
+        self.blocked -= 1;
     }
 
     /// Whom to wake or start for the workers that have something to run: at most one, who does the same for the next.

@@ -68,6 +68,9 @@ impl Report {
     fn count(self, core: &mut PoolCore, now_ns: u64) -> Option<(RunEnd, Arc<dyn Runnable>)> {
         match self {
             Self::Ended { end, job } => {
+                if end.chosen.is_none() {
+                    core.threads.ended_blocked();
+                }
                 core.ended(now_ns, end, &job);
                 Some((end.ran, job))
             }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::common::{Gate, occupy, pool, until};
 
@@ -170,6 +171,25 @@ fn one_more_blocking_job_than_allowed_keeps_its_worker() {
     assert_eq!(pool.run("job", || blocking(|| 7)).unwrap(), 7);
     assert_eq!(pool.stats().blocked_in_place, 1);
     assert_eq!(blocking(|| 8), 8, "outside of jobs it is a call");
+}
+
+/// Nothing waited as the job blocked first, so that no thread stood in.
+#[test]
+fn a_job_that_blocks_again_leaves_its_worker_still() {
+    let pool = Pool::builder().workers(1).build().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let (goes_on, went_on) = mpsc::channel();
+    let waits = pool.submit("default", move || {
+        blocking(|| ());
+        goes_on.send(()).unwrap();
+        blocking(|| receiver.recv_timeout(Duration::from_secs(60)))
+    });
+    went_on.recv().unwrap();
+    let sends = pool.submit("default", move || sender.send(7).unwrap());
+    assert_eq!(waits.wait().unwrap(), Ok(7));
+    sends.wait().unwrap();
+    until("the worker is one thread's", || pool.stats().threads == 1);
+    assert_eq!(pool.stats().blocked, 0);
 }
 
 /// Policies that place a job at a worker as it is submitted, and take none back.

@@ -16,13 +16,15 @@
 //! | the door of a deterministic world | [`world`] |
 //!
 //! [`Arc`], [`Mutex`], [`Condvar`], [`atomic`], [`cell`], [`hint`] and [`thread`] are the standard library's, or models of them: loom's under `--cfg loom`,
-//! shuttle's under `--cfg shuttle`. Code that uses them from here runs unchanged in a model.
+//! shuttle's under `--cfg shuttle`. Code that uses them from here runs unchanged in a model. So does [`thread_local!`](std::thread_local), which models by shuttle alone have.
 
 pub mod barrier;
 mod guarded;
 pub mod job_holder;
 pub mod leader;
 pub mod look_alert;
+#[cfg(shuttle)]
+mod model_local;
 mod padded;
 pub mod park;
 pub mod park_token;
@@ -32,6 +34,8 @@ pub mod trylock;
 pub mod world;
 
 pub use guarded::{Guarded, MutexGuard};
+#[cfg(shuttle)]
+pub use model_local::{ModelLocal, ModelLocalBorrow, ModelLocalCopy};
 pub use padded::Padded;
 
 #[cfg(loom)]
@@ -44,7 +48,7 @@ pub use loom::{
 pub use shuttle::{
     hint,
     sync::{Arc, Condvar, Mutex, atomic},
-    thread,
+    thread, thread_local,
 };
 #[cfg(shuttle)]
 pub use std::cell;
@@ -52,5 +56,5 @@ pub use std::cell;
 pub use std::{
     cell, hint,
     sync::{Arc, Condvar, Mutex, atomic},
-    thread,
+    thread, thread_local,
 };

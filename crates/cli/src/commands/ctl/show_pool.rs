@@ -7,7 +7,7 @@ use headway_report::table::Table;
 /// A paragraph about the pool, and tables of its classes: what became of their jobs, and how they ran.
 pub(super) fn text(pool: &PoolStatus) -> String {
     let mut text = format!(
-        "pool {}, process {}, up for {:.1}s\npolicy {}, {}; {} of {} threads block",
+        "pool {}, process {}, up for {:.1}s\npolicy {}, {}; {} of {} threads beside the workers",
         pool.name, pool.pid, pool.uptime_s, pool.spec, pool.layout, pool.blocked, pool.threads,
     );
     text += &format!(

@@ -1,27 +1,23 @@
 //! Random interleavings of the pool's real threads: those that submit, cancel and end it, its workers, its dispatcher. A failure prints the schedule that repeats it.
-//!
-//! A job here does nothing that another thread could come between, since a model's threads share their thread-local variables.
 
-use std::io;
-use std::pin::pin;
+mod blocked_jobs;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use headway_policy::ClassId;
-use shuttle::thread::{self, JoinHandle, Thread};
+use shuttle::thread;
 
-use crate::class::ClassNames;
 use crate::dispatcher;
 use crate::error::{JoinError, SubmitError};
 use crate::future::JobFuture;
 use crate::job::{ClosureJob, Runnable};
 use crate::layout::PoolLayout;
 use crate::poller::Poller;
-use crate::shared::{SharedParts, SharedPool};
-use crate::slice_settings::SliceSettings;
-use crate::virtual_time::core;
+use crate::shared::{SharedParts, SharedPool, StartThread};
+use crate::thread_table::ThreadTable;
+use crate::virtual_time::{core, shared_parts};
 use crate::worker;
 
 /// Schedules tried of each model, policy and layout.
@@ -49,50 +45,68 @@ struct ModelCounts {
     told: AtomicUsize,
 }
 
-/// Starts a pool whose threads are the model's.
-fn started(policy: &str, layout: PoolLayout) -> Arc<SharedPool> {
-    started_with(policy, layout, None)
+/// What a model says of its pool beside policy and layout.
+struct ModelParts {
+    workers: usize,
+    /// Threads that may stand in for those that block.
+    stand_ins: usize,
+    poller: Option<Poller>,
+    start: StartThread,
 }
 
-/// The same, whose workers poll.
-fn started_with(policy: &str, layout: PoolLayout, poller: Option<Poller>) -> Arc<SharedPool> {
+impl Default for ModelParts {
+    fn default() -> Self {
+        Self {
+            workers: WORKERS,
+            stand_ins: 0,
+            poller: None,
+            start: worker::start,
+        }
+    }
+}
+
+/// Starts a pool whose threads are the model's.
+fn started(policy: &str, layout: PoolLayout) -> Arc<SharedPool> {
+    started_with(policy, layout, ModelParts::default())
+}
+
+fn started_with(policy: &str, layout: PoolLayout, parts: ModelParts) -> Arc<SharedPool> {
+    let mut core = core(policy, layout, parts.workers, 8);
+    core.threads = ThreadTable::new(parts.workers, parts.stand_ins, false);
     let shared = SharedPool::new(
-        core(policy, layout, WORKERS, 8),
+        core,
         SharedParts {
-            name: "model".into(),
-            start: start_worker,
-            pins: Vec::new(),
-            nice: 0,
-            slices: SliceSettings::ToTheEnd,
-            poller,
-            stall_ns: 0,
-            classes: ClassNames {
-                pool: u64::MAX,
-                names: Vec::new(),
-            },
-            learner: None,
+            start: parts.start,
+            poller: parts.poller,
+            ..shared_parts()
         },
     );
-    for _ in 0..WORKERS {
+    for _ in 0..parts.workers {
         let place = shared.core.lock().threads.enlist();
         shared.start(place.expect("a place for each")).unwrap();
     }
     if layout == PoolLayout::Dedicated {
-        let own = Arc::clone(&shared);
-        shared.keep(thread::spawn(move || dispatcher::dispatch(&own)));
+        shared.keep(dispatcher::start(&shared, None).unwrap());
     }
     shared
 }
 
-fn start_worker(shared: &Arc<SharedPool>, place: usize) -> io::Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
-    Ok(thread::spawn(move || worker::work(&shared, place)))
+fn submit(shared: &Arc<SharedPool>, class: ClassId, counts: &Arc<ModelCounts>) -> JobFuture<()> {
+    submit_job(shared, class, counts, || ())
 }
 
-fn submit(shared: &Arc<SharedPool>, class: ClassId, counts: &Arc<ModelCounts>) -> JobFuture<()> {
+fn submit_job(
+    shared: &Arc<SharedPool>,
+    class: ClassId,
+    counts: &Arc<ModelCounts>,
+    job: impl FnOnce() + Send + 'static,
+) -> JobFuture<()> {
     let (ran, told) = (Arc::clone(counts), Arc::clone(counts));
     let job = ClosureJob::new(
-        move || _ = ran.ran.fetch_add(1, Ordering::Relaxed),
+        move || {
+            job();
+            ran.ran.fetch_add(1, Ordering::Relaxed);
+        },
         move |_: &JoinError| _ = told.told.fetch_add(1, Ordering::Relaxed),
         false,
     );
@@ -103,27 +117,25 @@ fn submit(shared: &Arc<SharedPool>, class: ClassId, counts: &Arc<ModelCounts>) -
     }
 }
 
-/// Blocks the model's thread until the result is there.
-fn awaited(job: JobFuture<()>) -> Result<(), JoinError> {
-    struct ModelWaker(Thread);
-    impl Wake for ModelWaker {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(ModelWaker(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut job = pin!(job);
-    loop {
-        if let Poll::Ready(result) = job.as_mut().poll(&mut context) {
-            return result;
-        }
-        thread::park();
+/// How many of the jobs were accepted, once all have ended.
+fn accepted_of<const JOBS: usize>(jobs: [JobFuture<()>; JOBS]) -> usize {
+    let refused = |result: &Result<(), JoinError>| {
+        matches!(result, Err(JoinError::Refused(SubmitError::ShutDown)))
+    };
+    let results = jobs.map(JobFuture::wait);
+    results.iter().filter(|result| !refused(result)).count()
+}
+
+/// The pool was told to end: waits for its threads, which leave once nothing is left.
+fn join_all(shared: &Arc<SharedPool>) {
+    let _ = shared.shutdown(Duration::from_secs(60));
+    while let Some(handle) = shared.next_handle() {
+        handle.join().unwrap();
     }
 }
 
 /// Tries the model under each policy and layout.
-fn check(model: fn(&str, PoolLayout)) {
+fn check(model: impl Fn(&str, PoolLayout) + Copy + Send + Sync + 'static) {
     for (policy, layout) in POLICIES {
         shuttle::check_random(move || model(policy, layout), SCHEDULES);
         shuttle::check_pct(move || model(policy, layout), SCHEDULES, 3);
@@ -134,6 +146,7 @@ fn check(model: fn(&str, PoolLayout)) {
 fn assert_over(shared: &SharedPool, counts: &ModelCounts, accepted: usize) {
     let core = shared.core.lock();
     assert_eq!((core.live(), core.threads.len()), (0, 0));
+    assert_eq!(core.threads.blocked, 0);
     let classes: Vec<_> = CLASSES
         .map(|class| core.class_counts(class.index()).0)
         .into();
@@ -162,8 +175,8 @@ fn every_job_that_is_awaited_ends_and_the_pool_becomes_idle() {
                     let awaits = submit(&shared, first, &counts);
                     drop(submit(&shared, second, &counts));
                     submit(&shared, first, &counts).detach();
-                    awaited(awaits).unwrap();
-                    awaited(submit(&shared, second, &counts)).unwrap();
+                    awaits.wait().unwrap();
+                    submit(&shared, second, &counts).wait().unwrap();
                 })
             })
             .collect();
@@ -195,9 +208,13 @@ fn what_polling_workers_take_in_and_what_others_submit_ends() {
                 submit(pool, CLASSES[0], &its).detach();
             }
         });
-        let shared = started_with(policy, layout, Some(poller));
+        let parts = ModelParts {
+            poller: Some(poller),
+            ..ModelParts::default()
+        };
+        let shared = started_with(policy, layout, parts);
         assert!(pool.set(Arc::clone(&shared)).is_ok());
-        awaited(submit(&shared, CLASSES[1], &counts)).unwrap();
+        submit(&shared, CLASSES[1], &counts).wait().unwrap();
         while counts.ran.load(Ordering::Relaxed) <= EVENTS {
             thread::yield_now();
         }
@@ -218,20 +235,11 @@ fn whatever_was_accepted_before_the_end_has_one_end() {
         let counts = Arc::<ModelCounts>::default();
         let (own, its) = (Arc::clone(&shared), Arc::clone(&counts));
         let submitter = thread::spawn(move || {
-            let jobs = [0, 1, 0].map(|class| submit(&own, CLASSES[class], &its));
-            let results = jobs.map(awaited);
-            let refused = |result: &Result<(), JoinError>| {
-                matches!(result, Err(JoinError::Refused(SubmitError::ShutDown)))
-            };
-            results.iter().filter(|result| !refused(result)).count()
+            accepted_of([0, 1, 0].map(|class| submit(&own, CLASSES[class], &its)))
         });
         shared.end();
         let accepted = submitter.join().unwrap();
-        // The threads leave once nothing is left.
-        let _ = shared.shutdown(Duration::from_secs(60));
-        while let Some(handle) = shared.next_handle() {
-            handle.join().unwrap();
-        }
+        join_all(&shared);
         assert_over(&shared, &counts, accepted);
     });
 }
