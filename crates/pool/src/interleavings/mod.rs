@@ -1,6 +1,7 @@
 //! Random interleavings of the pool's real threads: those that submit, cancel and end it, its workers, its dispatcher. A failure prints the schedule that repeats it.
 
 mod blocked_jobs;
+mod panicked_poll;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
