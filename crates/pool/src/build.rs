@@ -11,6 +11,7 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
+use crate::begun_limit::BegunLimit;
 use crate::builder::PoolBuilder;
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
 use crate::class_state::ClassLimits;
@@ -59,6 +60,12 @@ impl PoolBuilder {
         let (declared, learnt) = (self.declared(), self.learns);
         let limits = self.limits(&shape);
         let (interrupts, is_bound) = (slices.interrupt(), slices.is_bound());
+        let begun = match slices {
+            SliceSettings::OwningFibers(..) => {
+                BegunLimit::of(self.most_begun(shape.workers), shape.workers)
+            }
+            _ => BegunLimit::NONE,
+        };
         let (workers, layout) = (shape.workers, self.layout);
         let blocking = if is_bound { 0 } else { self.blocking_threads };
         let decide = systems::with(&spec, &shape, Deciding { workers, layout })?;
@@ -70,6 +77,7 @@ impl PoolBuilder {
             capacity: self.capacity,
             workers,
             interrupts,
+            begun,
         });
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
         let door_name = format!("{}-{number}", std::process::id());
@@ -206,13 +214,14 @@ impl PoolBuilder {
         let slices = if self.plain_fibers {
             SliceSettings::plain_fibers(self.stack_bytes)
         } else {
-            let most = self
-                .fibers
-                .unwrap_or(FIBERS_PER_WORKER * workers)
-                .max(workers);
-            SliceSettings::owning_fibers(self.stack_bytes, most)
+            SliceSettings::owning_fibers(self.stack_bytes, self.most_begun(workers))
         };
         slices.map_err(BuildError::Stacks)
+    }
+
+    fn most_begun(&self, workers: usize) -> usize {
+        let most = self.fibers.unwrap_or(FIBERS_PER_WORKER * workers);
+        most.max(workers)
     }
 
     /// The limits of each class: the declared, the learnt, and that of keys which are not known yet.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 use headway_sync::thread::Thread;
 
+use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
 use crate::class_queue::QueuedJob;
 use crate::class_state::{ClassLimits, ClassState};
@@ -44,7 +45,7 @@ pub(crate) struct PoolCore {
     classes: Vec<ClassState>,
     tokens: Vec<Option<Token>>,
     free: Vec<JobId>,
-    /// Whether jobs wait without a token, since there was none.
+    /// Whether jobs wait without a token, since there was none, or none for their class.
     is_starved: bool,
     asleep: HashMap<u64, (ClassId, Arc<dyn Runnable>)>,
     pub(crate) threads: ThreadTable,
@@ -65,6 +66,7 @@ pub(crate) struct PoolCore {
     /// Jobs for which there was no fiber.
     pub(crate) without_fiber: u64,
     interrupts: bool,
+    begun: BegunLimit,
 }
 
 /// What a [`PoolCore`] is made of.
@@ -76,6 +78,7 @@ pub(crate) struct PoolParts {
     pub(crate) workers: usize,
     /// Whether jobs can be interrupted.
     pub(crate) interrupts: bool,
+    pub(crate) begun: BegunLimit,
 }
 
 /// The job numbers that a pool needs beside those of jobs that wait: what its workers hold.
@@ -108,6 +111,7 @@ impl PoolCore {
             blocked_in_place: 0,
             without_fiber: 0,
             interrupts: parts.interrupts,
+            begun: parts.begun,
         }
     }
 
@@ -254,11 +258,17 @@ impl PoolCore {
         }
     }
 
-    /// Has the policy hear of jobs of the class that wait, as far as the class may have workers.
+    /// Has the policy hear of jobs of the class that wait, as far as the class may have workers, and as far as it leaves other classes room among the jobs that
+    /// may have begun.
     #[inline]
     fn offer(&mut self, class: ClassId) {
         let state = &mut self.classes[class.index()];
         while state.unbegun < state.queue.len() && state.tokens < state.limits.workers_at_most {
+            let all = self.tokens.len() - self.free.len();
+            if !self.begun.has_room(state.tokens, all) {
+                self.is_starved = true;
+                return;
+            }
             let Some(id) = self.free.pop() else {
                 self.is_starved = true;
                 return;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
+use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
 use crate::class_state::ClassLimits;
 use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
@@ -52,6 +53,7 @@ fn core(policy: &str, interrupts: bool) -> PoolCore {
         capacity: CAPACITY,
         workers: WORKERS,
         interrupts,
+        begun: BegunLimit::NONE,
     })
 }
 

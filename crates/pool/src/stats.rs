@@ -132,7 +132,7 @@ pub struct PoolStats {
     pub interruptions: u64,
     /// Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
     pub rescued: u64,
-    /// Jobs that ran to their end, since as many as [may](crate::PoolBuilder::begun_at_most) had begun, or no thread could be had that lends its state to one that is interrupted.
+    /// Jobs that ran to their end, since no thread could be had that lends its state to one that is interrupted.
     pub without_fiber: u64,
 }
 

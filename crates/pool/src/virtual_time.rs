@@ -8,6 +8,7 @@ use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
+use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
 use crate::class::ClassNames;
 use crate::class_state::ClassLimits;
@@ -48,6 +49,7 @@ pub(crate) fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: u
         capacity,
         workers,
         interrupts: false,
+        begun: BegunLimit::NONE,
     })
 }
 

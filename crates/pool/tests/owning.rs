@@ -432,3 +432,43 @@ fn a_job_that_was_interrupted_is_cancelled_or_panics_like_any() {
     let counts = pool.stats().total();
     assert_eq!((counts.cancelled, counts.panicked, counts.done), (1, 1, 2));
 }
+
+/// Where each job begins as it comes and is interrupted, there would be a thread for each.
+#[test]
+fn no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room() {
+    const LIMIT: usize = 9;
+    const JOBS: usize = 50;
+    for policy in ["mlfq", "srpt", "tiny-quanta"] {
+        let builder = Pool::builder().policy(policy).workers(2);
+        let builder = builder.begun_at_most(LIMIT);
+        let builder = builder.class("long", ClassOptions::new().mean(Duration::from_secs(1)));
+        let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
+        let pool = builder.build().unwrap();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let submit = |_| {
+            let (begun, is_over) = (Arc::clone(&begun), Arc::clone(&is_over));
+            let job = move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !is_over.load(Ordering::SeqCst) {
+                    checkpoint().unwrap();
+                }
+            };
+            pool.submit("long", job)
+        };
+        let longs: Vec<_> = (0..JOBS).map(submit).collect();
+        until("both workers are at longs", || {
+            begun.load(Ordering::SeqCst) >= 2
+        });
+        // Each of them would wait for ever behind a long that runs to its end.
+        for _ in 0..100 {
+            pool.submit("short", || ()).wait().unwrap();
+        }
+        let most = begun.load(Ordering::SeqCst);
+        assert!(most <= LIMIT, "{policy}: {most}");
+        is_over.store(true, Ordering::SeqCst);
+        longs.into_iter().for_each(|job| job.wait().unwrap());
+        assert_eq!(begun.load(Ordering::SeqCst), JOBS, "{policy}");
+        assert_eq!(pool.stats().without_fiber, 0, "{policy}");
+    }
+}

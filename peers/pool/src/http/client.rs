@@ -20,21 +20,20 @@ pub(super) const CORES: f64 = 2.0;
 /// After the last request was sent, how long answers are waited for. What has none by then never gets any.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The share of the first requests that is not measured.
-const WARM_UP: f64 = 0.1;
-
 /// A request and its end.
 pub(super) struct Answered {
     pub(super) is_report: bool,
     /// 0 for none in time.
     pub(super) status: u16,
+    /// When it was due, since the first one was.
+    pub(super) due: Duration,
     /// From when it was due to its answer.
     pub(super) latency: Duration,
     /// Since the first request was due.
     pub(super) ended: Duration,
 }
 
-/// Sends requests at this load for so long, and returns what became of each after the first.
+/// Sends requests at this load for so long, and returns what became of each.
 ///
 /// # Errors
 /// When a connection breaks.
@@ -49,9 +48,7 @@ pub(super) fn drive(
         .build()?;
     let mean = POINT.as_secs_f64() * (1.0 - REPORTS) + REPORT.as_secs_f64() * REPORTS;
     let rate = load * CORES / mean;
-    let answers = runtime.block_on(send_all(address, rate, span, seed))?;
-    let warm_up = (answers.len() as f64 * WARM_UP) as usize;
-    Ok(answers.into_iter().skip(warm_up).collect())
+    runtime.block_on(send_all(address, rate, span, seed))
 }
 
 async fn send_all(
@@ -82,6 +79,7 @@ async fn send_all(
             Ok::<_, anyhow::Error>(Answered {
                 is_report,
                 status,
+                due,
                 latency,
                 ended,
             })

@@ -24,9 +24,12 @@ pub(crate) struct HttpArgs {
     /// Offered load, of the capacity of two cores; repeat for more
     #[arg(long = "load", default_values_t = [0.3, 0.6, 0.8, 2.0])]
     loads: Vec<f64>,
-    /// Seconds of each round
+    /// Seconds of each round that are measured
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Seconds before them, in which a pool learns what its classes are, and every way fills its connections
+    #[arg(long, default_value_t = 4)]
+    warm_up: u64,
     /// Rounds, each way once in each
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -57,7 +60,7 @@ pub(crate) fn run(args: &HttpArgs) -> Result<()> {
         for round in 0..args.rounds {
             for turn in 0..ways.len() {
                 let at = (round + turn) % ways.len();
-                rounds[at].push(measure(ways[at], load, args.seconds, round as u64)?);
+                rounds[at].push(measure(ways[at], load, args, round as u64)?);
             }
         }
         print_table(load, &ways, &rounds);
@@ -65,14 +68,15 @@ pub(crate) fn run(args: &HttpArgs) -> Result<()> {
     Ok(())
 }
 
-fn measure(way: Way, load: f64, seconds: u64, seed: u64) -> Result<HttpFigures> {
-    let span = Duration::from_secs(seconds);
+fn measure(way: Way, load: f64, args: &HttpArgs, seed: u64) -> Result<HttpFigures> {
+    let measured = Duration::from_secs(args.seconds);
+    let from = Duration::from_secs(args.warm_up);
+    let span = from + measured;
     let service = Service::start(way)?;
     let answers = client::drive(service.address(), load, span, 1 + seed)?;
+    let later = || answers.iter().filter(|answer| answer.due >= from);
     let p99_us = |is_report: bool| {
-        let of_kind = answers
-            .iter()
-            .filter(|answer| answer.is_report == is_report);
+        let of_kind = later().filter(|answer| answer.is_report == is_report);
         let served = of_kind.filter(|answer| answer.status == 200);
         let latencies: Vec<f64> = served
             .map(|answer| answer.latency.as_secs_f64() * 1e6)
@@ -86,14 +90,14 @@ fn measure(way: Way, load: f64, seconds: u64, seed: u64) -> Result<HttpFigures> 
     let work = |answer: &Answered| if answer.is_report { REPORT } else { POINT };
     let in_time = answers
         .iter()
-        .filter(|answer| answer.status == 200 && answer.ended <= span);
+        .filter(|answer| answer.status == 200 && (from..=span).contains(&answer.ended));
     let done: Duration = in_time.map(work).sum();
-    let refused = answers.iter().filter(|answer| answer.status == 503).count();
+    let refused = later().filter(|answer| answer.status == 503).count();
     Ok(HttpFigures {
         point_p99_us: p99_us(false),
         report_p99_us: p99_us(true),
-        goodput: done.as_secs_f64() / (client::CORES * span.as_secs_f64()),
-        refused: refused as f64 / answers.len() as f64,
+        goodput: done.as_secs_f64() / (client::CORES * measured.as_secs_f64()),
+        refused: refused as f64 / later().count() as f64,
     })
 }
 

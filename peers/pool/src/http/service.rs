@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
@@ -12,6 +12,8 @@ use clap::ValueEnum;
 use headway_pool::{ClassOptions, JoinError, Pool, PoolClass};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
+
+use crate::compute::Compute;
 
 /// What a point computes for.
 pub(super) const POINT: Duration = Duration::from_micros(20);
@@ -57,17 +59,16 @@ impl Way {
     }
 }
 
-/// Computes for so long, with checkpoints; outside of a pool they are none. Time in which other jobs ran counts, as it is no service, not.
+/// A part of what is computed, between two checkpoints.
+const PART: Duration = Duration::from_micros(1);
+
+/// Computes what takes so long where nobody interrupts, with checkpoints; outside of a pool they are none. It is the same work whoever runs beside it: a loop that
+/// waited for a clock would be done sooner the more of them share a core.
 fn compute(time: Duration) -> StatusCode {
-    let (mut done, mut last) = (Duration::ZERO, Instant::now());
-    let mut pauses = headway_fiber::suspensions();
-    while done < time {
+    let part = Compute::for_ns(PART.as_nanos() as u64);
+    for _ in 0..time.as_nanos() / PART.as_nanos() {
+        part.run();
         let _ = headway_pool::checkpoint();
-        let (now, seen) = (Instant::now(), headway_fiber::suspensions());
-        if seen == pauses {
-            done += now - last;
-        }
-        (pauses, last) = (seen, now);
     }
     StatusCode::OK
 }
