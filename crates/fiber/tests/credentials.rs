@@ -1,6 +1,8 @@
 //! Changes of credentials in a process whose threads run fibers with others' variables. A program of its own: it changes its group.
 #![expect(unsafe_code, reason = "asks the C library")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -10,23 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, process};
 
+use common::jobs::{Job, STACK_BYTES, fiber};
 use headway_fiber::{SendFiber, Stacks, Turn};
 
 /// No change takes longer. A caller that nobody answers sends signals for ever.
 const LIMIT: Duration = Duration::from_secs(20);
-const STACK_BYTES: usize = 256 << 10;
 /// A user and a group without rights.
 const NOBODY: u32 = 65_534;
-
-type Job = Box<dyn FnOnce() + Send>;
-
-fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
-    let stack = stacks.take().expect("a thread can be made");
-    let made = SendFiber::owning_thread_state(stack, |job: &mut Option<Job>| {
-        job.take().expect("there is a job")();
-    });
-    made.unwrap_or_else(|_| unreachable!("the stack is a donor's"))
-}
 
 /// Runs the job on a fiber in a thread of its own, which tells when it is done.
 fn in_worker(mut fiber: SendFiber<Option<Job>>, job: Job) -> Receiver<()> {

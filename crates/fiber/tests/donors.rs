@@ -2,6 +2,8 @@
 
 #![expect(unsafe_code, reason = "asks the C library")]
 
+mod common;
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,27 +11,16 @@ use std::sync::{Arc, LazyLock, Mutex, Once, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::jobs::{Job, STACK_BYTES, fiber};
 use headway_fiber::{
     Attached, Fiber, SendFiber, Stacks, Turn, checkpoint, in_fiber, suspensions, yield_now,
 };
 
-const STACK_BYTES: usize = 256 << 10;
 /// No test waits longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn donors(many: usize) -> Stacks {
     Stacks::of_donors(STACK_BYTES, many).expect("threads can be made")
-}
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// A fiber that runs closures.
-fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
-    let stack = stacks.take().expect("a thread can be made");
-    let made = SendFiber::owning_thread_state(stack, |job: &mut Option<Job>| {
-        job.take().expect("there is a job")();
-    });
-    made.unwrap_or_else(|_| unreachable!("the stack is a donor's"))
 }
 
 /// Runs `job` for each number on a fiber of its own, all in turns, by `workers` threads that take whichever is next.

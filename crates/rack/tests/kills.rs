@@ -223,15 +223,17 @@ struct KillableRack {
     index: u32,
 }
 
-fn free() -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap()
+/// Port `port` of an address that is this process's own. Whoever is killed comes back at the same port, so none may be one that the system gives to sockets
+/// that ask for any.
+fn own(port: u16) -> SocketAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 128 | high, middle, low], port))
 }
 
 impl KillableRack {
     fn start() -> Self {
         let gate = Arc::new(AtomicBool::new(true));
-        let (at, agents_at) = ([(); SERVERS].map(|()| free()), free());
+        let (at, agents_at) = ([7001, 7002, 7003].map(own), own(7101));
         let addresses = ServerAddresses::new(&at).unwrap();
         let tables = Arc::new(SwitchTables::new(2).with_agents(SERVERS));
         let shaper = Shaper::new(2, SERVERS, Turns::Even, Cloning::Off, 64);
@@ -240,10 +242,15 @@ impl KillableRack {
             silent_ns: 40_000_000,
             ask_ns: 80_000_000,
         };
-        let mut switch =
-            UdpSwitch::bind(free(), shaper, addresses.clone(), limits, Clock::global())
-                .unwrap()
-                .watching(Liveness::new(&[1; SERVERS], rules));
+        let mut switch = UdpSwitch::bind(
+            own(7100),
+            shaper,
+            addresses.clone(),
+            limits,
+            Clock::global(),
+        )
+        .unwrap()
+        .watching(Liveness::new(&[1; SERVERS], rules));
         let control = Control::start(agents_at, &addresses, &tables);
         wait("there are tables", || tables.generation() > 0);
         switch = switch.with_tables(Arc::clone(&tables));

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "tests look at registers")]
 
 pub(crate) mod cxx;
+pub(crate) mod jobs;
 pub(crate) mod registers;
 pub(crate) mod relay;
 pub(crate) mod signals;
