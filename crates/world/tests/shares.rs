@@ -4,6 +4,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use headway_machine::Topology;
+use headway_machine::thread::pin_current;
 use headway_policy::server::systems::{NAMES, ServerSpec};
 use headway_policy::{Resume, Shape};
 use headway_runtime::{Layout, admit};
@@ -140,9 +142,15 @@ fn shorts_within_their_share_are_answered() {
     let (servers, next) = (FloodedServer::all(), AtomicUsize::new(0));
     let faults = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = Topology::read("/sys").map(|topology| topology.pinning_order());
+    let cores = cores.unwrap_or_default();
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
+        for place in 0..threads {
+            let core = cores.get(place % cores.len().max(1)).copied();
+            let (servers, next, faults) = (&servers, &next, &faults);
+            scope.spawn(move || {
+                // The world's threads inherit the core: they take turns anyway, and a turn that stays on its core is cheap.
+                let _ = core.map(pin_current);
                 while let Some(server) = servers.get(next.fetch_add(1, Ordering::Relaxed)) {
                     faults.lock().unwrap().extend(server.fault());
                 }
