@@ -329,13 +329,14 @@ python: toolchain
 	@PYTHON_OUT=$(PYTHON_OUT) CARGO=$(CARGO) python/build
 
 # The package against the command: its tests, those of Ray and Dask on clusters on this machine, its types, its style, its notebooks, and the wheel under
-# the other versions of Python that are here. The command is the one that the workspace's tests have built.
+# the other versions of Python that are here. The command is the one that the workspace's tests have built: by the same selection, since with fewer tests cargo compiles
+# half of the workspace again, procedural macros first.
 test-python: TESTED := $(abspath $(CARGO_OUT))/debug/headway
 test-python: toolchain
 	@if ! why=$$(PYTHON_OUT=$(PYTHON_OUT) python/build --packages); then \
 		echo "SKIPPED test-python: $$why"; \
 	else \
-		$(CARGO) test --locked --workspace --test cli --no-run && $(MAKE) --no-print-directory python-built && \
+		$(CARGO) test --locked --workspace --no-run && $(MAKE) --no-print-directory python-built && \
 		$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python && \
 		(cd python && $(VENV)/bin/mypy) && \
 		(cd python && HEADWAY=$(TESTED) $(VENV)/bin/pytest -rs) && \
