@@ -171,6 +171,19 @@ fn darc_stable_plans_as_darc_where_that_is_stable() {
     }
 }
 
+/// Longs fill one of two workers, which is more than a reservation may leave them: found in the first window, however late its requests come.
+#[test]
+fn what_a_class_brings_does_not_depend_on_when_the_first_request_comes() {
+    for start_ns in [0, 1_000_000, 1 << 44] {
+        let mut traffic = Traffic::new(darc_stable(&shape(2), params()).ingress);
+        traffic.now_ns = start_ns;
+        traffic.first_window();
+        let plan = traffic.ingress.plan().unwrap();
+        let starts: Vec<usize> = plan.groups.iter().map(|group| group.start).collect();
+        assert_eq!(starts, [0, 0], "from {start_ns} ns on");
+    }
+}
+
 #[test]
 fn it_starts_from_the_declared_means() {
     let traffic = Traffic::new(darc(&shape(14), declared()).ingress);

@@ -190,8 +190,8 @@ impl Control for DarcStable {
 
 impl Learning for DarcStable {
     #[inline]
-    fn arrived(&mut self, _now_ns: u64, class: ClassId) {
-        self.darc.profiler().arrived(class);
+    fn arrived(&mut self, now_ns: u64, class: ClassId) {
+        self.darc.profiler().arrived(now_ns, class);
     }
 
     #[inline]

@@ -53,7 +53,8 @@ pub struct Profiler {
     rules: DarcRules,
     tallies: Vec<ClassProfile>,
     completions: u64,
-    opened_ns: u64,
+    /// When the first request of this window came. A clock's readings begin anywhere, and for hours nothing may come: neither is time in which a class brought little.
+    opened_ns: Option<u64>,
     /// When the first request of this window completed.
     first_ns: u64,
     /// Some request waited too long in this window.
@@ -76,7 +77,7 @@ impl Profiler {
             rules,
             tallies: vec![ClassProfile::default(); classes],
             completions: 0,
-            opened_ns: 0,
+            opened_ns: None,
             first_ns: 0,
             delayed: false,
             patience_ns: vec![u64::MAX; classes],
@@ -89,7 +90,8 @@ impl Profiler {
 
     /// Counts an arrival. UNKNOWN is not profiled.
     #[inline]
-    pub fn arrived(&mut self, class: ClassId) {
+    pub fn arrived(&mut self, now_ns: u64, class: ClassId) {
+        self.opened_ns.get_or_insert(now_ns);
         if let Some(tally) = self.tallies.get_mut(class.index()) {
             tally.arrivals += 1;
         }
@@ -159,7 +161,8 @@ impl Profiler {
     /// Turns the window into the profile and opens the next. Windows are exactly as long as the
     /// minimum: history from a quiet hour must not outvote the present.
     pub fn roll(&mut self, now_ns: u64) {
-        let elapsed_ns = now_ns.saturating_sub(self.opened_ns).max(1) as f64;
+        let opened_ns = self.opened_ns.take().unwrap_or(now_ns);
+        let elapsed_ns = now_ns.saturating_sub(opened_ns).max(1) as f64;
         for (class, tally) in self.tallies.iter().enumerate() {
             if tally.completions > 0 {
                 self.mean_ns[class] = tally.cpu_ns as f64 / tally.completions as f64;
@@ -169,7 +172,6 @@ impl Profiler {
         }
         self.tallies.fill(ClassProfile::default());
         self.completions = 0;
-        self.opened_ns = now_ns;
         self.delayed = false;
         self.set_patience();
     }
