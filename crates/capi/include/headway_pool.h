@@ -82,7 +82,7 @@ struct headway_pool_options {
     // HEADWAY_FIBERS_PLAIN: jobs, and all that they call, keep nothing of their thread over a probe, and are switched faster. One that is interrupted goes on in its
     // thread: policies under which it goes on at any worker are refused. It shares its thread-local variables and its locks with the jobs that run meanwhile.
     uint64_t fibers;
-    // The most jobs that can be interrupted which have begun and not ended; 0 for 64 a worker. Beyond, a job that begins runs to its end. Nothing to plain fibers.
+    // The most jobs that can be interrupted which have begun and not ended; 0 for 64 a worker. The others wait in their classes' queues. Nothing to plain fibers.
     size_t begun_at_most;
     // Called by the workers between slices, and all the time while they have no job, in place of sleep: the program takes its events in and submits what came. It returns
     // at once; several workers call it at once; it calls from the start until headway_pool_stop() has returned. Null: workers without a job sleep.
@@ -117,7 +117,7 @@ struct headway_pool_stats {
     uint64_t interruptions;
     // Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
     uint64_t rescued;
-    // Jobs that ran to their end since no fiber was to be had for them: headway_pool_options.begun_at_most, or a limit of threads.
+    // Jobs that ran to their end since no fiber was to be had for them: at a limit of threads.
     uint64_t without_fiber;
 };
 

@@ -86,7 +86,7 @@ pub struct HeadwayPoolOptions {
     /// HEADWAY_FIBERS_PLAIN: jobs, and all that they call, keep nothing of their thread over a probe, and are switched faster. One that is interrupted goes on in its
     /// thread: policies under which it goes on at any worker are refused. It shares its thread-local variables and its locks with the jobs that run meanwhile.
     pub fibers: u64,
-    /// The most jobs that can be interrupted which have begun and not ended; 0 for 64 a worker. Beyond, a job that begins runs to its end. Nothing to plain fibers.
+    /// The most jobs that can be interrupted which have begun and not ended; 0 for 64 a worker. The others wait in their classes' queues. Nothing to plain fibers.
     pub begun_at_most: usize,
     /// Called by the workers between slices, and all the time while they have no job, in place of sleep: the program takes its events in and submits what came. It returns
     /// at once; several workers call it at once; it calls from the start until headway_pool_stop() has returned. Null: workers without a job sleep.

@@ -149,7 +149,7 @@ pub struct HeadwayPoolStats {
     pub interruptions: u64,
     /// Interrupted jobs that went on in threads of their own, since a worker waited for one of them.
     pub rescued: u64,
-    /// Jobs that ran to their end since no fiber was to be had for them: headway_pool_options.begun_at_most, or a limit of threads.
+    /// Jobs that ran to their end since no fiber was to be had for them: at a limit of threads.
     pub without_fiber: u64,
 }
 
