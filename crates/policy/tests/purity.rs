@@ -89,6 +89,8 @@ const LAYERS: &[&[&str]] = &[
     &["bound", "central", "working"],
     &["systems", "fluid"],
     &["change", "queue_lists"],
+    &["begun_limit"],
+    &["admission_control"],
 ];
 
 /// The contract knows no part, a part no dispatcher, a dispatcher no system.

@@ -7,15 +7,16 @@ use headway_machine::Clock;
 use headway_machine::thread::pin_current;
 use headway_ops::place::SocketKind;
 use headway_ops::subject::AskedSubject;
+use headway_policy::server::BegunLimit;
+use headway_policy::server::admission_control::{AdmissionLimits, ClassAdmission};
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 
-use crate::begun_limit::BegunLimit;
 use crate::builder::PoolBuilder;
 use crate::class::{ClassNames, ClassOptions, nanoseconds};
-use crate::class_state::ClassLimits;
-use crate::core::{PoolCore, PoolParts, token_count};
+use crate::class_state::BuiltClass;
+use crate::core::{PoolCore, PoolParts};
 use crate::decisions::Deciding;
 use crate::dispatcher;
 use crate::error::{BuildError, MAX_POOL_CLASSES, PoolWarning};
@@ -58,7 +59,7 @@ impl PoolBuilder {
         check_pins(&self.pins)?;
         let slices = self.slices(&spec, shape.workers)?;
         let (declared, learnt) = (self.declared(), self.learns);
-        let limits = self.limits(&shape);
+        let classes = self.classes(&shape);
         let (interrupts, is_bound) = (slices.interrupt(), slices.is_bound());
         let begun = match slices {
             SliceSettings::OwningFibers(..) => {
@@ -69,15 +70,16 @@ impl PoolBuilder {
         let (workers, layout) = (shape.workers, self.layout);
         let blocking = if is_bound { 0 } else { self.blocking_threads };
         let decide = systems::with(&spec, &shape, Deciding { workers, layout })?;
-        let names = limits.iter().map(|class| class.name.clone()).collect();
+        let names = classes.iter().map(|class| class.name.clone()).collect();
         let core = PoolCore::new(PoolParts {
             decide,
-            classes: limits,
+            classes,
             threads: ThreadTable::new(workers, blocking, is_bound),
-            capacity: self.capacity,
-            workers,
+            limits: AdmissionLimits {
+                begun,
+                ..self.admission_limits(workers)
+            },
             interrupts,
-            begun,
         });
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
         let door_name = format!("{}-{number}", std::process::id());
@@ -167,7 +169,7 @@ impl PoolBuilder {
         let learnt = (0..self.learns)
             .map(|band| ClassHint::new(KeyLearner::middle_ns(band, self.learns), 0.0));
         shape.classes.extend(learnt);
-        shape.job_capacity = token_count(self.capacity, workers);
+        shape.job_capacity = self.admission_limits(workers).most_heard();
         shape.resume = if self.plain_fibers {
             Resume::OwnWorker
         } else {
@@ -224,38 +226,48 @@ impl PoolBuilder {
         most.max(workers)
     }
 
-    /// The limits of each class: the declared, the learnt, and that of keys which are not known yet.
-    fn limits(&self, shape: &Shape) -> Vec<ClassLimits> {
-        let plain = |name: String, mean_ns: f64| ClassLimits {
+    /// The limits of all classes together, where what has begun takes nothing that is scarce.
+    fn admission_limits(&self, workers: usize) -> AdmissionLimits {
+        AdmissionLimits {
+            workers,
+            capacity: self.capacity,
+            begun: BegunLimit::NONE,
+        }
+    }
+
+    /// The classes: the declared, the learnt, and that of keys which are not known yet.
+    fn classes(&self, shape: &Shape) -> Vec<BuiltClass> {
+        let plain = |name: String, mean_ns: f64| BuiltClass {
             name,
-            mean_ns,
-            slo_ns: None,
-            workers_at_most: usize::MAX,
-            queue_limit: usize::MAX,
-            begin_within_ns: None,
+            admission: ClassAdmission {
+                mean_ns,
+                ..ClassAdmission::OPEN
+            },
             uninterrupted: false,
         };
         let declared = self
             .declared()
             .into_iter()
-            .map(|(name, options)| ClassLimits {
+            .map(|(name, options)| BuiltClass {
                 name,
-                mean_ns: options.mean.unwrap_or(Duration::ZERO).as_nanos() as f64,
-                slo_ns: options.slo.map(nanoseconds),
-                workers_at_most: options.workers_at_most.unwrap_or(usize::MAX),
-                queue_limit: options.queue_limit.unwrap_or(usize::MAX),
-                begin_within_ns: options.begin_within.map(nanoseconds),
+                admission: ClassAdmission {
+                    mean_ns: options.mean.unwrap_or(Duration::ZERO).as_nanos() as f64,
+                    slo_ns: options.slo.map(nanoseconds),
+                    workers_at_most: options.workers_at_most.unwrap_or(usize::MAX),
+                    queue_limit: options.queue_limit.unwrap_or(usize::MAX),
+                    begin_within_ns: options.begin_within.map(nanoseconds),
+                },
                 uninterrupted: options.uninterrupted,
             });
-        let mut limits: Vec<ClassLimits> = declared.collect();
+        let mut classes: Vec<BuiltClass> = declared.collect();
         for band in 0..self.learns {
-            limits.push(plain(
+            classes.push(plain(
                 format!("learnt-{band}"),
-                shape.classes[limits.len()].mean_ns,
+                shape.classes[classes.len()].mean_ns,
             ));
         }
-        limits.push(plain("unknown".into(), 0.0));
-        limits
+        classes.push(plain("unknown".into(), 0.0));
+        classes
     }
 }
 

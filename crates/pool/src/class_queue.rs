@@ -28,12 +28,6 @@ pub(crate) struct ClassQueue {
 const SPARSE: usize = 64;
 
 impl ClassQueue {
-    /// Jobs that wait.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.waiting
-    }
-
     #[inline]
     pub(crate) fn push(&mut self, job: QueuedJob) {
         self.places.push_back((job.sequence, Some(job)));

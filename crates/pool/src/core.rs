@@ -6,21 +6,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use headway_policy::server::admission_control::{AdmissionControl, AdmissionLimits, Admits};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 use headway_sync::thread::Thread;
 
-use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
 use crate::class_queue::QueuedJob;
-use crate::class_state::{ClassLimits, ClassState};
+use crate::class_state::{BuiltClass, ClassState};
 use crate::decisions::{Chosen, Decide};
 use crate::error::{ShedReason, SubmitError};
 use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::stats::ClassCounts;
 use crate::thread_table::{Rouse, ThreadTable};
-
-/// A full pool sheds a job of a class whose mean is at least so many times the newcomer's.
-const MUCH_LONGER: f64 = 4.0;
 
 /// How far the pool's life has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,11 +39,10 @@ struct Token {
 /// See the [module](self).
 pub(crate) struct PoolCore {
     decide: Box<dyn Decide>,
+    admission: AdmissionControl,
     classes: Vec<ClassState>,
     tokens: Vec<Option<Token>>,
     free: Vec<JobId>,
-    /// Whether jobs wait without a token, since there was none, or none for their class.
-    is_starved: bool,
     asleep: HashMap<u64, (ClassId, Arc<dyn Runnable>)>,
     pub(crate) threads: ThreadTable,
     pub(crate) phase: PoolPhase,
@@ -54,9 +50,6 @@ pub(crate) struct PoolCore {
     pub(crate) ends: Vec<(Arc<dyn Runnable>, EarlyEnd)>,
     /// Threads that wait until all is done.
     pub(crate) idle_waiters: usize,
-    capacity: usize,
-    workers: usize,
-    waiting: usize,
     /// Accepted and not ended.
     live: usize,
     sequence: u64,
@@ -66,44 +59,35 @@ pub(crate) struct PoolCore {
     /// Jobs for which there was no fiber.
     pub(crate) without_fiber: u64,
     interrupts: bool,
-    begun: BegunLimit,
 }
 
 /// What a [`PoolCore`] is made of.
 pub(crate) struct PoolParts {
     pub(crate) decide: Box<dyn Decide>,
-    pub(crate) classes: Vec<ClassLimits>,
+    pub(crate) classes: Vec<BuiltClass>,
     pub(crate) threads: ThreadTable,
-    pub(crate) capacity: usize,
-    pub(crate) workers: usize,
+    pub(crate) limits: AdmissionLimits,
     /// Whether jobs can be interrupted.
     pub(crate) interrupts: bool,
-    pub(crate) begun: BegunLimit,
-}
-
-/// The job numbers that a pool needs beside those of jobs that wait: what its workers hold.
-pub(crate) fn token_count(capacity: usize, workers: usize) -> usize {
-    capacity + 2 * workers
 }
 
 impl PoolCore {
     pub(crate) fn new(parts: PoolParts) -> Self {
-        let tokens = token_count(parts.capacity, parts.workers);
+        let tokens = parts.limits.most_heard();
+        let admitted = parts.classes.iter().map(|class| class.admission);
+        let admission = AdmissionControl::new(parts.limits, admitted);
         let classes = parts.classes.into_iter().map(ClassState::new);
         Self {
             decide: parts.decide,
+            admission,
             classes: classes.collect(),
             tokens: (0..tokens).map(|_| None).collect(),
             free: (0..tokens as u32).rev().map(JobId).collect(),
-            is_starved: false,
             asleep: HashMap::new(),
             threads: parts.threads,
             phase: PoolPhase::Open,
             ends: Vec::new(),
             idle_waiters: 0,
-            capacity: parts.capacity,
-            workers: parts.workers,
-            waiting: 0,
             live: 0,
             sequence: 0,
             now_ns: 0,
@@ -111,7 +95,6 @@ impl PoolCore {
             blocked_in_place: 0,
             without_fiber: 0,
             interrupts: parts.interrupts,
-            begun: parts.begun,
         }
     }
 
@@ -173,60 +156,27 @@ impl PoolCore {
             submitted_ns: self.now_ns,
             job,
         });
-        self.waiting += 1;
+        self.admission.queued(class);
         self.offer(class);
     }
 
     /// Whether one more job of the class may wait. A full pool makes room for it if a much longer class can give some.
     fn has_room(&mut self, class: ClassId) -> bool {
-        let state = &self.classes[class.index()];
-        if state.queue.len() >= state.limits.queue_limit {
-            return false;
+        match self.admission.admits(class) {
+            Admits::Job => true,
+            Admits::InPlaceOf(longer) => {
+                let youngest = self.classes[longer.index()].queue.pop_youngest();
+                let youngest = youngest.expect("the class has a job that waits");
+                self.shed(longer, youngest, ShedReason::MadeRoom);
+                self.withdraw_surplus(longer);
+                true
+            }
+            Admits::Nothing => false,
         }
-        // An idle worker takes it at once: no wait to predict.
-        if let Some(slo_ns) = state.limits.slo_ns
-            && state.queue.len() > 0
-            && self.predicted_ns(class) + state.mean_ns > slo_ns as f64
-        {
-            return false;
-        }
-        self.waiting < self.capacity || self.displace(class)
-    }
-
-    /// The wait of a job of the class that came now, ns: what waits of its own and of shorter classes, over the workers it may have.
-    fn predicted_ns(&self, class: ClassId) -> f64 {
-        let own = &self.classes[class.index()];
-        let ahead = self
-            .classes
-            .iter()
-            .filter(|other| other.mean_ns <= own.mean_ns);
-        let work_ns: f64 = ahead
-            .map(|other| other.mean_ns * other.queue.len() as f64)
-            .sum();
-        work_ns / self.workers.min(own.limits.workers_at_most) as f64
-    }
-
-    /// Sheds the youngest job of the longest class, if that is much longer than this one.
-    fn displace(&mut self, class: ClassId) -> bool {
-        let own_ns = self.classes[class.index()].mean_ns;
-        let longest = (0..self.classes.len())
-            .filter(|&other| self.classes[other].queue.len() > 0)
-            .max_by(|&a, &b| self.classes[a].mean_ns.total_cmp(&self.classes[b].mean_ns));
-        let Some(longest) = longest else { return false };
-        if own_ns <= 0.0 || self.classes[longest].mean_ns < MUCH_LONGER * own_ns {
-            return false;
-        }
-        let Some(queued) = self.classes[longest].queue.pop_youngest() else {
-            return false;
-        };
-        let longest = ClassId(longest as u16);
-        self.shed(longest, queued, ShedReason::MadeRoom);
-        self.withdraw_surplus(longest);
-        true
     }
 
     fn shed(&mut self, class: ClassId, queued: QueuedJob, reason: ShedReason) {
-        self.waiting -= 1;
+        self.admission.unqueued(class);
         self.live -= 1;
         let counts = &mut self.classes[class.index()].counts;
         counts.shed += 1;
@@ -237,10 +187,9 @@ impl PoolCore {
     /// Sheds what did not begin in time.
     #[inline]
     fn expire(&mut self, class: ClassId) {
-        let Some(within_ns) = self.classes[class.index()].limits.begin_within_ns else {
+        let Some(before_ns) = self.admission.too_late_before_ns(self.now_ns, class) else {
             return;
         };
-        let before_ns = self.now_ns.saturating_sub(within_ns);
         while let Some(late) = self.classes[class.index()].queue.pop_before(before_ns) {
             self.shed(class, late, ShedReason::TooLate);
         }
@@ -248,41 +197,29 @@ impl PoolCore {
 
     #[cold]
     fn refuse(&mut self, class: ClassId) -> SubmitError {
-        let predicted_ns = self.predicted_ns(class);
+        let predicted_ns = self.admission.predicted_ns(class);
         let state = &mut self.classes[class.index()];
         state.counts.refused += 1;
         SubmitError::Overloaded {
-            class: state.limits.name.clone(),
-            queued: state.queue.len(),
+            class: state.name.clone(),
+            queued: self.admission.waiting(class),
             retry_after: Duration::from_nanos(predicted_ns.max(1e6) as u64),
         }
     }
 
-    /// Has the policy hear of jobs of the class that wait, as far as the class may have workers, and as far as it leaves other classes room among the jobs that
-    /// may have begun.
+    /// Has the policy hear of jobs of the class that wait, as far as the limits let it.
     #[inline]
     fn offer(&mut self, class: ClassId) {
-        let state = &mut self.classes[class.index()];
-        while state.unbegun < state.queue.len() && state.tokens < state.limits.workers_at_most {
-            let all = self.tokens.len() - self.free.len();
-            if !self.begun.has_room(state.tokens, all) {
-                self.is_starved = true;
-                return;
-            }
-            let Some(id) = self.free.pop() else {
-                self.is_starved = true;
-                return;
-            };
+        while self.admission.lets_hear(class) {
+            let id = self.free.pop().expect("a token for each job heard of");
             let mut job = Job::new(id, class, self.now_ns);
             job.flow = self.sequence as u32;
             if !self.decide.arrived(self.now_ns, job) {
                 // No policy has a limit of its own below the pool's; one that had would be asked again after the next end.
                 self.free.push(id);
-                self.is_starved = true;
-                return;
+                return self.admission.starved();
             }
-            state.unbegun += 1;
-            state.tokens += 1;
+            self.admission.heard(class);
             self.tokens[id.index()] = Some(Token {
                 class,
                 arrived_ns: self.now_ns,
@@ -299,9 +236,9 @@ impl PoolCore {
             return;
         };
         self.free.push(id);
-        self.classes[token.class.index()].tokens -= 1;
+        let may_hear_of_any = self.admission.ended(token.class);
         self.offer(token.class);
-        if std::mem::take(&mut self.is_starved) {
+        if may_hear_of_any {
             (0..self.classes.len() as u16).for_each(|class| self.offer(ClassId(class)));
         }
     }
@@ -323,17 +260,17 @@ impl PoolCore {
                 return Some(self.begin(chosen, job, true));
             }
             self.expire(class);
+            self.admission.began(class);
             let state = &mut self.classes[class.index()];
-            state.unbegun -= 1;
             if let Some(queued) = state.queue.pop() {
                 state.running += 1;
                 let waited_ns = self.now_ns.saturating_sub(queued.submitted_ns);
                 state.runs.wait.record(waited_ns);
-                self.waiting -= 1;
+                self.admission.unqueued(class);
                 return Some(self.begin(chosen, queued.job, false));
             }
             // Its job left. To the policy that is one more job of its class, of the usual length: the profile stays as it is.
-            let usual_ns = state.mean_ns.max(1.0) as u64;
+            let usual_ns = self.admission.mean_ns(class).max(1.0) as u64;
             self.finish_token(chosen, usual_ns);
         }
     }
@@ -355,8 +292,7 @@ impl PoolCore {
         let class = seen.class;
         let state = &mut self.classes[class.index()];
         state.runs.slices += 1;
-        let interruptible =
-            self.interrupts && !state.limits.uninterrupted && !job.flags().is_future;
+        let interruptible = self.interrupts && !state.uninterrupted && !job.flags().is_future;
         let slice_ns = interruptible.then(|| self.decide.started(self.now_ns, &seen, chosen));
         ChosenJob {
             chosen,
@@ -439,8 +375,9 @@ impl PoolCore {
             chosen,
         } = end;
         let state = &mut self.classes[class.index()];
-        state.ran(cpu_ns);
+        state.runs.service.record(cpu_ns);
         state.running -= 1;
+        self.admission.ran(class, cpu_ns);
         if ran == RunEnd::Pending {
             self.rest(class, job);
         } else {
@@ -523,18 +460,17 @@ impl PoolCore {
 
     fn unqueue(&mut self, class: ClassId, sequence: u64) -> Option<QueuedJob> {
         let queued = self.classes[class.index()].queue.remove(sequence)?;
-        self.waiting -= 1;
+        self.admission.unqueued(class);
         self.withdraw_surplus(class);
         Some(queued)
     }
 
     /// Takes a token back for which no job waits, if the policy can. Else it stands for the next job of the class, or for none.
     fn withdraw_surplus(&mut self, class: ClassId) {
-        let state = &mut self.classes[class.index()];
-        if state.unbegun > state.queue.len()
+        if self.admission.has_surplus(class)
             && let Some(token) = self.decide.withdraw(class)
         {
-            state.unbegun -= 1;
+            self.admission.began(class);
             self.release(token);
         }
     }
@@ -546,7 +482,7 @@ impl PoolCore {
         for index in 0..self.classes.len() {
             let class = ClassId(index as u16);
             while let Some(queued) = self.classes[index].queue.pop() {
-                self.waiting -= 1;
+                self.admission.unqueued(class);
                 self.end_early(class, queued.job, EarlyEnd::Abandoned);
             }
         }
@@ -558,15 +494,15 @@ impl PoolCore {
     }
 
     /// A class's counts, and its mean, ns.
-    pub(crate) fn class_counts(&self, class: usize) -> (ClassCounts, f64) {
-        let state = &self.classes[class];
+    pub(crate) fn class_counts(&self, class: ClassId) -> (ClassCounts, f64) {
+        let state = &self.classes[class.index()];
         let counts = ClassCounts {
-            waiting: state.queue.len(),
+            waiting: self.admission.waiting(class),
             running: state.running,
             asleep: state.asleep,
             ..state.counts
         };
-        (counts, state.mean_ns)
+        (counts, self.admission.mean_ns(class))
     }
 
     /// Whom to wake or start.

@@ -34,7 +34,6 @@
 //! | `stats`, `outside` | what became of the jobs; who asks about it from outside |
 //! | `shared` | what follows the release of the lock |
 
-mod begun_limit;
 mod blocking;
 mod build;
 mod builder;

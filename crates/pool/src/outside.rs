@@ -35,7 +35,7 @@ impl SharedPool {
         let mut classes: Vec<_> = self.classes.names.iter().map(|name| unread(name)).collect();
         let core = self.core.lock();
         for (at, class) in classes.iter_mut().enumerate() {
-            let (counts, mean_ns) = core.class_counts(at);
+            let (counts, mean_ns) = core.class_counts(ClassId(at as u16));
             class.counts = counts;
             class.mean = Duration::from_nanos(mean_ns as u64);
         }

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use headway_policy::server::BegunLimit;
+use headway_policy::server::admission_control::AdmissionLimits;
 use headway_policy::server::systems::{self, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
-use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
-use crate::class_state::ClassLimits;
-use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
+use crate::class_state::BuiltClass;
+use crate::core::{JobEnd, PoolCore, PoolParts};
 use crate::decisions::Deciding;
 use crate::job::{ClosureJob, RunEnd, Runnable};
 use crate::layout::PoolLayout;
@@ -31,16 +32,12 @@ const SETTLED: f64 = 2.0;
 
 fn core(policy: &str, interrupts: bool) -> PoolCore {
     let mut shape = Shape::new(WORKERS).class(0, 0.5).class(0, 0.5);
-    shape.job_capacity = token_count(CAPACITY, WORKERS);
-    let limits = ["first", "second"].map(|name| ClassLimits {
-        name: name.into(),
-        mean_ns: 0.0,
-        slo_ns: None,
-        workers_at_most: usize::MAX,
-        queue_limit: usize::MAX,
-        begin_within_ns: None,
-        uninterrupted: false,
-    });
+    let limits = AdmissionLimits {
+        workers: WORKERS,
+        capacity: CAPACITY,
+        begun: BegunLimit::NONE,
+    };
+    shape.job_capacity = limits.most_heard();
     let spec: ServerSpec = policy.parse().unwrap();
     let deciding = Deciding {
         workers: WORKERS,
@@ -48,12 +45,10 @@ fn core(policy: &str, interrupts: bool) -> PoolCore {
     };
     PoolCore::new(PoolParts {
         decide: systems::with(&spec, &shape, deciding).unwrap(),
-        classes: limits.into(),
+        classes: ["first", "second"].map(BuiltClass::open).into(),
         threads: ThreadTable::new(WORKERS, 0, false),
-        capacity: CAPACITY,
-        workers: WORKERS,
+        limits,
         interrupts,
-        begun: BegunLimit::NONE,
     })
 }
 

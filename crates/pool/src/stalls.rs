@@ -109,7 +109,7 @@ impl ClassState {
         Some(format!(
             "headway: jobs of class {} run on for up to {} µs after their slice and meet no probe, so nobody interrupts them there. Call checkpoint() in \
              their loops, iterate by checkpointed(), or build them with Headway's pass (`cargo headway build`); or declare the class uninterrupted()",
-            self.limits.name,
+            self.name,
             runs.longest_gap_ns / 1_000
         ))
     }
@@ -118,19 +118,11 @@ impl ClassState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class_state::ClassLimits;
+    use crate::class_state::BuiltClass;
 
     #[test]
     fn a_class_is_named_once_after_enough_stalls() {
-        let mut class = ClassState::new(ClassLimits {
-            name: "report".into(),
-            mean_ns: 0.0,
-            slo_ns: None,
-            workers_at_most: usize::MAX,
-            queue_limit: usize::MAX,
-            begin_within_ns: None,
-            uninterrupted: false,
-        });
+        let mut class = ClassState::new(BuiltClass::open("report"));
         let said: Vec<Option<String>> = (1..=20)
             .map(|stall| class.stalled(stall * 100_000, stall % 2 == 0))
             .collect();

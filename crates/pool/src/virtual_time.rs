@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use headway_policy::server::BegunLimit;
+use headway_policy::server::admission_control::{AdmissionLimits, ClassAdmission};
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{self, NAMES, ServerSpec};
 use headway_policy::{ClassId, Rng, Shape};
 
-use crate::begun_limit::BegunLimit;
 use crate::chosen::ChosenJob;
 use crate::class::ClassNames;
-use crate::class_state::ClassLimits;
-use crate::core::{JobEnd, PoolCore, PoolParts, token_count};
+use crate::class_state::BuiltClass;
+use crate::core::{JobEnd, PoolCore, PoolParts};
 use crate::decisions::Deciding;
 use crate::error::JoinError;
 use crate::job::{ClosureJob, EarlyEnd, Joined, RunEnd, Runnable};
@@ -31,25 +32,28 @@ pub(crate) fn core(policy: &str, layout: PoolLayout, workers: usize, capacity: u
     for service_ns in SERVICE_NS {
         shape = shape.class(service_ns, 0.3);
     }
-    shape.job_capacity = token_count(capacity, workers);
-    let classes = (0..CLASSES).map(|class| ClassLimits {
-        name: class.to_string(),
-        mean_ns: SERVICE_NS[class] as f64,
-        slo_ns: None,
-        workers_at_most: if class == CLASSES - 1 { 1 } else { usize::MAX },
-        queue_limit: usize::MAX,
-        begin_within_ns: (class == 1).then_some(1_000_000),
-        uninterrupted: false,
+    let limits = AdmissionLimits {
+        workers,
+        capacity,
+        begun: BegunLimit::NONE,
+    };
+    shape.job_capacity = limits.most_heard();
+    let classes = (0..CLASSES).map(|class| BuiltClass {
+        admission: ClassAdmission {
+            mean_ns: SERVICE_NS[class] as f64,
+            workers_at_most: if class == CLASSES - 1 { 1 } else { usize::MAX },
+            begin_within_ns: (class == 1).then_some(1_000_000),
+            ..ClassAdmission::OPEN
+        },
+        ..BuiltClass::open(&class.to_string())
     });
     let spec: ServerSpec = policy.parse().unwrap();
     PoolCore::new(PoolParts {
         decide: systems::with(&spec, &shape, Deciding { workers, layout }).unwrap(),
         classes: classes.collect(),
         threads: ThreadTable::new(workers, 0, false),
-        capacity,
-        workers,
+        limits,
         interrupts: false,
-        begun: BegunLimit::NONE,
     })
 }
 
@@ -210,7 +214,7 @@ impl PoolWorld {
     fn check(&self, policy: &str) {
         let mut live = 0;
         for class in 0..CLASSES {
-            let (counts, _) = self.core.class_counts(class);
+            let (counts, _) = self.core.class_counts(ClassId(class as u16));
             assert!(counts.add_up(), "{policy}: {counts:?}");
             live += counts.waiting + counts.running;
             let running = self

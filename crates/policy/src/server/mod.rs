@@ -14,9 +14,12 @@
 //! | the systems, like a table of the literature | [`systems`], [`fluid`] |
 //! | the queues of an engine in which one owner has them all | [`queue_lists`] |
 //! | a change of rules while a server serves | [`change`] |
+//! | what a pool takes in before its policy hears of it | [`admission_control`] |
 //!
 //! Imports point up in this table, never down: `tests/purity.rs` holds the list.
 
+pub mod admission_control;
+mod begun_limit;
 mod bound;
 mod central;
 pub mod change;
@@ -39,6 +42,7 @@ pub mod stability;
 pub mod systems;
 mod working;
 
+pub use begun_limit::BegunLimit;
 pub use central::{Central, CentralParts};
 pub use job::{Job, JobId, Jobs, WorkerId};
 pub use plan::{Group, Order, Plan};

@@ -9,21 +9,21 @@
 const TIMES_THE_REST: usize = 2;
 
 /// The jobs that may have begun, or wait where the policy knows of them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BegunLimit(Option<usize>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BegunLimit(Option<usize>);
 
 impl BegunLimit {
     /// Where jobs that have begun take nothing that is scarce.
-    pub(crate) const NONE: Self = Self(None);
+    pub const NONE: Self = Self(None);
 
-    /// So many may have begun, with so many workers: each of these finds something to do.
-    pub(crate) fn of(most: usize, workers: usize) -> Self {
+    /// So many may have begun, or twice the workers if that is more: each of them finds something to do.
+    pub fn of(most: usize, workers: usize) -> Self {
         Self(Some(most.max(2 * workers)))
     }
 
     /// Whether a class with so many jobs, of so many in all, may have one more. The last is for a class that has none.
     #[inline]
-    pub(crate) fn has_room(self, of_class: usize, all: usize) -> bool {
+    pub fn has_room(self, of_class: usize, all: usize) -> bool {
         let Some(most) = self.0 else { return true };
         match most.saturating_sub(all) {
             0 => false,
@@ -35,6 +35,8 @@ impl BegunLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
 
     /// How many each class gets where every one wants all: one that is picked, or the next that has room.
     fn filled(
@@ -69,13 +71,13 @@ mod tests {
     #[test]
     fn every_worker_finds_something_and_whoever_comes_has_room() {
         for seed in 0..5_000 {
-            let mut rng = headway_policy::Rng::new(seed);
+            let mut rng = crate::Rng::new(seed);
             let (most, workers) = (rng.below(300), 1 + rng.below(64));
             let classes = 1 + rng.below(15);
             let limit = BegunLimit::of(most, workers);
             let jobs = filled(limit, &mut |classes| rng.below(classes), classes);
             let all: usize = jobs.iter().sum();
-            let what = format!("seed {seed}: {most}, {workers}, {jobs:?}");
+            let what = alloc::format!("seed {seed}: {most}, {workers}, {jobs:?}");
             assert!(all >= workers, "{what}");
             assert!(all <= most.max(2 * workers), "{what}");
             // Each class begins something, whoever was there before.
