@@ -61,6 +61,7 @@ NAMES = [
     "dispatch_cost",
     "network",
     "queue_limit",
+    "begun_at_most",
     "resume",
     "classifier",
     "unknown",

@@ -65,6 +65,9 @@ pub(crate) struct CostFlags {
     /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     pub(crate) queue_limit: Option<u64>,
+    /// Requests that may have begun and not ended, as in a pool; others wait before the policy. Unlimited by default
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub(crate) begun_at_most: Option<u64>,
     /// Where an interrupted request resumes: handlers that keep thread-local state must stay on their worker
     #[arg(long, value_enum, value_name = "WHERE", default_value_t)]
     pub(crate) resume: ResumeFlag,
@@ -239,6 +242,7 @@ pub(crate) fn setup(
         dispatch_ns: costs.dispatch_cost,
         network_ns: costs.network,
         queue_limit: costs.queue_limit,
+        begun_at_most: costs.begun_at_most,
         resume: costs.resume.into(),
         classifier: match circumstances.classifier {
             ClassifierFlag::Exact => Classification::Exact,

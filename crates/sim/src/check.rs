@@ -52,6 +52,7 @@ impl Experiment {
         }
         self.workload.check()?;
         self.check_flows()?;
+        self.check_begun()?;
         in_range(
             "the number of servers",
             self.servers as f64,
@@ -85,6 +86,17 @@ impl Experiment {
                 policy: policy.to_string(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// Checks that there is one server before which requests can wait.
+    fn check_begun(&self) -> Result<(), SimError> {
+        match (self.begun_at_most, &self.policy) {
+            (None, _) | (Some(1..), PolicySpec::Server(_)) => Ok(()),
+            (Some(0), _) => in_range("the limit of begun requests", 0.0, 1.0, 1e15),
+            (Some(_), policy) => Err(SimError::NoAdmission {
+                policy: policy.to_string(),
+            }),
         }
     }
 

@@ -37,6 +37,14 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// The policy is not that of one server with queues, and the experiment limits what may have begun.
+    #[error(
+        "'{policy}' is not the policy of one server, so nothing limits the requests that have begun; choose one such as srpt, or leave the limit out"
+    )]
+    NoAdmission {
+        /// The policy.
+        policy: String,
+    },
     /// A class's own SLO cannot be read.
     #[error("the slo of class '{class}': {source}")]
     ClassSlo {

@@ -124,6 +124,9 @@ pub struct Experiment {
     pub network_ns: u64,
     /// Most requests in one queue; unbounded by default.
     pub queue_limit: usize,
+    /// Requests that may have begun and not ended, or wait where the policy knows of them, as in a [pool](headway_policy::server::admission_control); the others wait before it.
+    /// Unlimited by default; of one server's policy only.
+    pub begun_at_most: Option<usize>,
     /// Where interrupted requests may resume.
     pub resume: Resume,
     /// The requests' flows, by which the network steers them; by default each request is a flow of its own.
@@ -165,6 +168,7 @@ impl Experiment {
             costs: Costs::default(),
             network_ns: 0,
             queue_limit: usize::MAX,
+            begun_at_most: None,
             resume: Resume::Anywhere,
             flows: None,
             classifier: Classification::Exact,

@@ -1,5 +1,6 @@
 //! One server fed by a workload: arrivals go in, measurements come out.
 
+use crate::admission::{Admitting, Driven};
 use crate::arrivals::RequestStream;
 use crate::engine::Engine;
 use crate::error::SimError;
@@ -97,7 +98,18 @@ impl RunSystem<'_> {
         let mut server = build(&experiment.shape(), experiment.costs);
         server.record(experiment.trace_window.clone());
         let mut measures = Measures::new(experiment);
-        drive(experiment, &mut server, &mut measures);
+        match experiment.begun_at_most {
+            Some(requests) => {
+                let mut admitting = Admitting::new(&mut server, experiment, requests);
+                drive(experiment, &mut admitting, &mut measures);
+                assert_eq!(
+                    admitting.waiting(),
+                    0,
+                    "whoever leaves makes room for the next"
+                );
+            }
+            None => drive(experiment, &mut server, &mut measures),
+        }
         check_end(experiment, server.in_flight())?;
         let slices = server.take_slices();
         let mut outcome = measures.into_server_outcome(server.work(), server.plan(), name, params);
@@ -107,7 +119,7 @@ impl RunSystem<'_> {
 }
 
 /// Runs until the system has drained after the last arrival. On a tie, ends come before beginnings.
-fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Measures<'_>) {
+fn drive(experiment: &Experiment, server: &mut impl Driven, measures: &mut Measures<'_>) {
     let mut arrivals = RequestStream::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();
     loop {

@@ -1,5 +1,6 @@
 //! The simulator against theory, against the papers, and against what must always hold.
 
+mod admission;
 mod changes;
 mod host;
 mod ordered;

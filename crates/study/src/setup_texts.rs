@@ -38,6 +38,7 @@ impl SystemSetup {
                 (self.network_ns > 0).then(|| time(&self.network_ns)),
             ),
             ("queue-limit", self.queue_limit.map(|it| it.to_string())),
+            ("begun-at-most", self.begun_at_most.map(|it| it.to_string())),
             (
                 "resume",
                 (self.resume == Resume::OwnWorker).then(|| "own-worker".into()),
@@ -85,6 +86,7 @@ mod tests {
             ("dispatch-cost", "150ns"),
             ("network", "1.5us"),
             ("queue-limit", "5k"),
+            ("begun-at-most", "100"),
             ("resume", "own-worker"),
             ("classifier", "random"),
             ("unknown", "0.1"),

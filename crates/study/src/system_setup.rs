@@ -33,6 +33,8 @@ pub struct SystemSetup {
     pub network_ns: u64,
     /// Capacity of each queue; requests beyond it are shed.
     pub queue_limit: Option<u64>,
+    /// Requests that may have begun, or wait where the policy knows of them, as in a pool.
+    pub begun_at_most: Option<u64>,
     /// Where an interrupted request resumes.
     pub resume: Resume,
     /// The class that the server's classifier assigns to a request.
@@ -57,6 +59,7 @@ impl Default for SystemSetup {
             dispatch_ns: None,
             network_ns: 0,
             queue_limit: None,
+            begun_at_most: None,
             resume: Resume::Anywhere,
             classifier: Classification::Exact,
             unknown_share: 0.0,
@@ -67,7 +70,7 @@ impl Default for SystemSetup {
 
 impl SystemSetup {
     /// The names that [`set`](Self::set) knows: the command's flags.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "workers",
         "cores",
         "servers",
@@ -79,6 +82,7 @@ impl SystemSetup {
         "dispatch-cost",
         "network",
         "queue-limit",
+        "begun-at-most",
         "resume",
         "classifier",
         "unknown",
@@ -103,6 +107,7 @@ impl SystemSetup {
             "dispatch-cost" => self.dispatch_ns = Some(parse::time(text).map_err(wrong)?),
             "network" => self.network_ns = parse::time(text).map_err(wrong)?,
             "queue-limit" => self.queue_limit = Some(parse::count(text).map_err(wrong)?),
+            "begun-at-most" => self.begun_at_most = Some(parse::count(text).map_err(wrong)?),
             "resume" => self.resume = parse::resume(text).map_err(wrong)?,
             "classifier" => self.classifier = parse::classifier(text).map_err(wrong)?,
             "unknown" => self.unknown_share = parse::fraction(text).map_err(wrong)?,
@@ -192,6 +197,7 @@ impl SystemSetup {
         }
         experiment.network_ns = self.network_ns;
         experiment.queue_limit = self.queue_limit.map_or(usize::MAX, |limit| limit as usize);
+        experiment.begun_at_most = self.begun_at_most.map(|limit| limit as usize);
         experiment.resume = self.resume;
         Ok(())
     }
@@ -220,6 +226,7 @@ impl SystemSetup {
                 ("costs", self.costs.is_some()),
                 ("dispatch-cost", self.dispatch_ns.is_some()),
                 ("queue-limit", self.queue_limit.is_some()),
+                ("begun-at-most", self.begun_at_most.is_some()),
                 ("resume", self.resume != Resume::Anywhere),
             ],
             why,

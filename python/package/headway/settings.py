@@ -31,6 +31,7 @@ class SystemSettings(TypedDict, total=False):
     ``dispatch_cost``    serial work of the dispatcher per request: ``"150ns"``
     ``network``          added to every latency: ``"10us"``
     ``queue_limit``      capacity of each queue; requests beyond it are shed
+    ``begun_at_most``    requests that may have begun and not ended, as in a pool; others wait before the policy
     ``resume``           where an interrupted request resumes: ``"anywhere"`` or ``"own-worker"``
     ``classifier``       ``"exact"`` or ``"random"``
     ``unknown``          fraction of requests, 0 to 1, that the classifier does not recognise
@@ -49,6 +50,7 @@ class SystemSettings(TypedDict, total=False):
     dispatch_cost: str
     network: str
     queue_limit: Number
+    begun_at_most: Number
     resume: str
     classifier: str
     unknown: float | str
