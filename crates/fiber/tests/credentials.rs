@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -12,8 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, process};
 
-use common::jobs::{Job, STACK_BYTES, fiber};
-use headway_fiber::{SendFiber, Stacks, Turn};
+use common::jobs::{Job, STACK_BYTES, fiber, runs_over_home};
+use common::refusals::refuse;
+use common::run_alone;
+use headway_fiber::{SendFiber, Stacks, Turn, on_own_thread};
 
 /// No change takes longer. A caller that nobody answers sends signals for ever.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -60,6 +63,12 @@ fn credentials() -> BTreeMap<i32, [String; 3]> {
         credentials.insert(number.parse().unwrap(), lines);
     }
     credentials
+}
+
+/// The supplementary groups, as the kernel says them.
+fn groups_of_this_process() -> String {
+    let [_, _, groups] = credentials().into_values().next().unwrap();
+    groups
 }
 
 /// All threads have the same credentials, which are these.
@@ -113,7 +122,7 @@ fn each_thread_changes_its_credentials_whichever_state_it_has() {
     // SAFETY: asks.
     let (own, user) = unsafe { (libc::getegid(), libc::geteuid()) };
     let is_root = user == 0;
-    let [_, _, groups] = credentials().into_values().next().unwrap();
+    let groups = groups_of_this_process();
     // Without the right to take another group, the calls that change nothing must end at least.
     let other = if is_root { own + 1 } else { own };
     let stacks = Stacks::of_donors(STACK_BYTES, 4).unwrap();
@@ -177,4 +186,140 @@ fn each_thread_changes_its_credentials_whichever_state_it_has() {
         worker.recv_timeout(LIMIT).unwrap();
     }
     assert_eq!(set_group(own), 0);
+}
+
+/// What a program says that ends because of credentials.
+const KEPT: &str = "headway: a thread kept its credentials where others changed theirs";
+
+/// Runs a test, which changes credentials on a fiber, in a process of its own. The process must end as the change does not reach every thread.
+#[track_caller]
+fn assert_ends(test: &str) {
+    let output = run_alone(test, "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
+    assert!(said.contains(KEPT), "{said}");
+}
+
+/// Runs the call on a fiber whose own thread the kernel refuses these system calls. Returns what it returns.
+fn where_home_is_refused<R: Send + 'static>(
+    calls: &'static [libc::c_long],
+    errno: i32,
+    call: impl FnOnce() -> R + Send + 'static,
+) -> R {
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
+    let (tell, hear) = mpsc::channel();
+    let job: Job = Box::new(move || {
+        on_own_thread(|| refuse(calls, errno));
+        tell.send(call()).unwrap();
+    });
+    runs_over_home(&mut fiber(&stacks), job);
+    hear.recv().unwrap()
+}
+
+/// The calling thread's effective group.
+fn group() -> libc::gid_t {
+    // SAFETY: always valid to ask.
+    unsafe { libc::getegid() }
+}
+
+#[test]
+#[cfg_attr(
+    headway_tsan,
+    ignore = "its own thread, which is signalled too, cannot run what it instruments"
+)]
+fn a_change_that_a_fibers_own_thread_is_refused_ends_the_program() {
+    assert_ends("own_thread_is_refused_a_group");
+    assert_ends("own_thread_is_refused_a_user");
+}
+
+#[test]
+#[ignore = "ends its process: another test runs it and watches"]
+fn own_thread_is_refused_a_group() {
+    where_home_is_refused(&[libc::SYS_setresgid], libc::EPERM, || set_group(group()));
+}
+
+/// As a user may be at its limit of processes.
+#[test]
+#[ignore = "ends its process: another test runs it and watches"]
+fn own_thread_is_refused_a_user() {
+    where_home_is_refused(&[libc::SYS_setresuid], libc::EAGAIN, || set_group(group()));
+}
+
+#[test]
+#[cfg_attr(
+    headway_tsan,
+    ignore = "its own thread, which is signalled too, cannot run what it instruments"
+)]
+fn a_change_that_there_is_no_memory_for_ends_the_program() {
+    assert_ends("no_memory_for_credentials");
+}
+
+#[test]
+#[ignore = "ends its process: another test runs it and watches"]
+fn no_memory_for_credentials() {
+    let stacks = Stacks::of_donors(STACK_BYTES, 1).unwrap();
+    let job: Job = Box::new(|| {
+        // SAFETY: a structure of two numbers, and its address during the calls.
+        let changed = unsafe {
+            let mut room = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            libc::getrlimit(libc::RLIMIT_AS, &raw mut room);
+            let none = libc::rlimit {
+                rlim_cur: 1,
+                ..room
+            };
+            libc::setrlimit(libc::RLIMIT_AS, &raw const none);
+            let changed = set_group(libc::getegid());
+            libc::setrlimit(libc::RLIMIT_AS, &raw const room);
+            changed
+        };
+        println!("{changed}");
+    });
+    fiber(&stacks).run(Some(job), 0);
+}
+
+/// It sets what it cannot compare: its groups by the rights from before the change or from after it.
+#[test]
+#[cfg_attr(
+    headway_tsan,
+    ignore = "its own thread, which is signalled too, cannot run what it instruments"
+)]
+fn a_fibers_own_thread_that_has_no_memory_follows_where_it_has_the_right() {
+    // SAFETY: asks.
+    if unsafe { libc::geteuid() } != 0 {
+        println!(
+            "SKIPPED a_fibers_own_thread_that_has_no_memory_follows_where_it_has_the_right: it needs root"
+        );
+        return;
+    }
+    let output = run_alone("own_thread_follows_without_memory", "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_ends("own_thread_has_neither_memory_nor_the_right");
+}
+
+#[test]
+#[ignore = "it keeps a filter of system calls: another test runs it"]
+fn own_thread_follows_without_memory() {
+    let (own_group, groups) = (group(), groups_of_this_process());
+    let (changed, given, back) = where_home_is_refused(&[libc::SYS_mmap], libc::ENOMEM, || {
+        let (changed, given) = give_rights_away(NOBODY, &[3, 5]);
+        (changed, given, credentials())
+    });
+    assert_eq!(changed, 0);
+    all_have(&given, NOBODY, NOBODY, "3 5");
+    all_have(&back, 0, own_group, &groups);
+}
+
+#[test]
+#[ignore = "ends its process: another test runs it and watches"]
+fn own_thread_has_neither_memory_nor_the_right() {
+    where_home_is_refused(&[libc::SYS_mmap], libc::ENOMEM, || {
+        // SAFETY: numbers.
+        assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
+        all_have(&credentials(), NOBODY, group(), &groups_of_this_process());
+        set_group(group())
+    });
 }

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::jobs::{Job, runs_over_home};
 use common::signals::{SignalTimer, handle};
 use headway_fiber::{
     Asker, Attached, BySignal, NoPreempt, Preempter, SendFiber, Stacks, Turn, YieldFlag,
@@ -35,8 +36,6 @@ fn both_kinds() -> [(&'static str, Stacks); 2] {
         ("of donors", Stacks::of_donors(STACK_BYTES, 1).unwrap()),
     ]
 }
-
-type Job = Box<dyn FnOnce() + Send>;
 
 /// A fiber that runs closures.
 fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
@@ -352,19 +351,6 @@ fn a_job_at_home_has_the_mask_of_a_worker_and_leaves_it_to_nobody() {
         thread::yield_now();
     }
     assert_eq!(mask(), before);
-}
-
-/// Runs a job that goes home once, until it is done.
-fn runs_over_home(fiber: &mut SendFiber<Option<Job>>, job: Job) {
-    assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
-    assert!(fiber.take_home_wish());
-    fiber.run_at_home();
-    let begun = Instant::now();
-    while fiber.turn_at_home().is_none() {
-        assert!(begun.elapsed() < LIMIT, "it comes home");
-        thread::yield_now();
-    }
-    assert!(matches!(fiber.resume(), Turn::Finished(_)));
 }
 
 /// What a started program blocks, as `/proc` says.
