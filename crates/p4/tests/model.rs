@@ -124,6 +124,7 @@ impl Planes {
 fn compare(clones: bool, seed: u64) -> usize {
     let mut planes = Planes::new(clones);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
+    println!("seed {seed}");
     let (mut now_ns, mut cloned) = (0, 0);
     assert_eq!(
         planes.request(0, 0, 0, false),
