@@ -1,6 +1,7 @@
 //! The agents of servers behind `headway rack`: a switch and its servers, each in a separate process.
 
 use super::errors::refused;
+use super::own_address;
 use super::racking::{request, status};
 use super::serving::{Serving, count, figure};
 use headway_machine::thread::uninterrupted;
@@ -30,12 +31,6 @@ pub(super) fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> P
     path
 }
 
-/// An address that is free at the moment, on one that no other test's sockets are given ports of.
-fn free() -> String {
-    let socket = UdpSocket::bind("127.0.77.1:0").unwrap();
-    socket.local_addr().unwrap().to_string()
-}
-
 fn serve(agents_at: &str, key: &Path, more: &[&str]) -> Serving {
     let key = key.to_str().unwrap();
     let rack = ["--rack", agents_at, "--rack-key", key];
@@ -48,9 +43,11 @@ impl AgentRack {
     fn start(args: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let key = key_file(directory.path(), "key", KEY, 0o600);
-        let agents_at = free();
+        let address = own_address();
+        let agents_at = address.to_string();
         let servers: Vec<_> = (0..2).map(|_| serve(&agents_at, &key, &[])).collect();
-        let mut rack = vec!["rack", "--listen", "127.0.77.1:0", "--agents", &agents_at];
+        let listen = format!("{}:0", address.ip());
+        let mut rack = vec!["rack", "--listen", &listen, "--agents", &agents_at];
         rack.extend(["--agent-key", key.to_str().unwrap()]);
         let addrs: Vec<_> = servers.iter().map(Serving::addr).collect();
         rack.extend(addrs.iter().flat_map(|addr| ["--server", addr]));

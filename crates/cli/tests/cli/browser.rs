@@ -2,8 +2,8 @@
 
 use super::children::TestChild;
 use super::hosting::{counted, until};
+use super::own_address;
 use super::racking::{rack, server};
-use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,9 +82,7 @@ impl Drop for SetOnDrop<'_> {
 #[test]
 fn the_racks_page_shows_groups_servers_types_and_what_happens() {
     let server = server();
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = port.local_addr().unwrap().to_string();
-    drop(port);
+    let at = own_address().to_string();
     let policy = ["--policy", "pallas", "--workload", "high-bimodal"];
     let rack = rack(
         &[&server],
@@ -139,9 +137,7 @@ fn a_hosts_page_shows_who_has_which_core() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("host.sock");
     let place = socket.to_str().unwrap();
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = port.local_addr().unwrap().to_string();
-    drop(port);
+    let at = own_address().to_string();
     let start =
         |args: &[&str]| TestChild::start(Command::new(env!("CARGO_BIN_EXE_headway")).args(args));
     let apps = ["--app", "kv:guaranteed=1", "--app", "pricer:batch"];

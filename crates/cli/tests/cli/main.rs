@@ -51,7 +51,9 @@ mod standing;
 mod surroundings;
 mod sweeps;
 
+use std::net::SocketAddr;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Runs `headway` with these arguments until it ends.
 fn headway(args: &[&str]) -> Output {
@@ -76,4 +78,12 @@ fn json(args: &[&str]) -> serde_json::Value {
 /// Splits a command line into words.
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// An address that no other call returns, of an IP that is this process's own. Its port is none that the system gives to sockets that ask for any.
+fn own_address() -> SocketAddr {
+    static NEXT_PORT: AtomicU16 = AtomicU16::new(7_000);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+    SocketAddr::from(([127, 128 | high, middle, low], port))
 }

@@ -1,6 +1,7 @@
 //! `headway rack` with real servers, each in a separate process.
 
 use super::errors::refused;
+use super::own_address;
 use super::serving::{Serving, count};
 use crate::children::TestChild;
 use serde_json::{Value, json};
@@ -202,11 +203,7 @@ fn requests_beyond_the_bounds_of_an_slo_are_counted() {
 #[test]
 fn prometheus_reads_the_counters_and_a_browser_the_page() {
     let server = server();
-    let port = UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let at = port.to_string();
+    let at = own_address().to_string();
     let _rack = rack(&[&server], &["--metrics", &at, "--no-ctl"]);
     let scraped = |path: &str| {
         let mut stream = TcpStream::connect(&at).unwrap();

@@ -1,5 +1,6 @@
 //! How a server starts, fails and stops.
 
+use std::net::SocketAddr;
 use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,7 +243,7 @@ impl Service for Unready {
 fn a_worker_that_cannot_be_set_up_keeps_the_server_from_starting() {
     each(|policy, layout| {
         for (panics, why) in [(true, "it panicked"), (false, "as the test asked")] {
-            let addr = free_address();
+            let addr = own_address();
             let error = placed(policy, layout)
                 .idle(Idle::Park)
                 .service(Unready { panics })
@@ -263,10 +264,10 @@ fn a_worker_that_cannot_be_set_up_keeps_the_server_from_starting() {
     });
 }
 
-/// An address that nobody has, for now.
-fn free_address() -> std::net::SocketAddr {
-    let socket = std::net::UdpSocket::bind(loopback()).unwrap();
-    socket.local_addr().unwrap()
+/// An address of this process's own, at a port that the system gives to no socket that asks for any.
+fn own_address() -> SocketAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 128 | high, middle, low], 7_000))
 }
 
 #[test]
