@@ -372,7 +372,7 @@ test-xdp: toolchain
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
 		why=$$(pass/packages.sh curl bind9-dnsutils dnsperf libmemcached-tools) || echo "SKIPPED other programs' clients: $$why"; \
-		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/tests $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test sides --test cost && \
+		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/tests $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test sides --test tags --test cost && \
 		HEADWAY_XDP_REQUIRED=1 .ci/tests $(CARGO) test --locked --workspace --test cli --test udp -- _xdp; \
 	fi
 

@@ -53,6 +53,8 @@ pub struct KernelCounts {
     pub other_family: u64,
     /// Dropped: requests whose turn fell on a place whose server was removed, until there are new tables.
     pub no_server: u64,
+    /// Dropped: packets whose VLAN tag their sender left to hardware, so that it lies beside them.
+    pub hidden_tag: u64,
 }
 
 impl PacketCounts {

@@ -7,6 +7,7 @@
 volatile const struct switch_config config = {};
 
 #include "packet.h"
+#include "tags.h"
 
 #define MAP(name, kind, value_t, entries) \
 	struct { __uint(type, kind); __type(key, __u32); __type(value, value_t); __uint(max_entries, entries); } name SEC(".maps")
@@ -27,6 +28,7 @@ struct step {
 	struct cpu_registers *own;
 	struct clone_order *order; /* where to ask for a clone of an excess request; none when the driver has no room */
 	__u32 copy;                /* of the tables */
+	bool is_veth;              /* the driver of a veth pair runs the program; constant */
 };
 
 static __always_inline void count(struct step *s, enum packet_count reason)
@@ -203,6 +205,9 @@ static __always_inline int datagram(struct step *s, void *end, __u8 family, __u3
 		return drop(s, COUNT_TRUNCATED);
 	if (f->udp->dest != config.port)
 		return XDP_PASS;
+	/* Sent on from here it would be on no VLAN, or on another. */
+	if (s->is_veth && has_tag_beside(s->ctx))
+		return drop(s, COUNT_HIDDEN_TAG);
 	f->wire = (void *)(f->udp + 1);
 	__u32 length = bpf_ntohs(f->udp->len);
 	if ((void *)(f->wire + 1) > end || length < sizeof(*f->udp) + sizeof(*f->wire) || length > udp_most || (void *)f->udp + (length & 0xffff) > end)
@@ -300,8 +305,7 @@ static __always_inline bool is_abandoned(const struct tables_head *newest)
 	return config.lease_ticks && (__s64)(bpf_jiffies64() - newest->lease_tick) > 0;
 }
 
-SEC("xdp")
-int rack(struct xdp_md *ctx)
+static __always_inline int step_of(struct xdp_md *ctx, bool is_veth)
 {
 	__u32 zero = 0;
 	struct tables_head *newest = bpf_map_lookup_elem(&head, &zero);
@@ -311,12 +315,25 @@ int rack(struct xdp_md *ctx)
 	__u32 copy = *(volatile __u64 *)&newest->generation & 1;
 	/* Pass no address of a part of this to a helper: the compiler would keep all of it on the stack. */
 	struct step s = {
-		.ctx = ctx, .copy = copy,
+		.ctx = ctx, .copy = copy, .is_veth = is_veth,
 		.tables = bpf_map_lookup_elem(&tables, &copy), .own = bpf_map_lookup_elem(&registers, &zero),
 	};
 	if (!s.tables || !s.own)
 		return XDP_PASS;
 	return parse(&s, (void *)(long)ctx->data, (void *)(long)ctx->data_end);
+}
+
+SEC("xdp")
+int rack(struct xdp_md *ctx)
+{
+	return step_of(ctx, false);
+}
+
+/* The same in the driver of a veth pair: a program of its own, so that other devices pay nothing for it. */
+SEC("xdp")
+int rack_veth(struct xdp_md *ctx)
+{
+	return step_of(ctx, true);
 }
 
 #include "clones.h"

@@ -1,12 +1,18 @@
 //! What a device can do for an XDP program, as the kernel says by netlink.
 
-use crate::neighbours::{HEADER, Kernel, attribute};
+use crate::neighbours::{HEADER, Kernel, LINK_ATTRIBUTES, attribute};
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::SockProtocol;
 use std::path::Path;
 
-// linux/genetlink.h, linux/netdev.h.
+// linux/if_link.h, linux/genetlink.h, linux/netdev.h.
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const XDP_ATTACHED_NONE: u8 = 0;
+const XDP_ATTACHED_DRV: u8 = 1;
 const GENL_ID_CTRL: u16 = 16;
 const GENL_BODY: usize = 4;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -36,6 +42,40 @@ pub fn may_lack_checksums(device: &str) -> bool {
     driver.map_or(true, |driver| {
         let name = driver.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("virtio") || name == "vif" || name == "hv_netvsc"
+    })
+}
+
+/// Where the program of an interface runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DriverMode {
+    InDriver,
+    /// Behind it, or in the device itself, or several.
+    Elsewhere,
+}
+
+/// What the kernel tells of an interface.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct LinkAbout {
+    /// `veth` and the like; nothing for a device of hardware.
+    pub(crate) kind: Vec<u8>,
+    /// None without a program.
+    pub(crate) attached: Option<DriverMode>,
+}
+
+/// What the kernel tells of the interface of this number.
+pub(crate) fn link_of(ifindex: u32) -> Result<LinkAbout, Errno> {
+    let kernel = Kernel::open(SockProtocol::NetlinkRoute)?;
+    let answer = kernel.ask_of_link(ifindex)?;
+    let within = |group, kind| attribute(attribute(&answer, LINK_ATTRIBUTES, group)?, 0, kind);
+    let kind = within(IFLA_LINKINFO, IFLA_INFO_KIND).unwrap_or_default();
+    let attached = within(IFLA_XDP, IFLA_XDP_ATTACHED).and_then(|mode| mode.first());
+    Ok(LinkAbout {
+        kind: kind.strip_suffix(&[0]).unwrap_or(kind).to_vec(),
+        attached: match attached {
+            None | Some(&XDP_ATTACHED_NONE) => None,
+            Some(&XDP_ATTACHED_DRV) => Some(DriverMode::InDriver),
+            Some(_) => Some(DriverMode::Elsewhere),
+        },
     })
 }
 

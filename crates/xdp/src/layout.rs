@@ -35,7 +35,7 @@ constants! {
     /// Slots that one run for a removed server visits.
     LOST_SLOTS = 256;
     /// The number of fates by which packets are counted.
-    COUNTS = 20;
+    COUNTS = 21;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -250,16 +250,16 @@ mirror! {
         nat_mask: u32 as "nat_mask" at 4,
         nat_taken: u32 as "nat_taken" at 8,
         counts: [u64; COUNTS] as "counts" at 16,
-        next_turn: [u32; MAX_GROUPS] as "next_turn" at 176,
-        of_type: [TypeRow; MAX_TYPES] as "type" at 432,
-        of_server: [ServerRow; MAX_SERVERS] as "server" at 6576,
-        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 14768,
+        next_turn: [u32; MAX_GROUPS] as "next_turn" at 184,
+        of_type: [TypeRow; MAX_TYPES] as "type" at 440,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6584,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 14776,
     }
 }
 
 const PROFILE_AT: usize = (22540 + MAX_SERVERS * MAX_GROUPS * 4).next_multiple_of(8);
 pub(crate) const RACK_TABLES_BYTES: usize = PROFILE_AT + MAX_TYPES * TypeProfile::BYTES;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 14768 + MAX_TYPES * 8;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 14776 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(

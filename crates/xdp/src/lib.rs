@@ -15,13 +15,15 @@
 //! | what a device can do for the program | [`takes_redirected`], [`may_lack_checksums`] |
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
-//! | load, attach, publish, read | [`XdpSwitch`] |
+//! | load, attach, publish, read | [`XdpSwitch`], in `switch.rs` and `attach.rs` |
+//! | VLAN tags beside packets | `bpf/tags.h`, [`HiddenTags`] |
 //! | what a removed server had | `bpf/lose.h`, `lose.rs` |
 //! | the namespace that a switch is of | `namespace.rs` |
 //! | what outlives the process, and for how long | [`SwitchPins`] |
 //! | what an earlier process left | [`LeftTables`] |
 //! | the kernel's ticks | `ticks.rs` |
 
+mod attach;
 mod features;
 mod grace;
 mod head;
@@ -36,6 +38,7 @@ mod registers;
 mod support;
 mod switch;
 mod tables;
+mod tags;
 mod ticks;
 
 /// The driver's way to run the program.
@@ -49,3 +52,4 @@ pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};
 pub use support::missing;
 pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
 pub use tables::{Neighbour, XdpTables, tables_of, tables_of_places};
+pub use tags::HiddenTags;

@@ -62,6 +62,7 @@ pub(crate) const HEADER: usize = 16;
 const ROUTE_BODY: usize = 12;
 const NEIGH_BODY: usize = 12;
 const LINK_BODY: usize = 16;
+pub(crate) const LINK_ATTRIBUTES: usize = HEADER + LINK_BODY;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
@@ -212,11 +213,16 @@ impl Kernel {
         })
     }
 
-    fn link(&self, ifindex: u32) -> Result<EthernetLink, Errno> {
+    /// What the kernel tells of an interface. Attributes begin at [`LINK_ATTRIBUTES`].
+    pub(crate) fn ask_of_link(&self, ifindex: u32) -> Result<Vec<u8>, Errno> {
         let mut body = [0; LINK_BODY];
         body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-        let answer = self.ask(RTM_GETLINK, &body, None)?;
-        let attribute = |kind| attribute(&answer, HEADER + LINK_BODY, kind);
+        self.ask(RTM_GETLINK, &body, None)
+    }
+
+    fn link(&self, ifindex: u32) -> Result<EthernetLink, Errno> {
+        let answer = self.ask_of_link(ifindex)?;
+        let attribute = |kind| attribute(&answer, LINK_ATTRIBUTES, kind);
         let name = attribute(IFLA_IFNAME).unwrap_or_default();
         let name = name.strip_suffix(&[0]).unwrap_or(name);
         Ok(EthernetLink {

@@ -70,6 +70,8 @@ counts! {
     lost as "COUNT_LOST",
     /// Dropped: requests whose turn fell on a place without a server, which was removed, until there are new tables.
     no_server as "COUNT_NO_SERVER",
+    /// Dropped: packets to the switch's port whose VLAN tag the sender's end of a veth pair left beside them.
+    hidden_tag as "COUNT_HIDDEN_TAG",
 }
 
 /// One type's registers, of all CPUs together.

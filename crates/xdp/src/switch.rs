@@ -1,4 +1,4 @@
-//! The loaded program: its attachment to interfaces, its tables and its registers.
+//! The loaded program, its tables and its registers.
 
 use crate::head::{HeadMap, head_of};
 use crate::layout::{
@@ -6,15 +6,11 @@ use crate::layout::{
     MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, TablesHead,
     bytes_of,
 };
-use crate::pins::{LinkKind, MAPS, SwitchPins};
+use crate::pins::{MAPS, SwitchPins};
 use crate::ticks::{TickError, in_ticks, ticks_a_second};
-use crate::{Registers, XdpTables, grace};
+use crate::{Registers, XdpTables, grace, tags};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
-use aya::programs::tc::{SchedClassifierLink, TcAttachOptions, TcAttachType};
-use aya::programs::xdp::XdpLink;
-use aya::programs::{
-    LinkOrder, ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp, XdpMode,
-};
+use aya::programs::{ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use headway_policy::rack::Cloning;
 use std::collections::hash_map::DefaultHasher;
@@ -165,12 +161,14 @@ pub struct XdpSwitch {
     generation: u64,
     question_index: u32,
     pub(crate) classes: usize,
-    clones: bool,
+    pub(crate) clones: bool,
+    /// Whether the object has a program for veth pairs that this kernel takes.
+    pub(crate) sees_tags: bool,
     pub(crate) lease_ticks: u64,
-    pins: Option<SwitchPins>,
+    pub(crate) pins: Option<SwitchPins>,
 }
 
-const PROGRAM: &str = "rack";
+pub(crate) const PROGRAM: &str = "rack";
 
 impl XdpSwitch {
     /// Loads the program `rack` of an object that [`compile`](crate::compile) made. It sees no packet before it is attached, and sheds every
@@ -225,7 +223,8 @@ impl XdpSwitch {
                 loader.map_pin_path(name, pins.map(name));
             }
         }
-        let mut program = loader.load(object)?;
+        let looking = tags::looking(object);
+        let mut program = loader.load(looking.as_deref().unwrap_or(object))?;
         for name in [PROGRAM, "renew", "lose"] {
             let program = xdp(&mut program, name)?;
             program.load().map_err(SwitchError::Program)?;
@@ -246,6 +245,7 @@ impl XdpSwitch {
             tables: map(&mut program, "tables")?,
             registers,
             clones,
+            sees_tags: looking.is_some(),
             program,
             generation,
             question_index: constants.question_index,
@@ -253,62 +253,6 @@ impl XdpSwitch {
             lease_ticks: constants.lease_ticks,
             pins: None,
         })
-    }
-
-    /// Gives the interface's packets to the program. The attachment ends with this switch, unless it is pinned; an attachment that an earlier process pinned
-    /// has this program from one packet to the next.
-    ///
-    /// # Errors
-    /// [`SwitchError::Attach`] when there is no such interface, it has a program, or its driver takes none.
-    pub fn attach(&mut self, interface: &str, mode: XdpMode) -> Result<(), SwitchError> {
-        let failed = |source| SwitchError::Attach {
-            interface: interface.to_owned(),
-            source,
-        };
-        // An interface that is gone has no pins, and the kernel says so below.
-        let ifindex = nix::net::if_::if_nametoindex(interface).unwrap_or(0);
-        if self.clones {
-            self.attach_copier(interface, ifindex)
-                .map_err(|source| SwitchError::AttachClones {
-                    interface: interface.to_owned(),
-                    source,
-                })?;
-        }
-        let program = xdp(&mut self.program, PROGRAM)?;
-        let Some(pins) = &self.pins else {
-            return program.attach(interface, mode).map(|_| ()).map_err(failed);
-        };
-        if let Some(link) = pins.link(LinkKind::Xdp, ifindex)
-            && let Ok(link) = XdpLink::try_from(link)
-            && program.attach_to_link(link).is_ok()
-        {
-            return Ok(());
-        }
-        let attached = program.attach(interface, mode).map_err(failed)?;
-        let link = program.take_link(attached).map_err(failed)?;
-        pins.keep(LinkKind::Xdp, ifindex, link)
-            .map_err(SwitchError::Pin)
-    }
-
-    fn attach_copier(&mut self, interface: &str, ifindex: u32) -> Result<(), ProgramError> {
-        let Ok(copier) = classifier(&mut self.program) else {
-            return Err(ProgramError::NotLoaded);
-        };
-        let order = TcAttachOptions::TcxOrder(LinkOrder::last());
-        let Some(pins) = &self.pins else {
-            let attached = copier.attach_with_options(interface, TcAttachType::Ingress, order);
-            return attached.map(|_| ());
-        };
-        if let Some(link) = pins.link(LinkKind::Copier, ifindex)
-            && let Ok(link) = SchedClassifierLink::try_from(link)
-            && copier.attach_to_link(link).is_ok()
-        {
-            return Ok(());
-        }
-        let attached = copier.attach_with_options(interface, TcAttachType::Ingress, order)?;
-        let link = copier.take_link(attached)?;
-        pins.keep(LinkKind::Copier, ifindex, link)
-            .map_err(|_| ProgramError::NotLoaded)
     }
 
     /// Renews the lease of a pinned switch: from now on the program waits so long for the next renewal before it passes every packet on. Returns the ticks
@@ -482,7 +426,7 @@ pub(crate) fn xdp<'a>(
         .ok_or(SwitchError::Missing(name))
 }
 
-fn classifier(program: &mut Ebpf) -> Result<&mut SchedClassifier, SwitchError> {
+pub(crate) fn classifier(program: &mut Ebpf) -> Result<&mut SchedClassifier, SwitchError> {
     program
         .program_mut("clones")
         .and_then(|program| program.try_into().ok())

@@ -12,8 +12,8 @@ use headway_net::header::{Flag, Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
 use headway_xdp::{
-    Mode, Neighbour, Registers, SwitchPins, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig,
-    XdpTables, pinned_switches, tables_of, takes_redirected,
+    HiddenTags, Mode, Neighbour, Registers, SwitchPins, XdpCounts, XdpMode, XdpSwitch,
+    XdpSwitchConfig, XdpTables, pinned_switches, tables_of, takes_redirected,
 };
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddr, UdpSocket};
@@ -193,7 +193,10 @@ fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch
     let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
     switch.publish(&first()).expect("published");
     for interface in &interfaces {
-        switch.attach(interface, XdpMode::Driver).expect("attached");
+        let tags = switch.attach(interface, XdpMode::Driver).expect("attached");
+        // Linux 6.3 tells of both. A program that its verifier refused would be left out in silence.
+        let sees_tags = takes_redirected(interface).is_some();
+        assert_eq!(tags == HiddenTags::Dropped, sees_tags);
     }
     servers.iter().for_each(Host::begin);
     wait_until("the servers have their ports", || {

@@ -138,7 +138,7 @@ pub enum XskError {
     },
     /// The device takes VLAN tags out of packets before the program sees them, and is in VLANs. Requests with a tag would be answered without.
     #[error(
-        "device {device} is in VLANs and takes their tags out of packets before an XDP program sees them: turn that off (`ethtool -K {device} rxvlan off`), or use the VLAN's own device"
+        "device {device} is in VLANs and takes their tags out of packets before an XDP program sees them: turn that off (`ethtool -K {device} rxvlan off`; of a veth pair also at the other end, `ethtool -K PEER txvlan off`), or use the VLAN's own device"
     )]
     HidesTags {
         /// The device.

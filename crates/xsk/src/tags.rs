@@ -6,17 +6,14 @@ use aya::Btf;
 use aya::maps::{Array, MapData};
 use aya::programs::XdpMode;
 use aya_obj::btf::BtfKind;
+use headway_bpf::with_kernel_calls;
 
 use crate::device::NetDevice;
 use crate::error::XskError;
 use crate::system;
 
-/// The program's call of the kernel's function by which it looks, as the compiler leaves it: the number stands for a helper that no kernel has.
-const CALL: [u8; 8] = [0x85, 0, 0, 0, 0x54, 0x43, 0x43, 0x4b];
-/// `r0 = 0`.
-const NO_CALL: [u8; 8] = [0xb7, 0, 0, 0, 0, 0, 0, 0];
-/// In the byte of its registers, a call of a function of the kernel by its number in the kernel's BTF.
-const KERNEL_FUNCTION: u8 = 2 << 4;
+/// In the program, the kernel's function by which it looks.
+const CALL: u32 = 0x4b43_4354;
 
 /// The object whose program finds the tags beside this device's packets. `None` where the device is none of a veth pair, or the kernel is older than
 /// Linux 6.3.
@@ -31,25 +28,13 @@ pub(crate) fn looking_at(
     let number = |name| kernel?.id_by_type_name_kind(name, BtfKind::Func).ok();
     // Of the version in which veth pairs tell of their packets.
     number("bpf_xdp_metadata_rx_hash")?;
-    let [a, b, c, d] = number("bpf_cast_to_kern_ctx")?.to_le_bytes();
-    Some(calling(
-        object,
-        [CALL[0], KERNEL_FUNCTION, 0, 0, a, b, c, d],
-    ))
+    let function = number("bpf_cast_to_kern_ctx")?;
+    Some(with_kernel_calls(object, CALL, Some(function)))
 }
 
 /// The object whose program looks at packets alone.
 pub(crate) fn without_a_look(object: &[u8]) -> Vec<u8> {
-    calling(object, NO_CALL)
-}
-
-fn calling(object: &[u8], instruction: [u8; 8]) -> Vec<u8> {
-    let mut object = object.to_vec();
-    let at = |object: &[u8]| object.windows(CALL.len()).position(|bytes| bytes == CALL);
-    while let Some(at) = at(&object) {
-        object[at..at + CALL.len()].copy_from_slice(&instruction);
-    }
-    object
+    with_kernel_calls(object, CALL, None)
 }
 
 /// Whether a device takes VLAN tags out of packets before an XDP program sees them, and is in VLANs: devices of this namespace lie upon it that are some.
@@ -110,13 +95,6 @@ impl StrippedTags {
 mod tests {
     use super::*;
     use std::fs;
-
-    #[test]
-    fn every_call_is_replaced_and_nothing_else() {
-        let object = [&[7][..], &CALL, &[8], &CALL, &[9]].concat();
-        let expected = [&[7][..], &NO_CALL, &[8], &NO_CALL, &[9]].concat();
-        assert_eq!(without_a_look(&object), expected);
-    }
 
     /// What the kernel shows of a device with a bridge or a VLAN upon it; not every kernel has VLANs.
     #[test]

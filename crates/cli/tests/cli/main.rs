@@ -40,6 +40,7 @@ mod racking_device_xdp;
 mod racking_kills;
 mod racking_members;
 mod racking_pinned;
+mod racking_tags_xdp;
 mod racking_xdp;
 mod racks;
 mod recording;

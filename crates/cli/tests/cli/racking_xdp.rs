@@ -2,6 +2,8 @@
 
 #[path = "../../../xdp/tests/common/net.rs"]
 pub(super) mod net;
+#[path = "../../../xdp/tests/common/vlan.rs"]
+pub(super) mod vlan;
 
 use super::agents::{KEY, key_file};
 use super::errors::refused;
@@ -305,6 +307,7 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
             "options",
             "other_family",
             "no_server",
+            "hidden_tag",
             "wrong_side",
         ] {
             assert_eq!(back["counts"][fate], 0, "{back}");
@@ -436,12 +439,13 @@ fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
         } else {
             println!("SKIPPED devices that take no redirected packets: it needs Linux 6.3");
         }
-        // `p10` as it is shown with a VLAN upon it: not every kernel has VLANs.
-        let shown = "mount -t tmpfs none /sys/class/net; mkdir -p /sys/class/net/p10/upper_p10.5 /sys/class/net/p10.5
+        // `p10` as it is shown with a VLAN upon it, not every kernel has VLANs; and a kernel that does not tell how to look for tags beside packets.
+        let shown = "mount -t tmpfs none /sys/kernel/btf; mount -t tmpfs none /sys/class/net; mkdir -p /sys/class/net/p10/upper_p10.5 /sys/class/net/p10.5
              echo DEVTYPE=vlan > /sys/class/net/p10.5/uevent; exec \"$@\"";
         let in_a_vlan = ["unshare", "--mount", "sh", "-ec", shown, "sh"];
         let said = refused_by(&in_a_vlan, &rack_args("p10,p11", &[]));
         assert!(said.contains("`ethtool -K p10 rxvlan off`"), "{said}");
+        assert!(said.contains("`ethtool -K PEER txvlan off`"), "{said}");
         assert!(!has_program("p10") && !has_program("p11"));
         for host in &hosts {
             host.begin();

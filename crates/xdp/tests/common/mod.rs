@@ -5,6 +5,7 @@ pub(crate) mod cost;
 pub(crate) mod maps;
 pub(crate) mod net;
 pub(crate) mod settings;
+pub(crate) mod vlan;
 
 use aya::Ebpf;
 use aya::programs::Xdp;

@@ -66,7 +66,14 @@ fn three_planes_agree(test: &str, family: Family, excess: Excess, packets: u64) 
 
 fn every_fate_was_met(planes: &Planes, (cloning, overflow): Excess) {
     let counts = planes.xdp.registers().expect("registers").counts;
-    let mut unmet = vec!["shed", "expired", "other_family", "lost", "no_server"];
+    let mut unmet = vec![
+        "shed",
+        "expired",
+        "other_family",
+        "lost",
+        "no_server",
+        "hidden_tag",
+    ];
     if overflow == Overflow::Off {
         unmet.push("overflowed");
     }

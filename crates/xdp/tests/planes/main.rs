@@ -550,6 +550,7 @@ impl Planes {
             ("overflowed", overflowed),
             ("lost", user.lost),
             ("no_server", 0),
+            ("hidden_tag", 0),
         ];
         assert_eq!(counts.named(), of_user);
         self.compare_types(&types);

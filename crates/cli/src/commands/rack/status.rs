@@ -298,6 +298,7 @@ pub(super) fn all_counts(common: &PacketCounts, kernel: Option<&KernelCounts>) -
         all["options"] = kernel.options.into();
         all["other_family"] = kernel.other_family.into();
         all["no_server"] = kernel.no_server.into();
+        all["hidden_tag"] = kernel.hidden_tag.into();
     }
     all
 }

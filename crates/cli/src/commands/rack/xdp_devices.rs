@@ -1,6 +1,6 @@
 //! The devices that a switch in the kernel is attached to: what it needs of them, and their end.
 
-use headway_xdp::{may_lack_checksums, takes_redirected};
+use headway_xdp::{HiddenTags, may_lack_checksums, takes_redirected};
 use headway_xsk::hides_tags;
 use nix::net::if_::if_nametoindex;
 
@@ -17,7 +17,7 @@ pub(super) enum DeviceError {
     )]
     TakesNothing(String),
     #[error(
-        "device {0} is in VLANs and takes their tags out of packets before an XDP program sees them, so that requests with a tag would go on without: turn that off (`ethtool -K {0} rxvlan off`), or name the VLAN's own device"
+        "device {0} is in VLANs and takes their tags out of packets before an XDP program sees them, so that requests with a tag would go on without: turn that off (`ethtool -K {0} rxvlan off`; of a veth pair also at the other end, `ethtool -K PEER txvlan off`), or name the VLAN's own device"
     )]
     HidesTags(String),
 }
@@ -27,37 +27,45 @@ struct AttachedDevice {
     /// The kernel's number at the time when the switch was attached.
     ifindex: u32,
     takes: bool,
+    tags: HiddenTags,
 }
 
 /// Devices by name.
 #[derive(Default)]
-pub(super) struct AttachedDevices(Vec<AttachedDevice>);
+pub(super) struct AttachedDevices {
+    devices: Vec<AttachedDevice>,
+    told_of_tags: bool,
+}
 
 impl AttachedDevices {
     /// Adds a device that the switch was just attached to.
-    pub(super) fn add(&mut self, device: &str) {
-        self.0.push(AttachedDevice {
+    pub(super) fn add(&mut self, device: &str, tags: HiddenTags) {
+        self.devices.push(AttachedDevice {
             name: device.to_owned(),
             // One that is gone already has the number 0, which no device has.
             ifindex: if_nametoindex(device).unwrap_or(0),
             takes: true,
+            tags,
         });
     }
 
     /// Their numbers.
     pub(super) fn numbers(&self) -> Vec<u32> {
-        self.0.iter().map(|device| device.ifindex).collect()
+        self.devices.iter().map(|device| device.ifindex).collect()
     }
 
     /// Checks that packets come whole, and that each takes what comes in by the others. Some drivers do so only since the switch is attached.
     pub(super) fn check_packets(&mut self) -> Result<(), DeviceError> {
-        if let Some(device) = self.0.iter().find(|device| hides_tags(&device.name)) {
+        let loses_tags = |device: &&AttachedDevice| {
+            device.tags == HiddenTags::Unseen && hides_tags(&device.name)
+        };
+        if let Some(device) = self.devices.iter().find(loses_tags) {
             return Err(DeviceError::HidesTags(device.name.clone()));
         }
-        if self.0.len() < 2 {
+        if self.devices.len() < 2 {
             return Ok(());
         }
-        for device in &mut self.0 {
+        for device in &mut self.devices {
             // A kernel that does not say leaves it to the user to see.
             device.takes = takes_redirected(&device.name).unwrap_or(true);
             if !device.takes {
@@ -69,8 +77,8 @@ impl AttachedDevices {
 
     /// Checks that each name still means the same device. Says of one that it no longer takes packets, once, and goes on: others may do.
     pub(super) fn check(&mut self) -> Result<(), DeviceError> {
-        let several = self.0.len() > 1;
-        for device in &mut self.0 {
+        let several = self.devices.len() > 1;
+        for device in &mut self.devices {
             if if_nametoindex(device.name.as_str()).ok() != Some(device.ifindex) {
                 return Err(DeviceError::Gone(device.name.clone()));
             }
@@ -82,6 +90,16 @@ impl AttachedDevices {
             }
         }
         Ok(())
+    }
+
+    /// Names the remedy, once, when packets were dropped whose VLAN tag lay beside them.
+    pub(super) fn tell_of_tags(&mut self, dropped: u64) {
+        if dropped > 0 && !self.told_of_tags {
+            self.told_of_tags = true;
+            eprintln!(
+                "packets are dropped whose VLAN tag their sender leaves to hardware, since the switch could only send them on without: turn that off at the other end of the veth pair (`ethtool -K PEER txvlan off`); `rack status` counts them as `hidden_tag`"
+            );
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use anyhow::Result;
 use headway_policy::rack::{ControlPlane, ServerId, Shaper};
 use headway_rack::{Membership, RackControl, RackMember, RackRoster, SwitchTables};
 use headway_xdp::{
-    LeftTables, Mode, Neighbour, PinsError, SwitchError, SwitchPins, XdpMode, XdpSwitch,
-    XdpSwitchConfig, compile,
+    HiddenTags, LeftTables, Mode, Neighbour, PinsError, SwitchError, SwitchPins, XdpMode,
+    XdpSwitch, XdpSwitchConfig, compile,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -81,12 +81,12 @@ impl KernelSwitch {
         &mut self.switch
     }
 
-    /// Gives an interface's packets to the program.
+    /// Gives an interface's packets to the program, and returns what becomes of those whose VLAN tag lies beside them.
     pub(super) fn attach(
         &mut self,
         interface: &str,
         interfaces: &Sourced<Vec<String>>,
-    ) -> Result<()> {
+    ) -> Result<HiddenTags> {
         self.renew_lease()
             .map_err(|error| interfaces.refused(error))?;
         let attached = self.switch.attach(interface, XdpMode::Default);

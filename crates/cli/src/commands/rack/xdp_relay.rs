@@ -128,8 +128,8 @@ impl Relay {
     /// From here on the program gets packets.
     pub(super) fn attach(&mut self, interfaces: &Sourced<Vec<String>>) -> Result<()> {
         for interface in &interfaces.value {
-            self.program.kernel.attach(interface, interfaces)?;
-            self.devices.add(interface);
+            let tags = self.program.kernel.attach(interface, interfaces)?;
+            self.devices.add(interface, tags);
         }
         let takes = self.devices.check_packets();
         takes.map_err(|error| interfaces.refused(error))?;
@@ -181,6 +181,7 @@ impl Relay {
                 watch.agent_said(now_ns, server, cores);
             });
         watch.look(now_ns, &registers);
+        self.devices.tell_of_tags(registers.counts.hidden_tag);
         self.history.note(now_ns, &registers.servers);
         let forgotten = self.history.forgotten(&registers.servers);
         self.expired = self.expired.max(registers.counts.expired + forgotten);
@@ -290,5 +291,6 @@ fn of_kernel(counts: &XdpCounts) -> KernelCounts {
         options: counts.options,
         other_family: counts.other_family,
         no_server: counts.no_server,
+        hidden_tag: counts.hidden_tag,
     }
 }
