@@ -192,7 +192,7 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// The same pool, of at most so many stacks beside those that there are. [`take`](Self::take) fails with [`WouldBlock`](io::ErrorKind::WouldBlock) where all are in use.
+    /// The same pool, of at most so many stacks, those that there are included. [`take`](Self::take) fails with [`WouldBlock`](io::ErrorKind::WouldBlock) where all are in use.
     #[must_use]
     pub fn at_most(mut self, most: usize) -> Self {
         self.most = most;

@@ -20,6 +20,9 @@ use crate::stack_copy::word_at;
 /// How many jobs go home at the first look that finds a worker asleep; twice as many at each further one.
 const FIRST_HOME: usize = 4;
 
+/// Looks in a row that found a worker before a job at home until another one goes home too.
+const WANTED_LOOKS: u32 = 3;
+
 /// The count of a worker that has ended.
 const LEFT: u64 = u64::MAX - 1;
 
@@ -118,6 +121,8 @@ pub struct TurnWatch {
     last: Vec<(u64, Option<u64>)>,
     /// Looks in a row that found a worker asleep.
     asleep_looks: u32,
+    /// Looks in a row before which a worker was told to go on with a job at home.
+    wanted_looks: u32,
 }
 
 impl TurnWatch {
@@ -127,6 +132,7 @@ impl TurnWatch {
         Self {
             last: Vec::with_capacity(most),
             asleep_looks: 0,
+            wanted_looks: 0,
         }
     }
 
@@ -172,6 +178,13 @@ impl TurnWatch {
                 && worker.own_time.own_ns() == last.1
                 && worker.is_asleep()
         })
+    }
+
+    /// How many suspended jobs go home after a look that found no worker asleep. `is_wanted`: before it a worker was told to go on with one that is at home, and could
+    /// not. If that lasts, the one at home may wait for a suspended one that its policy has come later, and for which no worker ever asks.
+    pub fn most_home_beside_wanted(&mut self, is_wanted: bool) -> usize {
+        self.wanted_looks = if is_wanted { self.wanted_looks + 1 } else { 0 };
+        usize::from(self.wanted_looks >= WANTED_LOOKS)
     }
 
     /// How many suspended jobs go home after a look that found a worker asleep.
@@ -319,5 +332,13 @@ mod tests {
             assert_eq!(watch.look(&worker.turns), TurnsSeen::Running);
             assert!(!watch.sleeps_on(&worker.turns));
         }
+    }
+
+    #[test]
+    fn one_goes_home_a_look_while_a_worker_asks_for_what_is_at_home() {
+        let mut watch = TurnWatch::for_workers(1);
+        let wanted = [true, true, false, true, true, true, true, false, true];
+        let sent = wanted.map(|is_wanted| watch.most_home_beside_wanted(is_wanted));
+        assert_eq!(sent, [0, 0, 0, 0, 0, 1, 1, 0, 0]);
     }
 }

@@ -15,8 +15,9 @@ use crate::rescue::{InterruptedFiber, JobRescue, TakenFiber};
 use crate::shared::SharedPool;
 use crate::turn::{SliceClock, TurnEnd, to_the_end, without_fiber};
 
-/// More free fibers than this a thread does not keep to itself.
-const MOST_IDLE: usize = 16;
+/// More free fibers than this a thread does not keep to itself, and it makes as many when it has nothing else to do: to make one takes a thread, which waits for a core
+/// where all are busy.
+const IDLE_FIBERS: usize = 4;
 
 /// A thread's fibers.
 pub(crate) struct OwningFibers {
@@ -25,6 +26,8 @@ pub(crate) struct OwningFibers {
     rescue: Arc<JobRescue>,
     turns: Arc<WorkerTurns<CpuClock>>,
     idle: Vec<OwningFiber>,
+    /// None was to be had at the last try.
+    are_used_up: bool,
 }
 
 impl Drop for OwningFibers {
@@ -49,7 +52,19 @@ impl OwningFibers {
             rescue: Arc::clone(rescue),
             turns: rescue.join(),
             idle: Vec::new(),
+            are_used_up: false,
         }
+    }
+
+    /// Makes one of the free fibers that it is to have. Returns whether it did.
+    pub(crate) fn make_ready(&mut self, shared: &Arc<SharedPool>) -> bool {
+        if self.idle.len() >= IDLE_FIBERS || self.are_used_up {
+            return false;
+        }
+        let made = self.in_turn(|| self.fiber(shared));
+        self.are_used_up = made.is_none();
+        self.idle.extend(made);
+        !self.are_used_up
     }
 
     pub(crate) fn run(&mut self, shared: &Arc<SharedPool>, assignment: ChosenJob) -> TurnEnd {
@@ -180,7 +195,7 @@ impl OwningFibers {
     /// The fiber is free. Jobs that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.
     #[inline]
     fn keep(&mut self, on: OwningFiber) {
-        if self.idle.len() < MOST_IDLE {
+        if self.idle.len() < IDLE_FIBERS {
             self.idle.push(on);
         } else {
             self.stacks.give(on.fiber.into_inner().into_stack());

@@ -43,6 +43,8 @@ struct SuspendedPlace {
 struct SuspendedPlaces {
     suspended: HashMap<JobId, SuspendedPlace>,
     at_home: usize,
+    /// Whether a worker was told to go on with one at home since the last look, and could not.
+    is_wanted_here: bool,
     /// Whether the thread that looks rests until a job is suspended.
     rests: bool,
     /// The pool's threads are gone.
@@ -113,6 +115,7 @@ impl JobRescue {
         match place.suspended.on.fiber.turn_at_home() {
             None => {
                 places.suspended.insert(token, place);
+                places.is_wanted_here = true;
                 TakenFiber::AtHome
             }
             Some(turn) => {
@@ -139,6 +142,11 @@ impl JobRescue {
             self.places
                 .wait_while(places, |places| places.rests && !places.is_over),
         );
+    }
+
+    /// Whether a worker was told since the last look to go on with a job that is at home. Such a job may wait there for one that its policy has come later.
+    pub(crate) fn was_wanted_here(&self) -> bool {
+        std::mem::take(&mut self.places.lock().is_wanted_here)
     }
 
     /// Sends up to `most` suspended jobs home.

@@ -2,6 +2,7 @@
 //!
 //! A job may be suspended while it holds a lock. A worker whose job wants the lock sleeps in the kernel; if all do, nobody is left to resume the holder. So a thread
 //! of the pool looks whether a worker sleeps in the middle of a job while jobs are suspended. While one does, suspended jobs go on *at home*, in their own threads.
+//! So they do while a worker finds nothing better to do than what is at home already, since that may wait for one of them.
 //! What ends there is counted and told at once: who sleeps may wait for the result.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,8 +41,13 @@ impl JobRescue {
                 continue;
             }
             quiet_looks = 0;
-            if self.finds_asleep(&mut watch, shared) {
-                self.send_home(watch.most_home());
+            let beside_wanted = watch.most_home_beside_wanted(self.was_wanted_here());
+            let most = match self.finds_asleep(&mut watch, shared) {
+                true => watch.most_home(),
+                false => beside_wanted,
+            };
+            if most > 0 {
+                self.send_home(most);
             }
         }
     }

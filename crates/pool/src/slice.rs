@@ -43,6 +43,14 @@ impl JobSlices {
         }
     }
 
+    /// Gets ready for jobs to come, step by step, while there is none. Returns whether there was a step to do.
+    pub(crate) fn make_ready(&mut self, shared: &Arc<SharedPool>) -> bool {
+        match self {
+            Self::ToTheEnd | Self::Plain(_) => false,
+            Self::Owning(fibers) => fibers.make_ready(shared),
+        }
+    }
+
     /// Calls what runs code of the program's beside its jobs. If the worker falls asleep there, it is [rescued](crate::rescue) as in a job.
     #[inline]
     pub(crate) fn in_turn<R>(&self, call: impl FnOnce() -> R) -> R {

@@ -141,7 +141,9 @@ pub(crate) fn work(shared: &Arc<SharedPool>, place: usize) {
                 (now_ns, report) = (ended_ns, Some(told));
             }
             None if stays => {
-                idle.wait();
+                if !slices.make_ready(shared) {
+                    idle.wait();
+                }
                 now_ns = shared.clock.now_ns();
             }
             None => {

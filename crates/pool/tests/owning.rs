@@ -84,16 +84,22 @@ fn a_borrow_of_a_thread_local_variable_outlasts_an_interruption() {
 fn errno_is_the_jobs_own() {
     for policy in POLICIES {
         interleaved(policy, 2, |at, interrupted| {
-            nix_errno::set(at as i32);
+            own_thread::set(at as i32);
             interrupted();
-            assert_eq!(nix_errno::get(), at as i32);
+            assert_eq!(own_thread::get(), at as i32);
         });
     }
 }
 
-/// `errno`, as the C library has it.
-mod nix_errno {
-    #![expect(unsafe_code, reason = "errno is a variable of the calling thread")]
+/// `errno`, as the C library has it, and the kernel's number of the thread.
+mod own_thread {
+    #![expect(unsafe_code, reason = "of the calling thread")]
+
+    /// The thread of the kernel that asks.
+    pub(super) fn number() -> i32 {
+        // SAFETY: always valid to ask.
+        unsafe { libc::gettid() }
+    }
 
     pub(super) fn set(value: i32) {
         // SAFETY: the calling thread's.
@@ -391,6 +397,60 @@ fn a_job_that_waits_for_one_that_was_interrupted_ends() {
         });
         assert_eq!(parent.wait().unwrap(), 7, "{policy}");
         pool.wait_idle().unwrap();
+        assert!(pool.stats().total().add_up());
+    }
+}
+
+/// A job at home waits for a lock whose holder is suspended, comes later by its policy, and is not at home: a worker that goes on asking for the first alone would
+/// never run the second. Which jobs go home is by chance, so this is tried many times.
+#[test]
+fn a_job_at_home_may_wait_for_one_that_its_policy_has_come_later() {
+    const CLASSES: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+    for _ in 0..40 {
+        // Each class is shorter than the one before, so that each job interrupts the last one.
+        let builder = Pool::builder().policy("srpt").workers(1);
+        let minutes = |left: usize| ClassOptions::new().mean(Duration::from_secs(60 << left));
+        let builder = CLASSES
+            .iter()
+            .enumerate()
+            .fold(builder, |builder, (at, name)| {
+                builder.class(name, minutes(CLASSES.len() - at))
+            });
+        let pool = builder.build().unwrap();
+        let (held, wanted) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        let over = Arc::new(AtomicBool::new(false));
+        let mut suspended: Vec<_> = CLASSES[..6]
+            .iter()
+            .map(|class| {
+                let (begun, over) = (Gate::default(), Arc::clone(&over));
+                let (its_begin, lock) = (begun.clone(), Arc::clone(&held));
+                let is_holder = *class == CLASSES[0];
+                let job = pool.submit(class, move || {
+                    let _held = is_holder.then(|| lock.lock().unwrap());
+                    its_begin.open();
+                    spin_until("it is over", || over.load(Ordering::SeqCst));
+                });
+                begun.wait();
+                job
+            })
+            .collect();
+        let (begun, is_done) = (Gate::default(), Gate::default());
+        let (its_begin, its_end, lock) = (begun.clone(), is_done.clone(), Arc::clone(&wanted));
+        suspended.push(pool.submit(CLASSES[6], move || {
+            let own = lock.lock().unwrap();
+            let worker = own_thread::number();
+            its_begin.open();
+            spin_until("it is at home", || own_thread::number() != worker);
+            over.store(true, Ordering::SeqCst);
+            drop(own);
+            drop(held.lock().unwrap());
+            its_end.open();
+        }));
+        begun.wait();
+        let sleeper = pool.submit(CLASSES[7], move || drop(wanted.lock().unwrap()));
+        sleeper.wait().unwrap();
+        is_done.wait();
+        suspended.into_iter().for_each(|job| job.wait().unwrap());
         assert!(pool.stats().total().add_up());
     }
 }

@@ -411,6 +411,7 @@ impl<'a> Fibers<'a> {
     /// The request is at home still: as if it had yielded at once.
     #[cold]
     fn waits_for_home(&self, running: RunningRequest<'_>, span: Range<ClockReading>) -> RanSlice {
+        self.context.rescue.wanted_here();
         let job = request_in(running.place.as_mut()).job(running.id);
         RanSlice {
             slot: running.slot,

@@ -2,10 +2,11 @@
 //!
 //! A request that owns a thread's state may be suspended while it holds a lock. Another request that wants the lock then sleeps in the kernel, and its worker with
 //! it: if all workers do, nobody is left to resume the holder. So a [thread of the server](crate::threads::rescuer) looks whether a worker sleeps in the middle of a request. While one
-//! does, suspended requests go on at home, in their own threads, until the worker gets on. Deadlock by suspension is impossible; what it cost is counted.
+//! does, suspended requests go on at home, in their own threads, until the worker gets on. So they do, one by one, while a worker finds nothing better to do than one that is at home
+//! already, since that may wait for another. Deadlock by suspension is impossible; what it cost is counted.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use headway_fiber::{TurnWatch, TurnsSeen, WorkerTurns};
@@ -19,6 +20,8 @@ pub(crate) struct Rescue {
     workers: Guarded<Vec<Arc<WorkerTurns<OwnTime>>>>,
     /// Requests that are suspended, and whether the thread looks often.
     alert: LookAlert,
+    /// Whether a worker was told to go on with one at home since the last look, and could not.
+    is_wanted_here: AtomicBool,
     /// Has the thread look again at once.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// By class: suspended requests that went home.
@@ -33,6 +36,7 @@ impl Rescue {
         Self {
             workers: Guarded::new(Vec::new()),
             alert: LookAlert::default(),
+            is_wanted_here: AtomicBool::new(false),
             wake: OnceLock::new(),
             sent_home: (0..classes).map(|_| AtomicU64::new(0)).collect(),
             without_thread: (0..classes).map(|_| AtomicU64::new(0)).collect(),
@@ -52,6 +56,17 @@ impl Rescue {
         if self.alert.note() {
             self.awake();
         }
+    }
+
+    /// A worker was told to go on with a request that is at home. That one may wait for a suspended one that its policy has come later.
+    pub(super) fn wanted_here(&self) {
+        self.is_wanted_here.store(true, Ordering::Relaxed);
+        self.watch();
+    }
+
+    /// Whether that happened since the last look.
+    pub(crate) fn was_wanted_here(&self) -> bool {
+        self.is_wanted_here.swap(false, Ordering::Relaxed)
     }
 
     #[cold]

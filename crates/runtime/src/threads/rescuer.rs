@@ -40,8 +40,12 @@ impl Rescuer {
         while !self.is_over() {
             let was_suspended = self.rescue.alert().take();
             let seen = self.rescue.look(&mut watch);
-            if seen == TurnsSeen::Asleep {
-                let most = watch.most_home();
+            let beside_wanted = watch.most_home_beside_wanted(self.rescue.was_wanted_here());
+            let most = match seen {
+                TurnsSeen::Asleep => watch.most_home(),
+                TurnsSeen::Idle | TurnsSeen::Running => beside_wanted,
+            };
+            if most > 0 {
                 self.suspended
                     .send_home(most, |class| self.rescue.count(class));
             }

@@ -1,13 +1,19 @@
 //! An open-loop client: it sends when a request is due, whatever became of those before, and latency counts from when it was due.
+//!
+//! It stands for another machine's: its two threads go before all others where the system lets them, and one keeps time by itself, since Tokio's timers count
+//! milliseconds.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use headway_machine::thread::{Responsiveness, stay_responsive};
 use headway_policy::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::service::{POINT, REPORT};
 
@@ -33,6 +39,18 @@ pub(super) struct Answered {
     pub(super) ended: Duration,
 }
 
+/// A request that is due now.
+struct DueRequest {
+    due: Duration,
+    is_report: bool,
+}
+
+/// How a client's threads are scheduled beside the service's.
+pub(super) fn responsiveness() -> Responsiveness {
+    let tried = thread::spawn(stay_responsive).join();
+    tried.expect("a thread that asks for its priority ends")
+}
+
 /// Sends requests at this load for so long, and returns what became of each.
 ///
 /// # Errors
@@ -43,31 +61,56 @@ pub(super) fn drive(
     span: Duration,
     seed: u64,
 ) -> Result<Vec<Answered>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let mean = POINT.as_secs_f64() * (1.0 - REPORTS) + REPORT.as_secs_f64() * REPORTS;
     let rate = load * CORES / mean;
-    runtime.block_on(send_all(address, rate, span, seed))
+    let start = Instant::now();
+    let (sender, receiver) = unbounded_channel();
+    thread::scope(|scope| {
+        scope.spawn(move || keep_time(start, rate, span, seed, &sender));
+        let client = scope.spawn(move || {
+            stay_responsive();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let give_up = start + span + GRACE;
+            runtime.block_on(send_all(address, start, give_up, receiver))
+        });
+        client.join().expect("the client does not panic")
+    })
+}
+
+/// Says when each request is due, at that time.
+fn keep_time(
+    start: Instant,
+    rate: f64,
+    span: Duration,
+    seed: u64,
+    client: &UnboundedSender<DueRequest>,
+) {
+    stay_responsive();
+    let mut rng = Rng::new(seed);
+    let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut due = Duration::ZERO;
+    while due < span {
+        due += Duration::from_secs_f64(-(1.0 - uniform()).ln() / rate);
+        let is_report = uniform() < REPORTS;
+        thread::sleep((start + due).saturating_duration_since(Instant::now()));
+        if client.send(DueRequest { due, is_report }).is_err() {
+            return;
+        }
+    }
 }
 
 async fn send_all(
     address: SocketAddr,
-    rate: f64,
-    span: Duration,
-    seed: u64,
+    start: Instant,
+    give_up: Instant,
+    mut requests: UnboundedReceiver<DueRequest>,
 ) -> Result<Vec<Answered>> {
     let idle: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-    let mut rng = Rng::new(seed);
-    let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-    let start = Instant::now();
-    let (mut due, mut sent) = (Duration::ZERO, Vec::new());
-    while due < span {
-        due += Duration::from_secs_f64(-(1.0 - uniform()).ln() / rate);
-        let is_report = uniform() < REPORTS;
-        tokio::time::sleep_until((start + due).into()).await;
+    let mut sent = Vec::new();
+    while let Some(DueRequest { due, is_report }) = requests.recv().await {
         let idle = Arc::clone(&idle);
-        let give_up = start + span + GRACE;
         sent.push(tokio::spawn(async move {
             let asked = tokio::time::timeout_at(give_up.into(), ask(address, &idle, is_report));
             let status = match asked.await {

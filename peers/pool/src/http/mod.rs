@@ -55,6 +55,7 @@ pub(crate) fn run(args: &HttpArgs) -> Result<()> {
     } else {
         args.ways.clone()
     };
+    println!("the client's threads: {}", client::responsiveness());
     for &load in &args.loads {
         let mut rounds: Vec<Vec<HttpFigures>> = ways.iter().map(|_| Vec::new()).collect();
         for round in 0..args.rounds {

@@ -30,8 +30,12 @@ impl Levels {
     }
 }
 
-/// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. What was
-/// interrupted joins the tail of the level it has got to.
+/// What an engine gives back after no more service than this it could not go on with, ns: others come first.
+const UNTOUCHED_NS: u64 = 100;
+
+/// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. What was interrupted joins the tail of the level
+/// that it has got to; what has not had its allotment keeps its place, at the head of its level. So whoever is at the last level comes in order, however often
+/// shorter ones interrupt.
 pub struct Mlfq {
     levels: Levels,
     queues: Vec<List>,
@@ -59,21 +63,36 @@ impl Mlfq {
     }
 }
 
+impl Mlfq {
+    #[inline]
+    fn entered(&mut self, level: usize, class: ClassId) {
+        self.counts.entered(class);
+        self.occupied.insert(level);
+        self.waiting += 1;
+    }
+}
+
 impl Discipline for Mlfq {
     #[inline]
-    fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
+    fn push(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) -> Result<(), Shed> {
         self.counts.admit(job.class)?;
-        self.requeue(jobs, plan, job);
+        let level = self.levels.at(job.attained_ns);
+        self.entered(level, job.class);
+        self.queues[level].push_back(jobs, job);
         Ok(())
     }
 
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
+        let queued_ns = jobs.get(job.id).attained_ns;
         let level = self.levels.at(job.attained_ns);
-        self.counts.entered(job.class);
-        self.queues[level].push_back(jobs, job);
-        self.occupied.insert(level);
-        self.waiting += 1;
+        self.entered(level, job.class);
+        let has_run = job.attained_ns > queued_ns + UNTOUCHED_NS;
+        if has_run && level == self.levels.at(queued_ns) {
+            self.queues[level].push_front(jobs, job);
+        } else {
+            self.queues[level].push_back(jobs, job);
+        }
     }
 
     #[inline]
@@ -136,7 +155,18 @@ impl WithoutAccounting for Mlfq {}
 
 #[cfg(test)]
 mod tests {
-    use super::Levels;
+    use super::{Levels, Mlfq, UNTOUCHED_NS};
+    use crate::server::disciplines::Discipline;
+    use crate::server::plan::{Order, Plan};
+    use crate::server::{Job, JobId, Jobs, WorkerId};
+    use crate::{BitSet, ClassId};
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const LEVELS: Levels = Levels {
+        quantum_ns: 1_000,
+        count: 3,
+    };
 
     #[test]
     fn each_level_lasts_twice_as_long_as_the_one_before() {
@@ -148,5 +178,47 @@ mod tests {
             assert_eq!(levels.at(attained_ns), level, "{attained_ns}");
         }
         assert_eq!(levels.at(u64::MAX), 3, "the last lasts for ever");
+    }
+
+    /// The order of what waits, after job 0 of three at the last level ran for so long and was interrupted.
+    fn order_after(ran_ns: u64, before_ns: u64) -> Vec<u32> {
+        let plan = Plan::open(Order::Rank, vec![ClassId(0)], BitSet::range(0, 1));
+        let (mut jobs, mut queue) = (Jobs::new(3), Mlfq::new(LEVELS, 1, 10));
+        let attained = |id, attained_ns| {
+            let mut job = Job::new(JobId(id), ClassId(0), 0);
+            job.attained_ns = attained_ns;
+            job
+        };
+        (0..3).for_each(|id| queue.requeue(&mut jobs, &plan, attained(id, before_ns)));
+        let take = |queue: &mut Mlfq, jobs: &Jobs| {
+            let taken = queue.take(0, jobs, &plan, |_| Some(WorkerId(0)));
+            taken.map(|(job, _)| job.id.0)
+        };
+        assert_eq!(take(&mut queue, &jobs), Some(0));
+        queue.requeue(&mut jobs, &plan, attained(0, before_ns + ran_ns));
+        core::iter::from_fn(|| take(&mut queue, &jobs)).collect()
+    }
+
+    #[test]
+    fn who_is_interrupted_within_a_level_keeps_its_place() {
+        assert_eq!(order_after(500, 0), [0, 1, 2]);
+        assert_eq!(
+            order_after(1_000_000, 5_000),
+            [0, 1, 2],
+            "at the last level for ever"
+        );
+    }
+
+    #[test]
+    fn who_has_had_its_allotment_comes_after_the_others() {
+        assert_eq!(order_after(1_500, 1_500), [1, 2, 0]);
+        assert_eq!(order_after(1_000, 0), [1, 2, 0]);
+    }
+
+    #[test]
+    fn others_come_first_where_the_engine_could_not_go_on_with_a_job() {
+        for ran_ns in [0, 1, UNTOUCHED_NS] {
+            assert_eq!(order_after(ran_ns, 5_000), [1, 2, 0]);
+        }
     }
 }
