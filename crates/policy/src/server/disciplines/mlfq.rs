@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Which level a request is at, by the service it attained: level `l` lasts `q·2ˡ`, so that it
-/// begins at `q·(2ˡ − 1)`; the last one lasts for ever.
+/// begins at `q·(2ˡ − 1)`; the last one lasts for ever, in turns of its `q·2ˡ`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Levels {
     /// The first level's allotment, ns, above 0.
@@ -28,14 +28,26 @@ impl Levels {
         let doublings = (attained_ns / self.quantum_ns + 1).ilog2();
         (doublings as usize).min(self.count - 1)
     }
+
+    /// How many allotments a request that attained so much has had: the levels below its own, and turns at the last one.
+    #[inline]
+    #[must_use]
+    pub fn allotments(&self, attained_ns: u64) -> u64 {
+        let level = self.at(attained_ns);
+        if level < self.count - 1 {
+            return level as u64;
+        }
+        // In quanta, of which a turn at this level has 2ˡ and all levels below had one less.
+        let quanta = attained_ns / self.quantum_ns;
+        level as u64 + ((quanta + 1) >> level) - 1
+    }
 }
 
 /// What an engine gives back after no more service than this it could not go on with, ns: others come first.
 const UNTOUCHED_NS: u64 = 100;
 
-/// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. What was interrupted joins the tail of the level
-/// that it has got to; what has not had its allotment keeps its place, at the head of its level. So whoever is at the last level comes in order, however often
-/// shorter ones interrupt.
+/// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. Who was interrupted after an allotment joins the
+/// tail of the level that it has got to; who was interrupted within one keeps its place, at the head, however often shorter ones interrupt.
 pub struct Mlfq {
     levels: Levels,
     queues: Vec<List>,
@@ -88,7 +100,8 @@ impl Discipline for Mlfq {
         let level = self.levels.at(job.attained_ns);
         self.entered(level, job.class);
         let has_run = job.attained_ns > queued_ns + UNTOUCHED_NS;
-        if has_run && level == self.levels.at(queued_ns) {
+        let allotments = |attained_ns| self.levels.allotments(attained_ns);
+        if has_run && allotments(job.attained_ns) == allotments(queued_ns) {
             self.queues[level].push_front(jobs, job);
         } else {
             self.queues[level].push_back(jobs, job);
@@ -180,6 +193,19 @@ mod tests {
         assert_eq!(levels.at(u64::MAX), 3, "the last lasts for ever");
     }
 
+    #[test]
+    fn the_last_level_is_had_in_turns() {
+        let levels = Levels {
+            quantum_ns: 10,
+            count: 3,
+        };
+        let had = [0, 9, 10, 29, 30, 69, 70, 109, 110];
+        let allotments = had.map(|attained_ns| levels.allotments(attained_ns));
+        assert_eq!(allotments, [0, 0, 1, 1, 2, 2, 3, 3, 4]);
+        let one = Levels { count: 1, ..levels };
+        assert_eq!([0, 9, 10, 25].map(|at| one.allotments(at)), [0, 0, 1, 2]);
+    }
+
     /// The order of what waits, after job 0 of three at the last level ran for so long and was interrupted.
     fn order_after(ran_ns: u64, before_ns: u64) -> Vec<u32> {
         let plan = Plan::open(Order::Rank, vec![ClassId(0)], BitSet::range(0, 1));
@@ -202,17 +228,18 @@ mod tests {
     #[test]
     fn who_is_interrupted_within_a_level_keeps_its_place() {
         assert_eq!(order_after(500, 0), [0, 1, 2]);
-        assert_eq!(
-            order_after(1_000_000, 5_000),
-            [0, 1, 2],
-            "at the last level for ever"
-        );
+        assert_eq!(order_after(1_000, 5_000), [0, 1, 2], "at the last level");
     }
 
     #[test]
     fn who_has_had_its_allotment_comes_after_the_others() {
         assert_eq!(order_after(1_500, 1_500), [1, 2, 0]);
         assert_eq!(order_after(1_000, 0), [1, 2, 0]);
+        assert_eq!(
+            order_after(4_000, 5_000),
+            [1, 2, 0],
+            "in turns at the last level"
+        );
     }
 
     #[test]

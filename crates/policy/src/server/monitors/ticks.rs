@@ -21,8 +21,6 @@ pub struct Ticks {
 struct TickedRequest {
     /// Service of the running request at the next tick, ns.
     attained_ns: u64,
-    /// Of it, what it got since it was last begun, or last renewed at the end of an allotment, ns.
-    turn_ns: u64,
 }
 
 impl Ticks {
@@ -56,7 +54,6 @@ impl Monitor for Ticks {
         let quantum_ns = self.levels.quantum_ns;
         self.running[worker.index()] = TickedRequest {
             attained_ns: job.attained_ns + quantum_ns,
-            turn_ns: quantum_ns,
         };
         Some(quantum_ns)
     }
@@ -69,14 +66,12 @@ impl Monitor for Ticks {
         ingress: &I,
         _queues: &Q,
     ) -> PreemptionDecision {
-        let Levels { quantum_ns, count } = self.levels;
+        let quantum_ns = self.levels.quantum_ns;
         let running = &mut self.running[worker.index()];
-        let before = self
-            .levels
-            .at(running.attained_ns.saturating_sub(quantum_ns));
+        let before_ns = running.attained_ns.saturating_sub(quantum_ns);
+        let allotments = |attained_ns| self.levels.allotments(attained_ns);
         let level = self.levels.at(running.attained_ns);
-        let over =
-            level != before || (level == count - 1 && running.turn_ns >> level >= quantum_ns);
+        let over = allotments(running.attained_ns) != allotments(before_ns);
         if ingress.peek(0).is_some_and(|head: &Job| {
             let head = self.levels.at(head.attained_ns);
             head < level || over && head == level
@@ -84,7 +79,6 @@ impl Monitor for Ticks {
             return PreemptionDecision::Preempt;
         }
         running.attained_ns += quantum_ns;
-        running.turn_ns = if over { 0 } else { running.turn_ns } + quantum_ns;
         PreemptionDecision::Renew(quantum_ns)
     }
 
