@@ -106,8 +106,8 @@ struct Asked {
 enum From {
     /// Another thread, which asks once in each turn.
     Thread,
-    /// A timer of each thread's own, with its period in nanoseconds.
-    Timer(i64),
+    /// A timer of each thread's own, once in each turn: where a signal takes longer than its period, one that comes again and again leaves no time for anything else.
+    Timer,
 }
 
 struct Soak {
@@ -183,9 +183,9 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
     assert_eq!(thread.mechanism(), Mechanism::Signal);
     let epoch = Arc::new(AtomicU64::new(0));
     let own = attached.flag();
-    let _timer = match from {
+    let timer = match from {
         From::Thread => None,
-        From::Timer(interval_ns) => Some(SignalTimer::of_this_thread(libc::SIGURG, interval_ns)),
+        From::Timer => Some(SignalTimer::unset(libc::SIGURG)),
     };
     let told = Asked {
         asker: thread.asker().unwrap(),
@@ -199,8 +199,9 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
         turns += 1;
         thread.begin(turns, u64::MAX);
         epoch.store(turns, Relaxed);
-        if let From::Timer(_) = from {
+        if let Some(timer) = &timer {
             own.raise(turns); // Nothing here has probes: it is for the handler.
+            timer.once_in(1 + rng.below(WITHIN_NS) as i64);
         }
         let mut fiber = fiber.into_inner();
         let turn = if fiber.is_suspended() {
@@ -231,13 +232,13 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
     }
 }
 
-/// How often a timer interrupts, ns. Twice as often leaves no time for anything between two interrupts.
-const INTERVAL_NS: i64 = 20_000;
+/// A timer interrupts at a random moment of so long a time from the begin of a turn, ns.
+const WITHIN_NS: usize = 40_000;
 
 #[test]
 #[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn fibers_are_interrupted_anywhere() {
-    soak(1, preemptions_or(10_000), From::Timer(INTERVAL_NS));
+    soak(1, preemptions_or(10_000), From::Timer);
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn threads_interrupt_each_other() {
     ignore = "the one sometimes takes a fiber's stack for another's, the other delays signals"
 )]
 fn interrupted_fibers_go_on_in_other_threads() {
-    soak(2, preemptions_or(10_000), From::Timer(INTERVAL_NS));
+    soak(2, preemptions_or(10_000), From::Timer);
 }
 
 #[test]

@@ -106,8 +106,8 @@ impl<'a, S: Simulated> Admitting<'a, S> {
     }
 
     /// Lets the server act, and notes who leaves it.
-    fn act<K: Sink>(&mut self, sink: &mut K, act: impl FnOnce(&mut S, &mut LeavesNoted<'_, K>)) {
-        let mut leaving = LeavesNoted {
+    fn act<K: Sink>(&mut self, sink: &mut K, act: impl FnOnce(&mut S, &mut NotingSink<'_, K>)) {
+        let mut leaving = NotingSink {
             sink,
             left: &mut self.left,
             classes: self.waiting.len(),
@@ -153,13 +153,13 @@ fn seen_class(request: &SimRequest, classes: usize) -> ClassId {
 }
 
 /// A sink that notes the classes of those who leave.
-struct LeavesNoted<'a, K> {
+struct NotingSink<'a, K> {
     sink: &'a mut K,
     left: &'a mut Vec<ClassId>,
     classes: usize,
 }
 
-impl<K: Sink> Sink for LeavesNoted<'_, K> {
+impl<K: Sink> Sink for NotingSink<'_, K> {
     fn finished(&mut self, now_ns: u64, request: &SimRequest) {
         self.left.push(seen_class(request, self.classes));
         self.sink.finished(now_ns, request);

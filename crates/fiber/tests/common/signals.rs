@@ -17,11 +17,19 @@ pub(crate) fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), f
     }
 }
 
-/// Sends the thread that makes it a signal, again and again, until dropped.
+/// Sends the thread that makes it a signal, until dropped.
 pub(crate) struct SignalTimer(libc::timer_t);
 
 impl SignalTimer {
+    /// One that sends it again and again.
     pub(crate) fn of_this_thread(signal: libc::c_int, interval_ns: i64) -> Self {
+        let timer = Self::unset(signal);
+        timer.set(interval_ns, interval_ns);
+        timer
+    }
+
+    /// One that sends nothing until it is [set](Self::once_in).
+    pub(crate) fn unset(signal: libc::c_int) -> Self {
         // SAFETY: a timer of this thread, of which nothing is kept but its name.
         unsafe {
             let mut event: libc::sigevent = mem::zeroed();
@@ -33,20 +41,27 @@ impl SignalTimer {
                 libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer),
                 0
             );
-            let interval = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: interval_ns,
-            };
-            let times = libc::itimerspec {
-                it_interval: interval,
-                it_value: interval,
-            };
-            assert_eq!(
-                libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()),
-                0
-            );
             Self(timer)
         }
+    }
+
+    /// Sends the signal once, after so long, ns above 0.
+    pub(crate) fn once_in(&self, ns: i64) {
+        self.set(ns, 0);
+    }
+
+    fn set(&self, first_ns: i64, interval_ns: i64) {
+        let time = |ns| libc::timespec {
+            tv_sec: 0,
+            tv_nsec: ns,
+        };
+        let times = libc::itimerspec {
+            it_interval: time(interval_ns),
+            it_value: time(first_ns),
+        };
+        // SAFETY: made above; the times are read.
+        let failed = unsafe { libc::timer_settime(self.0, 0, &raw const times, ptr::null_mut()) };
+        assert_eq!(failed, 0);
     }
 }
 

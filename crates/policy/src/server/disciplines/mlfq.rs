@@ -25,21 +25,23 @@ impl Levels {
     #[inline]
     #[must_use]
     pub fn at(&self, attained_ns: u64) -> usize {
-        let doublings = (attained_ns / self.quantum_ns + 1).ilog2();
-        (doublings as usize).min(self.count - 1)
+        self.after(self.allotments(attained_ns))
     }
 
     /// How many allotments a request that attained so much has had: the levels below its own, and turns at the last one.
     #[inline]
     #[must_use]
     pub fn allotments(&self, attained_ns: u64) -> u64 {
-        let level = self.at(attained_ns);
-        if level < self.count - 1 {
-            return level as u64;
-        }
-        // In quanta, of which a turn at this level has 2ˡ and all levels below had one less.
-        let quanta = attained_ns / self.quantum_ns;
-        level as u64 + ((quanta + 1) >> level) - 1
+        // The next quantum, counted from 1: level l has the 2ˡ from the 2ˡ-th on, and so has each turn at the last one.
+        let quantum = attained_ns / self.quantum_ns + 1;
+        let level = quantum.ilog2().min(self.count as u32 - 1);
+        u64::from(level) + (quantum >> level) - 1
+    }
+
+    /// The level after so many allotments.
+    #[inline]
+    fn after(&self, allotments: u64) -> usize {
+        allotments.min(self.count as u64 - 1) as usize
     }
 }
 
@@ -97,11 +99,11 @@ impl Discipline for Mlfq {
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
         let queued_ns = jobs.get(job.id).attained_ns;
-        let level = self.levels.at(job.attained_ns);
+        let allotments = self.levels.allotments(job.attained_ns);
+        let level = self.levels.after(allotments);
         self.entered(level, job.class);
         let has_run = job.attained_ns > queued_ns + UNTOUCHED_NS;
-        let allotments = |attained_ns| self.levels.allotments(attained_ns);
-        if has_run && allotments(job.attained_ns) == allotments(queued_ns) {
+        if has_run && allotments == self.levels.allotments(queued_ns) {
             self.queues[level].push_front(jobs, job);
         } else {
             self.queues[level].push_back(jobs, job);
