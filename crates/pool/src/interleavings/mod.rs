@@ -148,9 +148,7 @@ fn assert_over(shared: &SharedPool, counts: &ModelCounts, accepted: usize) {
     let core = shared.core.lock();
     assert_eq!((core.live(), core.threads.len()), (0, 0));
     assert_eq!(core.threads.blocked, 0);
-    let classes: Vec<_> = CLASSES
-        .map(|class| core.class_counts(class).0)
-        .into();
+    let classes: Vec<_> = CLASSES.map(|class| core.class_counts(class).0).into();
     let sum =
         |count: fn(&crate::stats::ClassCounts) -> u64| -> u64 { classes.iter().map(count).sum() };
     assert_eq!(sum(|class| class.submitted), accepted as u64);
