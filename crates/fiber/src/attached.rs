@@ -72,6 +72,7 @@ impl Attached {
                 .flags
                 .worker
                 .set_renewal(None, std::ptr::null_mut());
+            attached.answer_sections(false);
             attached.set_clock(None);
             attached.begin(0);
             attached
@@ -227,6 +228,14 @@ impl Attached {
     #[inline]
     pub unsafe fn set_renewal(&self, renew: Option<RenewSlice>, data: *mut ()) {
         self.flags.worker.set_renewal(renew, data);
+    }
+
+    /// Sets whether this thread answers a section that asks, at the end of a slice that no [function](Self::set_renewal) renews, whether it
+    /// [must yield](crate::NoPreempt::must_yield): at first it does not, and the section must. On such a thread that fiber's turn ends. Whoever ran it then
+    /// looks whether it [asks](crate::Fiber::asks), [answers](crate::Fiber::answer), and resumes it at once. So a section that holds something it must let
+    /// go of does so only where another fiber is to run. For threads whose fibers no signal [interrupts](crate::BySignal).
+    pub fn answer_sections(&self, on: bool) {
+        self.flags.worker.set_answers(on);
     }
 
     /// The message sent [with](YieldFlag::raise_with) the request to yield that this assignment was granted; 0 for none.

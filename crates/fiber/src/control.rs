@@ -40,6 +40,18 @@ pub(crate) enum Said {
     Leaves,
 }
 
+/// The question with which a section left its stack: whether its fiber [must yield](crate::NoPreempt::must_yield).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum SectionQuestion {
+    /// None, or it was answered that the fiber must.
+    None,
+    /// Asked.
+    Asked,
+    /// Its slice was renewed.
+    Renewed,
+}
+
 /// The part of a fiber that probes use. A switch touches only the first cache line.
 #[repr(C)]
 pub(crate) struct FiberControl {
@@ -64,6 +76,8 @@ pub(crate) struct FiberControl {
     pub(crate) is_held: Cell<bool>,
     /// What the current job has said of itself.
     pub(crate) said: Cell<Said>,
+    /// What it asks its worker in a section.
+    pub(crate) question: Cell<SectionQuestion>,
     /// Whether it owns what a thread has: it is on a [donor](crate::donor)'s stack.
     pub(crate) owns_thread_state: bool,
     /// Whether it left so that its own thread goes on with it.

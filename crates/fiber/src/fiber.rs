@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
-use crate::control::{Ended, FiberControl, Said, rest};
+use crate::control::{Ended, FiberControl, Said, SectionQuestion, rest};
 use crate::held::{Held, HeldNote};
 use crate::local;
 use crate::owned_thread::{enter_with_thread, take_thread};
@@ -151,6 +151,7 @@ impl<J> Fiber<J> {
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),
+            question: Cell::new(SectionQuestion::None),
             owns_thread_state: donor.is_some(),
             // SAFETY: the donor lives as long as its stack.
             base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
@@ -243,6 +244,24 @@ impl<J> Fiber<J> {
             said.set(Said::Long);
         }
         leaves
+    }
+
+    /// Whether the last turn ended only so that a section could ask whether it [must yield](crate::NoPreempt::must_yield), of a thread that
+    /// [answers](crate::Attached::answer_sections). Whoever ran the fiber [answers](Self::answer), and resumes it at once.
+    #[inline]
+    pub fn asks(&self) -> bool {
+        self.control().question.get() == SectionQuestion::Asked
+    }
+
+    /// The answer, once a turn: whether the slice of a fiber that [asks](Self::asks) is renewed. If not, its next turn ends with its section.
+    #[inline]
+    pub fn answer(&mut self, is_renewed: bool) {
+        let answer = if is_renewed {
+            SectionQuestion::Renewed
+        } else {
+            SectionQuestion::None
+        };
+        self.control().question.set(answer);
     }
 
     /// Names the job anew in the report of a stack overflow; see [`run`](Self::run).

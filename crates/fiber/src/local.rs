@@ -302,6 +302,13 @@ pub(crate) fn renewal() -> (*const (), *mut ()) {
     worker.map_or((ptr::null(), ptr::null_mut()), PresentLine::renewal)
 }
 
+/// Whether the worker that runs this answers sections that ask whether they must yield.
+pub(crate) fn answers_sections() -> bool {
+    // SAFETY: as in `renewal`.
+    let worker = unsafe { worker().as_ref() };
+    worker.is_some_and(PresentLine::answers)
+}
+
 /// Begins to fetch, for writing, the lines that the worker writes to after this yields.
 #[inline(always)]
 pub(crate) fn fetch_next_writes() {

@@ -6,7 +6,7 @@
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use headway_sync::Guarded;
 
@@ -32,6 +32,8 @@ struct WorkerWords {
     /// The [function](RenewSlice) that may renew a slice on the fiber's stack, or null, and its argument.
     renew: AtomicPtr<()>,
     renew_data: AtomicPtr<()>,
+    /// Whether the worker answers sections that ask whether they must yield.
+    answers: AtomicBool,
 }
 
 /// Where a stub finds the address that the worker will read.
@@ -59,6 +61,7 @@ impl PresentLine {
         self.set_next_read(ptr::null());
         self.set_next_writes([ptr::null(); 2]);
         self.set_renewal(None, ptr::null_mut());
+        self.set_answers(false);
         ENDED.lock().push(self);
     }
 
@@ -97,6 +100,17 @@ impl PresentLine {
     pub(crate) fn renewal(&self) -> (*const (), *mut ()) {
         let renew = self.own.renew.load(Ordering::Relaxed);
         (renew, self.own.renew_data.load(Ordering::Relaxed))
+    }
+
+    /// Sets whether the worker answers sections that ask whether they must yield.
+    pub(crate) fn set_answers(&self, on: bool) {
+        self.own.answers.store(on, Ordering::Relaxed);
+    }
+
+    /// See [`set_answers`](Self::set_answers).
+    #[inline]
+    pub(crate) fn answers(&self) -> bool {
+        self.own.answers.load(Ordering::Relaxed)
     }
 
     /// The line to which whoever asks writes. It stays valid for as long as there are [flags](crate::YieldFlag).

@@ -169,4 +169,16 @@ impl<J> SendFiber<J> {
     pub fn take_saying(&mut self) -> bool {
         self.0.take_saying()
     }
+
+    /// As [`Fiber::asks`].
+    #[inline]
+    pub fn asks(&self) -> bool {
+        self.0.asks()
+    }
+
+    /// As [`Fiber::answer`].
+    #[inline]
+    pub fn answer(&mut self, is_renewed: bool) {
+        self.0.answer(is_renewed);
+    }
 }

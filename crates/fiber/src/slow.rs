@@ -5,7 +5,7 @@ use std::mem;
 use std::ptr::NonNull;
 
 use crate::abi::words::{NEVER, SELF_TIMED};
-use crate::control::{FiberControl, Said};
+use crate::control::{FiberControl, Said, SectionQuestion};
 use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
@@ -204,9 +204,17 @@ pub(crate) fn must_yield_at_end() -> bool {
     if local::no_preempt() > 1 {
         return false;
     }
+    // SAFETY: this thread's current fiber.
+    if !unsafe { may_leave(control) } || in_handler(control) {
+        return false;
+    }
     match local::deferred() {
         0 => {}
-        deferral::LATE => return !renewed_in_section(control, now_ticks()),
+        deferral::LATE => {
+            // It is answered here. What comes during the decision counts.
+            local::set_deferred(0);
+            return !renewed_in_section(control, now_ticks());
+        }
         _ => return true,
     }
     let (request, now) = match local::asked() {
@@ -222,8 +230,7 @@ pub(crate) fn must_yield_at_end() -> bool {
         request.withdraw();
         return false;
     }
-    // SAFETY: this thread's current fiber.
-    if !unsafe { may_leave(control) } || in_handler(control) || !request.take() {
+    if !request.take() {
         return false;
     }
     if is_late {
@@ -234,12 +241,33 @@ pub(crate) fn must_yield_at_end() -> bool {
     true
 }
 
-/// As [`renewed`]. A slice that was not renewed ends with the section, whose end does not ask again.
+/// As [`renewed`], or by the fiber's worker where that [answers](crate::Attached::answer_sections). A slice that was not renewed ends with the section, whose
+/// end does not ask again.
 fn renewed_in_section(control: NonNull<FiberControl>, tsc: u64) -> bool {
-    let renewed = renewed(control, tsc);
+    let renewed = if local::answers_sections() {
+        renewed_by_worker(control)
+    } else {
+        renewed(control, tsc)
+    };
     if !renewed {
         local::set_deferred(deferral::ASKED);
     }
+    renewed
+}
+
+/// Leaves the stack in the fiber's only section, to ask. Nobody else runs here until it is resumed with the answer: so what the section protects is safe.
+fn renewed_by_worker(control: NonNull<FiberControl>) -> bool {
+    // SAFETY: current, so it lives.
+    let fiber = unsafe { control.as_ref() };
+    fiber.question.set(SectionQuestion::Asked);
+    // The worker is in no section, and goes on with this fiber as with any.
+    local::set_no_preempt(0);
+    // SAFETY: the caller looked whether it may leave.
+    unsafe { suspend(control) };
+    local::set_no_preempt(1);
+    let renewed = fiber.question.replace(SectionQuestion::None) == SectionQuestion::Renewed;
+    // The section delayed no other fiber then.
+    fiber.is_held.set(fiber.is_held.get() && !renewed);
     renewed
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::context;
-use crate::control::{Ended, FiberControl, Said, rest};
+use crate::control::{Ended, FiberControl, Said, SectionQuestion, rest};
 use crate::held::HeldNote;
 use crate::kept::keeping_exceptions;
 use crate::local;
@@ -138,6 +138,7 @@ impl<H> Strand<H> {
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),
+            question: Cell::new(SectionQuestion::None),
             owns_thread_state: false,
             base: 0,
             wants_home: Cell::new(false),

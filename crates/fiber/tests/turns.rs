@@ -139,6 +139,106 @@ fn a_section_defers_the_yield_to_its_end() {
     assert_eq!(*steps, ["inner", "outer", "free"]);
 }
 
+/// Ends its section where it must yield, at the third end of a slice. Returns after the end of the section.
+fn asks_thrice(told: &mut Vec<bool>) {
+    let section = NoPreempt::enter();
+    while !told.contains(&true) {
+        let before = suspensions();
+        let must_yield = section.must_yield();
+        if suspensions() > before || must_yield {
+            told.push(must_yield);
+        }
+    }
+    assert!(section.must_yield(), "it is told until it yields");
+    drop(section);
+    assert!(!NoPreempt::enter().must_yield(), "it has yielded");
+}
+
+#[test]
+fn a_section_goes_on_where_its_slice_is_renewed_outside_of_its_stack() {
+    let attached = Attached::new();
+    attached.self_timed(true);
+    attached.answer_sections(true);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), asks_thrice);
+    for round in 0..3 {
+        attached.begin(round + 1);
+        attached.set_deadline(0);
+        let mut turn = fiber.run(vec![], 0);
+        for is_renewed in [true, true, false] {
+            assert_eq!(turn, Turn::Yielded);
+            assert!(fiber.asks());
+            attached.set_deadline(if is_renewed { 0 } else { u64::MAX });
+            fiber.answer(is_renewed);
+            turn = resume(&mut fiber);
+        }
+        assert_eq!(turn, Turn::Yielded, "at the section's end");
+        assert!(!fiber.asks());
+        assert_eq!(resume(&mut fiber), Turn::Finished(vec![false, false, true]));
+    }
+    // Whoever does not answer is asked nothing.
+    attached.answer_sections(false);
+    attached.set_deadline(0);
+    assert_eq!(fiber.run(vec![], 0), Turn::Yielded);
+    assert!(!fiber.asks());
+    assert_eq!(resume(&mut fiber), Turn::Finished(vec![true]));
+    attached.self_timed(false);
+}
+
+/// A probe within the section meets the slice's end before the section asks.
+#[test]
+fn a_section_that_met_the_end_of_its_slice_goes_on_where_that_is_renewed() {
+    unsafe extern "C" fn renew(_: *mut (), _tsc: u64) -> bool {
+        true
+    }
+
+    let attached = Attached::new();
+    attached.self_timed(true);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |must_yield: &mut bool| {
+        let section = NoPreempt::enter();
+        for _ in 0..=2 * MOST_SKIPPED {
+            checkpoint();
+        }
+        *must_yield = section.must_yield();
+    });
+    attached.begin(1);
+    attached.set_deadline(0);
+    // SAFETY: the function uses no argument.
+    unsafe { attached.set_renewal(Some(renew), std::ptr::null_mut()) };
+    assert_eq!(fiber.run(false, 0), Turn::Finished(false));
+    assert!(fiber.take_held().is_none(), "it delayed nobody");
+    attached.self_timed(false);
+}
+
+/// As above, where whoever runs the fiber answers.
+#[test]
+fn a_section_that_met_the_end_of_its_slice_asks_whether_that_is_renewed() {
+    let attached = Attached::new();
+    attached.self_timed(true);
+    attached.answer_sections(true);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |must_yield: &mut bool| {
+        let section = NoPreempt::enter();
+        for _ in 0..=2 * MOST_SKIPPED {
+            checkpoint();
+        }
+        *must_yield = section.must_yield();
+    });
+    for is_renewed in [true, false] {
+        attached.begin(1);
+        attached.set_deadline(0);
+        assert_eq!(fiber.run(false, 0), Turn::Yielded);
+        assert!(fiber.asks());
+        fiber.answer(is_renewed);
+        let mut turn = resume(&mut fiber);
+        if !is_renewed {
+            assert_eq!(turn, Turn::Yielded);
+            turn = resume(&mut fiber);
+        }
+        assert_eq!(turn, Turn::Finished(!is_renewed));
+        assert_eq!(fiber.take_held().is_none(), is_renewed);
+    }
+    attached.self_timed(false);
+}
+
 /// Takes steps in a section, ends it where it must yield, and goes on in the next.
 fn in_sections(steps: &mut Vec<&str>) {
     let section = NoPreempt::enter();

@@ -2,7 +2,7 @@
 //!
 //! A request's own probes end its slice. At that moment the worker tries to lead: it takes requests in, hears of what is done, and
 //! asks the monitor about what runs, its own request included. Then it goes on, or runs what the policy chose. If another
-//! worker leads, that one looks for all, and the request goes on for a short slice. So an arrival is seen by a busy server
+//! worker leads, that one looks for all, and the request goes on for a part of a slice. So an arrival is seen by a busy server
 //! one slice after it came at the latest.
 
 use std::sync::Arc;
@@ -19,6 +19,9 @@ use super::watch::Look;
 use crate::request::slice::ClockReading;
 use crate::threads::control::{ServerControl, ServerPhase};
 use crate::threads::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
+
+/// A worker that another kept from leading tries again so often in the time between two looks: who led may stop at any moment, without a word.
+const TRIES_PER_LOOK: u64 = 4;
 
 /// A worker thread that may lead, and whose requests may be interrupted.
 pub(super) struct InlineFiberWorker<I, L, M> {
@@ -203,6 +206,13 @@ where
         }
     }
 
+    /// How long the request goes on where another worker leads. That one asks it to yield for as long as it leads.
+    #[inline]
+    fn until_next_try_ns(&self) -> u64 {
+        let look_ns = self.patience_ns().min(self.quantum_ns);
+        (look_ns / TRIES_PER_LOOK).max(SHORT_SLICE_NS)
+    }
+
     /// A turn as the leader at the end of a slice: until when the request may go on, if the monitor lets it.
     #[inline]
     fn step(&mut self, mut lead: Leading<'a, I, M>, epoch: u64) -> Option<u64> {
@@ -269,7 +279,7 @@ where
         }
         let for_ns = match self.shared.try_lead() {
             Some(lead) => self.step(lead, expiry.epoch)?,
-            None => SHORT_SLICE_NS,
+            None => self.until_next_try_ns(),
         };
         self.own(expiry.now_ns, for_ns, local, view)
     }

@@ -70,6 +70,7 @@ impl<'a> Fibers<'a> {
         attached.set_clock(context.clock.reader());
         // Without a timer, probes read the clock.
         let _ = attached.raise_by_timer(context.clock);
+        attached.answer_sections(true);
         Self {
             clock: context.clock,
             context,
@@ -93,6 +94,7 @@ impl<'a> Fibers<'a> {
     /// The same, whose slices are renewed on the requests' own stacks: one that goes on is not switched. For a `renew` that takes little stack.
     pub(crate) fn renewing_in_place(mut self) -> Self {
         self.renews_in_place = true;
+        self.attached.answer_sections(false);
         self
     }
 
@@ -314,6 +316,11 @@ impl<'a> Fibers<'a> {
                 if running.says_long(&turn) {
                     renewal.said_long(&running.job());
                     turn = running.resume();
+                    continue;
+                }
+                if running.asks() {
+                    renewal.refused_at = renewal.refuses(self.clock.ticks(), false);
+                    turn = running.answer(renewal.refused_at.is_none());
                     continue;
                 }
                 let asked = self.attached.granted_message() != 0;

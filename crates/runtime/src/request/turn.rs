@@ -105,6 +105,19 @@ impl RunningRequest<'_> {
         says
     }
 
+    /// Whether this turn ended only so that a section of the request could ask whether it must yield.
+    #[inline(always)]
+    pub(super) fn asks(&mut self) -> bool {
+        !self.stays_home && request_in(self.place.as_mut()).fiber.asks()
+    }
+
+    /// The answer.
+    pub(super) fn answer(&mut self, is_renewed: bool) -> Turn<FiberWork> {
+        let fiber = &mut request_in(self.place.as_mut()).fiber;
+        fiber.answer(is_renewed);
+        fiber.resume()
+    }
+
     /// It has been heard.
     pub(super) fn resume(&mut self) -> Turn<FiberWork> {
         request_in(self.place.as_mut()).fiber.resume()
