@@ -34,6 +34,8 @@ pub(crate) struct ClassState {
     pub(crate) asleep: usize,
     pub(crate) counts: ClassCounts,
     pub(crate) runs: ClassRuns,
+    /// How often a job met a probe when its slice was over.
+    pub(crate) probes_met: u64,
     /// Whether it was named as one whose jobs meet no probe.
     pub(crate) is_named: bool,
 }
@@ -48,6 +50,7 @@ impl ClassState {
             asleep: 0,
             counts: ClassCounts::default(),
             runs: ClassRuns::default(),
+            probes_met: 0,
             is_named: false,
         }
     }

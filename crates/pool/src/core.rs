@@ -324,9 +324,9 @@ impl PoolCore {
     pub(crate) fn goes_on(&mut self, now_ns: u64, class: ClassId, worker: WorkerId) -> Option<u64> {
         self.sees(now_ns);
         let longer_ns = self.decide.goes_on(self.now_ns, worker);
-        if longer_ns.is_none() {
-            self.classes[class.index()].runs.interruptions_asked += 1;
-        }
+        let class = &mut self.classes[class.index()];
+        class.probes_met += 1;
+        class.runs.interruptions_asked += u64::from(longer_ns.is_none());
         longer_ns
     }
 

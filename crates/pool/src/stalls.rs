@@ -11,6 +11,10 @@ use crate::shared::SharedPool;
 /// A class is named after so many stalls: one may be an accident.
 const ENOUGH: u64 = 8;
 
+/// Nor is it named while more than so many of its jobs ended, or met a probe as their slice was over, for each stall: a thread has a core while the machine
+/// handles interrupts or stops it unseen, so every class has some.
+const IN_TIME_MAX: u64 = 100;
+
 /// A thread's watch over the slices that are over.
 pub(crate) struct StallWatch {
     suspects: Suspects<CpuClock>,
@@ -103,7 +107,9 @@ impl ClassState {
         runs.stalls += 1;
         runs.interruptions_asked += u64::from(has_ended);
         runs.longest_gap_ns = runs.longest_gap_ns.max(overran_ns);
-        if runs.stalls < ENOUGH || std::mem::replace(&mut self.is_named, true) {
+        let in_time = self.counts.done + self.probes_met;
+        let is_common = in_time <= runs.stalls.saturating_mul(IN_TIME_MAX);
+        if runs.stalls < ENOUGH || !is_common || std::mem::replace(&mut self.is_named, true) {
             return None;
         }
         Some(format!(
@@ -138,5 +144,18 @@ mod tests {
             (runs.stalls, runs.interruptions_asked, runs.longest_gap_ns),
             (20, 10, 2_000_000)
         );
+    }
+
+    #[test]
+    fn a_class_whose_jobs_meet_probes_is_named_only_where_it_often_does_not() {
+        let mut class = ClassState::new(BuiltClass::open("report"));
+        class.probes_met = 500;
+        class.counts.done = 501;
+        let said: Vec<bool> = (0..12)
+            .map(|_| class.stalled(100_000, false).is_some())
+            .collect();
+        // Ten stalls in a thousand are fewer than one in a hundred still.
+        let named: Vec<usize> = (0..12).filter(|&at| said[at]).collect();
+        assert_eq!(named, [10]);
     }
 }
