@@ -26,10 +26,11 @@ pub(super) fn set_slice(slice_ns: u64) -> Result<u64, Errno> {
     Ok(get()?.sched_runtime)
 }
 
-/// Sets the nice value, -20 to 19. Lowering it wants `CAP_SYS_NICE`.
-pub(super) fn set_nice(nice: i32) -> Result<(), Errno> {
+/// Sets the nice value, -20 to 19, and asks for a slice, which kernels before 6.12 ignore. Lowering the value wants `CAP_SYS_NICE`.
+pub(super) fn set_nice(nice: i32, slice_ns: u64) -> Result<(), Errno> {
     let mut attr = get()?;
     attr.sched_nice = nice;
+    attr.sched_runtime = slice_ns;
     set(&mut attr)
 }
 
@@ -44,7 +45,7 @@ pub(super) fn fifo_priority() -> Result<Option<u32>, Errno> {
     Ok((attr.sched_policy == SCHED_FIFO as u32).then_some(attr.sched_priority))
 }
 
-#[cfg(test)]
+/// The thread's slice, ns; 0 where the kernel (before 6.12) has none of a thread's own.
 pub(super) fn slice_ns() -> Result<u64, Errno> {
     Ok(get()?.sched_runtime)
 }

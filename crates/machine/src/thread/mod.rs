@@ -6,6 +6,7 @@ pub mod fork;
 mod state;
 
 use std::ffi::CString;
+use std::sync::OnceLock;
 use std::{fmt, io};
 
 use nix::errno::Errno;
@@ -96,10 +97,16 @@ pub fn pin_current(core: usize) -> Result<(), PinError> {
 /// Makes the calling thread, one that computes, give way to the threads of nice value 0: it keeps a core when nobody else wants it. There is no way back
 /// without `CAP_SYS_NICE`.
 ///
+/// Its slice is twice that of the first caller, too, which has the machine's own (`base_slice_ns`, 0.7 to 3 ms by the number of cores). EEVDF lets whoever was just given a core keep it for the least slice of all who want it, or to the next tick, unless
+/// the one that wakes has a shorter slice (`RUN_TO_PARITY`, `PREEMPT_SHORT`): else a thread that sleeps and wakes often would wait for milliseconds each second time.
+///
 /// # Errors
 /// The kernel's, for a value below the present one. It cuts what is beyond 19.
 pub fn give_way(nice: u8) -> io::Result<()> {
-    attr::set_nice(i32::from(nice)).map_err(io::Error::from)
+    static SLICE_NS: OnceLock<u64> = OnceLock::new();
+    // Threads inherit it, so that of a later caller may be doubled already.
+    let slice_ns = *SLICE_NS.get_or_init(|| 2 * attr::slice_ns().unwrap_or(0));
+    attr::set_nice(i32::from(nice), slice_ns).map_err(io::Error::from)
 }
 
 /// The result of [`stay_responsive`].
@@ -200,8 +207,11 @@ mod tests {
     #[test]
     fn a_thread_that_gives_way_is_nicer_than_others() {
         on_a_thread(|| {
+            let before_ns = attr::slice_ns().unwrap();
             give_way(10).unwrap();
             assert_eq!(attr::nice(), Ok(10));
+            // 0 before Linux 6.12.
+            assert_eq!(attr::slice_ns(), Ok(2 * before_ns));
             // The kernel cuts what is beyond.
             give_way(200).unwrap();
             assert_eq!(attr::nice(), Ok(19));

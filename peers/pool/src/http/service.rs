@@ -29,6 +29,8 @@ const NICE: u8 = 10;
 /// Where requests compute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Way {
+    /// Nothing is computed: what client, connections and the machine take alone
+    Nothing,
     /// In the handler itself
     Handler,
     /// Tokio's `spawn_blocking`
@@ -48,6 +50,7 @@ pub(crate) enum Way {
 impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::Nothing => "nothing is computed",
             Self::Handler => "in the handler",
             Self::SpawnBlocking => "spawn_blocking",
             Self::Rayon => "rayon and a oneshot",
@@ -97,6 +100,7 @@ impl Service {
         };
         let mut runtimes = vec![runtime()?];
         let router = match way {
+            Way::Nothing => routes(|_| async { StatusCode::OK }),
             Way::Handler => routes(|time| async move { compute(time) }),
             Way::SpawnBlocking => routes(|time| async move {
                 let ended = tokio::task::spawn_blocking(move || compute(time)).await;
