@@ -330,6 +330,7 @@ impl<'a, P: ClientPort> FinishedLoad<'a, P> {
                 .map(|class| names[class].into())
                 .collect(),
             delivery: Some(delivery),
+            cut_off: self.sent() < self.plan.requests.len(),
             ..RunExtras::default()
         };
         Run::new(meta, &tally.corrected, extras)

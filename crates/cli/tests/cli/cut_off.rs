@@ -1,6 +1,7 @@
 //! Ctrl-C: commands that measure say what they have so far, marked as cut off.
 
 use super::children::TestChild;
+use super::serving::Serving;
 use super::words;
 use serde_json::Value;
 use std::fs;
@@ -143,4 +144,34 @@ fn a_calibration_gives_the_layouts_that_were_complete() {
     });
     let layouts = report["layouts"].as_object().unwrap();
     assert!(!layouts.is_empty(), "{report}");
+}
+
+#[test]
+fn a_load_gives_the_answers_until_then() {
+    let server = Serving::start(&["--app", "echo"]);
+    let args = format!("load {} --rate 10k --requests 30k", server.url);
+    let report = cut_off(&args, |report| {
+        report["cut_off"] == true && report["classes"][0]["count"].as_u64() > Some(0)
+    });
+    let delivery = &report["delivery"];
+    assert!(delivery["sent"].as_u64() < Some(30_000), "{report}");
+    assert_eq!(delivery["sent"], delivery["answered"], "{report}");
+}
+
+#[test]
+fn a_demonstration_gives_the_rounds_that_were_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let args = format!(
+        "demo --policy c-fcfs --policy synergy --load 0.2 --rounds 20 --seconds 20 --html {}",
+        page.display()
+    );
+    let report = cut_off_from(Duration::from_secs(3), &args, |report| {
+        report["cut_off"] == true
+    });
+    let rounds = report["rounds"].as_u64().unwrap();
+    assert!((1..20).contains(&rounds), "{report}");
+    let untouched = report["untouched"].as_array().unwrap();
+    assert_eq!(untouched.len(), 2, "{report}");
+    assert!(page.exists());
 }

@@ -16,6 +16,8 @@ pub(crate) struct Findings {
     pub(crate) lowered: Option<f64>,
     /// The largest number of rounds.
     pub(crate) rounds_most: u64,
+    /// Whether the user ended the rounds.
+    pub(crate) cut_off: bool,
     /// The command that repeats the demonstration.
     pub(crate) command: String,
     pub(crate) lanes: Vec<Lane>,
@@ -74,7 +76,9 @@ impl Findings {
                 "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh \
                  server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
                 self.rounds(),
-                if (self.rounds() as u64) < self.rounds_most {
+                if self.cut_off {
+                    format!(" of at most {}, CUT OFF before the next", self.rounds_most)
+                } else if (self.rounds() as u64) < self.rounds_most {
                     format!(" of at most {}", self.rounds_most)
                 } else {
                     String::new()

@@ -29,8 +29,8 @@ use crate::progress;
 use anyhow::Result;
 use entrant::{Entrant, Offer};
 use findings::Findings;
+use headway_policy::Shape;
 use headway_policy::server::systems::ServerSpec;
-use headway_policy::{Resume, Shape};
 use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use lane::{ALL, Lane};
@@ -106,7 +106,9 @@ impl Args {
         output::page(&self.html, &page::page(&findings))?;
         bar.finish_and_clear();
         self.print(&findings, writer)?;
-        Ok(if findings.runs.is_empty() {
+        Ok(if findings.cut_off {
+            Interrupt::status()
+        } else if findings.runs.is_empty() {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
@@ -118,9 +120,7 @@ impl Args {
         let workers = self
             .workers
             .map_or_else(stage::default_workers, |workers| workers as usize);
-        let mut shape = Shape::new(workers);
-        // The store's requests stay with their thread.
-        shape.resume = Resume::OwnWorker;
+        let shape = Shape::new(workers);
         self.policies
             .iter()
             .map(|text: &String| {
@@ -232,7 +232,7 @@ impl Args {
             Some(_) => None,
             None => course.set_pace(&mut lanes)?,
         };
-        course.play(&mut lanes, base)?;
+        let cut_off = course.play(&mut lanes, base)?;
         setup.offer = course.offer;
         Ok(Findings {
             runs: lanes
@@ -244,6 +244,7 @@ impl Args {
             ratios: verdict::ratios(&lanes, &lanes[base]),
             ranking: verdict::ranking(&lanes),
             rounds_most: self.rounds(),
+            cut_off,
             setup,
             lowered,
             lanes,

@@ -35,20 +35,29 @@ pub(crate) struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Runs rounds until every comparison with the lane `base` is decided at the interim look, or until the end.
-    pub(crate) fn play(&mut self, lanes: &mut [Lane], base: usize) -> Result<()> {
+    /// Runs rounds until every comparison with the lane `base` is decided at the interim look, or until the end. Returns whether the user ended them
+    /// before: then those count that every policy had.
+    pub(crate) fn play(&mut self, lanes: &mut [Lane], base: usize) -> Result<bool> {
         while (lanes[base].rounds.len() as u64) < self.limits.most {
             let played = lanes[base].rounds.len() as u64;
             if played >= self.limits.look && Instant::now() > self.limits.end {
                 break;
             }
-            self.round(played, lanes)?;
+            let ended = self.round(played, lanes);
+            if self.interrupt.pressed() && played > 0 {
+                let complete = lanes.iter().map(|lane| lane.rounds.len()).min();
+                let truncate = |lane: &mut Lane| lane.rounds.truncate(complete.unwrap_or(0));
+                lanes.iter_mut().for_each(truncate);
+                lanes.iter_mut().for_each(Lane::judge);
+                return Ok(true);
+            }
+            ended?;
             lanes.iter_mut().for_each(Lane::judge);
             if played + 1 == self.limits.look && verdict::all_decided(lanes, &lanes[base]) {
                 break;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Runs the first round. If its handlers take longer than in the pilot, the machine got busier: the function lowers the

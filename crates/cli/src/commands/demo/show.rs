@@ -156,6 +156,7 @@ pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Resu
             "scan_entries": setup.stage.scan_entries,
             "rounds": findings.rounds(),
             "rounds_most": findings.rounds_most,
+            "cut_off": findings.cut_off,
             "round_s": setup.offer.duration.as_secs_f64(),
             "warm_up": setup.offer.warm_up,
             "confidence": CONFIDENCE,

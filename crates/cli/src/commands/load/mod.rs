@@ -4,9 +4,10 @@ mod body;
 mod requests;
 pub(crate) mod types;
 
-use super::sim::tell_verdict;
+use super::sim::{cut_off, tell_verdict};
 use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
@@ -74,7 +75,7 @@ impl Args {
             .map(|text| args::slo(text, &load.workload))
             .transpose()?;
         let (began, began_ns) = (SystemTime::now(), load.clock.now_ns());
-        let report = send(&load)?;
+        let report = send(&load, &Interrupt::listen()?)?;
         self.write(&load, &report)?;
         if let Some(path) = &self.record {
             record(path, &load, &report)?;
@@ -90,7 +91,9 @@ impl Args {
             Some(slo) => tell_verdict(&slo, &report.run)?,
             None => ExitCode::SUCCESS,
         };
-        Ok(if report.is_valid() {
+        Ok(if report.run.extras.cut_off {
+            Interrupt::status()
+        } else if report.is_valid() {
             verdict
         } else {
             ExitCode::FAILURE
@@ -154,18 +157,26 @@ impl Args {
                     class_table(&report.run)
                 )?;
                 writeln!(writer, "{}", counts(report))?;
+                if let Some(line) = cut_off(&report.run) {
+                    writeln!(writer, "{line}")?;
+                }
                 Ok(writer.flush()?)
             }
         }
     }
 }
 
-fn send(load: &Load) -> Result<LoadReport> {
+/// Sends it all, or what is due until the user ends it.
+fn send(load: &Load, interrupt: &Interrupt) -> Result<LoadReport> {
     let bar = progress::bar(0, "sending");
     let report = load.run(|progress| {
         bar.set_length(progress.planned);
         bar.set_position(progress.sent);
-        ControlFlow::Continue(())
+        if interrupt.pressed() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     bar.finish_and_clear();
     Ok(report)

@@ -6,7 +6,7 @@ mod host_flags;
 mod show;
 
 pub(crate) use args::Args;
-pub(crate) use show::{LONGER, ranges, tell_few_samples, tell_verdict};
+pub(crate) use show::{LONGER, cut_off, ranges, tell_few_samples, tell_verdict};
 
 use self::args::{DEFAULT_LOAD, TraceArgs};
 use crate::args::{any_policy, slo};
@@ -21,7 +21,7 @@ use headway_report::table::class_table;
 use headway_report::{Run, Schedule, format};
 use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
 use headway_study::{SystemSetup, shown_window};
-use show::{ask_seeds, cut_off, headline};
+use show::{ask_seeds, headline};
 use std::io::Write;
 use std::ops::Range;
 use std::process::ExitCode;

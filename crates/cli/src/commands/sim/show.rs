@@ -47,7 +47,7 @@ pub(crate) fn tell_few_samples<'a>(slo: &Slo, runs: impl Iterator<Item = &'a Run
 }
 
 /// The remark on a run that was interrupted.
-pub(super) fn cut_off(run: &Run) -> Option<String> {
+pub(crate) fn cut_off(run: &Run) -> Option<String> {
     run.extras.cut_off.then(|| {
         format!(
             "CUT OFF: interrupted after {} requests, the warm-up's among them; the figures are those of the others until then",
