@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -45,6 +46,8 @@ pub(crate) enum Way {
     Headway,
     /// headway-pool, its default policy for jobs with checkpoints
     HeadwayCheckpoints,
+    /// headway-pool, least remaining service first by what each class takes, with checkpoints
+    HeadwaySrpt,
 }
 
 impl Way {
@@ -58,6 +61,7 @@ impl Way {
             Self::Semaphore => "a semaphore for reports",
             Self::Headway => "headway-pool",
             Self::HeadwayCheckpoints => "headway-pool, checkpoints",
+            Self::HeadwaySrpt => "headway-pool, srpt",
         }
     }
 }
@@ -65,11 +69,37 @@ impl Way {
 /// A part of what is computed, between two checkpoints.
 const PART: Duration = Duration::from_micros(1);
 
+/// The service that listens, by number. What an earlier one was asked for is nobody's any more: threads of a dropped runtime or pool may have it still, and would
+/// compute beside the next way.
+static LISTENING: AtomicU64 = AtomicU64::new(0);
+
+/// What a request of a service computes.
+#[derive(Clone, Copy)]
+struct Work {
+    time: Duration,
+    service: u64,
+}
+
+impl Work {
+    /// Of the service that listens.
+    fn asked_for(time: Duration) -> Self {
+        let service = LISTENING.load(Ordering::Relaxed);
+        Self { time, service }
+    }
+
+    fn is_report(self) -> bool {
+        self.time == REPORT
+    }
+}
+
 /// Computes what takes so long where nobody interrupts, with checkpoints; outside of a pool they are none. It is the same work whoever runs beside it: a loop that
 /// waited for a clock would be done sooner the more of them share a core.
-fn compute(time: Duration) -> StatusCode {
+fn compute(work: Work) -> StatusCode {
     let part = Compute::for_ns(PART.as_nanos() as u64);
-    for _ in 0..time.as_nanos() / PART.as_nanos() {
+    for _ in 0..work.time.as_nanos() / PART.as_nanos() {
+        if LISTENING.load(Ordering::Relaxed) != work.service {
+            return StatusCode::GONE;
+        }
         part.run();
         let _ = headway_pool::checkpoint();
     }
@@ -101,9 +131,9 @@ impl Service {
         let mut runtimes = vec![runtime()?];
         let router = match way {
             Way::Nothing => routes(|_| async { StatusCode::OK }),
-            Way::Handler => routes(|time| async move { compute(time) }),
-            Way::SpawnBlocking => routes(|time| async move {
-                let ended = tokio::task::spawn_blocking(move || compute(time)).await;
+            Way::Handler => routes(|work| async move { compute(work) }),
+            Way::SpawnBlocking => routes(|work| async move {
+                let ended = tokio::task::spawn_blocking(move || compute(work)).await;
                 ended.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }),
             Way::Rayon => {
@@ -111,10 +141,10 @@ impl Service {
                     .num_threads(WORKERS)
                     .build()?;
                 let pool = Arc::new(pool);
-                routes(move |time| {
+                routes(move |work| {
                     let (sender, receiver) = oneshot::channel();
                     pool.spawn(move || {
-                        let _ = sender.send(compute(time));
+                        let _ = sender.send(compute(work));
                     });
                     async move { receiver.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) }
                 })
@@ -122,32 +152,34 @@ impl Service {
             Way::TwoRuntimes => {
                 runtimes.push(runtime()?);
                 let heavy = runtimes[1].handle().clone();
-                routes(move |time| {
-                    let job = (time == REPORT).then(|| heavy.spawn(async move { compute(time) }));
+                routes(move |work| {
+                    let report = || heavy.spawn(async move { compute(work) });
+                    let job = work.is_report().then(report);
                     async move {
                         match job {
                             Some(job) => job.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-                            None => compute(time),
+                            None => compute(work),
                         }
                     }
                 })
             }
             Way::Semaphore => {
                 let reports = Arc::new(Semaphore::new(1));
-                routes(move |time| {
+                routes(move |work| {
                     let reports = Arc::clone(&reports);
                     async move {
-                        let _permit = match time == REPORT {
+                        let _permit = match work.is_report() {
                             true => reports.acquire_owned().await.ok(),
                             false => None,
                         };
-                        let ended = tokio::task::spawn_blocking(move || compute(time)).await;
+                        let ended = tokio::task::spawn_blocking(move || compute(work)).await;
                         ended.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
                     }
                 })
             }
             Way::Headway => by_pool(Pool::builder())?,
             Way::HeadwayCheckpoints => by_pool(Pool::builder().checkpoints())?,
+            Way::HeadwaySrpt => by_pool(Pool::builder().checkpoints().policy("srpt"))?,
         };
         let listener = runtimes[0].block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
@@ -162,6 +194,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        LISTENING.fetch_add(1, Ordering::Relaxed);
         for runtime in self.runtimes.drain(..) {
             runtime.shutdown_background();
         }
@@ -171,13 +204,13 @@ impl Drop for Service {
 /// Points and reports, each computed this way.
 fn routes<F, R>(way: F) -> Router
 where
-    F: Fn(Duration) -> R + Clone + Send + Sync + 'static,
+    F: Fn(Work) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = StatusCode> + Send + 'static,
 {
     let point = way.clone();
     Router::new()
-        .route("/point", get(move || point(POINT)))
-        .route("/report", get(move || way(REPORT)))
+        .route("/point", get(move || point(Work::asked_for(POINT))))
+        .route("/report", get(move || way(Work::asked_for(REPORT))))
 }
 
 /// No threshold is set by hand: neither limit nor mean.
@@ -189,9 +222,9 @@ fn by_pool(builder: headway_pool::PoolBuilder) -> Result<Router> {
         .class("report", ClassOptions::new())
         .build()?;
     let (point, report): (PoolClass, PoolClass) = (pool.class("point")?, pool.class("report")?);
-    Ok(routes(move |time| {
-        let class = if time == REPORT { report } else { point };
-        let job = pool.submit(class, move || compute(time));
+    Ok(routes(move |work| {
+        let class = if work.is_report() { report } else { point };
+        let job = pool.submit(class, move || compute(work));
         async move { status_of(job.await) }
     }))
 }
