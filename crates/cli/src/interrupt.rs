@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,15 @@ impl Interrupt {
 
     pub(crate) fn pressed(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether a run goes on that asks now and then.
+    pub(crate) fn go_on(&self) -> ControlFlow<()> {
+        if self.pressed() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     /// The flag that it raises.

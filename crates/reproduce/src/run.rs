@@ -2,10 +2,12 @@
 
 use crate::{Datum, ExperimentFile, ReproduceError, Reproduction, RunLength, Task};
 use headway_sim::in_parallel;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs `experiments` on `threads` threads; the results are the same for any number of threads.
 /// Calls `done` on the calling thread after every task, with the experiment's name and the number of
-/// all tasks.
+/// all tasks. Where it breaks, no further task begins, and the results are of the experiments that were complete.
 ///
 /// # Errors
 /// The first mistake in a file or failed run, in the order of the experiments.
@@ -13,7 +15,7 @@ pub fn run(
     experiments: &[ExperimentFile],
     length: RunLength,
     threads: usize,
-    mut done: impl FnMut(&str, usize),
+    mut done: impl FnMut(&str, usize) -> ControlFlow<()>,
 ) -> Result<Vec<Reproduction>, ReproduceError> {
     let mut tasks: Vec<(usize, Task)> = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
@@ -21,19 +23,32 @@ pub fn run(
         tasks.extend(own.into_iter().map(|task| (index, task)));
     }
     let all = tasks.len();
+    let is_over = AtomicBool::new(false);
     let outputs = in_parallel(
         &tasks,
         threads,
-        |(_, task): &(usize, Task)| (task.run)(),
+        |(_, task): &(usize, Task)| (!is_over.load(Ordering::Relaxed)).then(|| (task.run)()),
         |(index, _), _| {
-            done(&experiments[*index].name, all);
+            if done(&experiments[*index].name, all).is_break() {
+                is_over.store(true, Ordering::Relaxed);
+            }
         },
     );
-    let mut given: Vec<Vec<Vec<Datum>>> = vec![Vec::new(); experiments.len()];
+    let mut given: Vec<Option<Vec<Vec<Datum>>>> = vec![Some(Vec::new()); experiments.len()];
     for ((index, _), output) in tasks.into_iter().zip(outputs) {
-        given[index].push(output?);
+        match output {
+            Some(output) => {
+                let output = output?;
+                given[index]
+                    .iter_mut()
+                    .for_each(|given| given.push(output.clone()));
+            }
+            None => given[index] = None,
+        }
     }
     let each = experiments.iter().zip(given);
-    each.map(|(experiment, given)| Reproduction::of(experiment, length, given))
+    let complete = each.filter_map(|(experiment, given)| Some((experiment, given?)));
+    complete
+        .map(|(experiment, given)| Reproduction::of(experiment, length, given))
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The experiments themselves: they run, do not depend on threads, and give what they gave.
 
+use std::ops::ControlFlow;
+
 use headway_reproduce::{ExperimentFile, NAMES, RunLength, run, show};
 
 fn named(names: &[&str]) -> Vec<ExperimentFile> {
@@ -17,7 +19,7 @@ fn every_claim_is_about_something_measured() {
         &ExperimentFile::all(),
         RunLength::AtMost(2_000),
         threads,
-        |_, _| {},
+        |_, _| ControlFlow::Continue(()),
     );
     let results = results.unwrap_or_else(|error| panic!("{error}"));
     let names: Vec<&str> = results
@@ -39,7 +41,10 @@ fn shortened_runs_give_what_they_gave() {
         "synergy-fig4-1",
         "pallas-fig15",
     ];
-    let results = run(&named(&names), RunLength::Fast, 2, |_, _| {}).unwrap();
+    let results = run(&named(&names), RunLength::Fast, 2, |_, _| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let text: Vec<String> = results.iter().map(show::text).collect();
     insta::assert_snapshot!(text.join("\n"));
 }
@@ -48,7 +53,10 @@ fn shortened_runs_give_what_they_gave() {
 fn figures_do_not_depend_on_threads() {
     let experiments = named(&["synergy-fig4-1", "concord-fig15"]);
     let with = |threads| {
-        let results = run(&experiments, RunLength::AtMost(20_000), threads, |_, _| {}).unwrap();
+        let results = run(&experiments, RunLength::AtMost(20_000), threads, |_, _| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
         serde_json::to_string(&results).unwrap()
     };
     assert_eq!(with(1), with(3));
@@ -57,7 +65,10 @@ fn figures_do_not_depend_on_threads() {
 /// The document says what the result says.
 #[test]
 fn markdown_and_page_hold_every_verdict() {
-    let results = run(&named(&["concord-fig2"]), RunLength::Full, 1, |_, _| {}).unwrap();
+    let results = run(&named(&["concord-fig2"]), RunLength::Full, 1, |_, _| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let (markdown, page) = (show::markdown(&results), show::page(&results).render());
     for claim in &results[0].claims {
         let verdict = claim.verdict.to_string();

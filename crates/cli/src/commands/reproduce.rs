@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::error::usage;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress;
 use anyhow::Result;
@@ -91,18 +92,26 @@ impl Args {
         };
         let bar = progress::bar(0, "simulating");
         let threads = self.threads.unwrap_or_else(available_threads);
+        let interrupt = Interrupt::listen()?;
         let results = run(&experiments, length, threads, |name, pieces| {
             bar.set_length(pieces as u64);
             bar.set_message(name.to_owned());
             bar.inc(1);
+            interrupt.go_on()
         });
         bar.finish_and_clear();
         let results = results.map_err(|error| usage("reproduce", error))?;
         if let Some(path) = &self.html {
             output::page(path, &show::page(&results))?;
         }
-        self.write(&results)?;
-        Ok(ExitCode::SUCCESS)
+        let cut_off = results.len() < experiments.len();
+        self.write(&results, cut_off)?;
+        if !cut_off {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let (complete, all) = (results.len(), experiments.len());
+        eprintln!("CUT OFF: {complete} of {all} experiments were complete");
+        Ok(Interrupt::status())
     }
 
     fn print_list(&self) -> Result<ExitCode> {
@@ -211,11 +220,15 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn write(&self, results: &[Reproduction]) -> Result<()> {
+    fn write(&self, results: &[Reproduction], cut_off: bool) -> Result<()> {
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
             ReproduceFormat::Json => {
-                return output::json(&serde_json::json!({ "results": results }), writer);
+                let mut report = serde_json::json!({ "results": results });
+                if cut_off {
+                    report["cut_off"] = true.into();
+                }
+                return output::json(&report, writer);
             }
             ReproduceFormat::Markdown => write!(writer, "{}", show::markdown(results))?,
             ReproduceFormat::Table => {

@@ -175,3 +175,11 @@ fn a_demonstration_gives_the_rounds_that_were_complete() {
     assert_eq!(untouched.len(), 2, "{report}");
     assert!(page.exists());
 }
+
+#[test]
+fn a_reproduction_gives_the_experiments_that_were_complete() {
+    let report = cut_off("reproduce concord --fast --threads 1", |report| {
+        report["cut_off"] == true && !report["results"].as_array().unwrap().is_empty()
+    });
+    assert!(report["results"][0]["claims"].is_array(), "{report}");
+}

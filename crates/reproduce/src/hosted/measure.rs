@@ -115,7 +115,9 @@ impl<'a> HostedSession<'a> {
             return Ok(None);
         };
         let threads = headway_sim::available_threads();
-        let mut results = run(&[file], RunLength::Fast, threads, |_, _| {})?;
+        let mut results = run(&[file], RunLength::Fast, threads, |_, _| {
+            ControlFlow::Continue(())
+        })?;
         Ok(results.pop())
     }
 

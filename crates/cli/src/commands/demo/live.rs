@@ -14,7 +14,6 @@ use headway_sim::SystemCores;
 use headway_workload::Offered;
 use serde_json::Map;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// How long the client waits for answers after the last request, and the server for its handlers: a class
@@ -46,13 +45,7 @@ pub(crate) fn play(
     not_interrupted(interrupt)?;
     let server = start(stage, policy, offer.seed)?;
     let witness = Witness::of_threads(SERVER_THREADS, FLOOR_NS);
-    let report = load(stage, &server, offer)?.run(|_| {
-        if interrupt.pressed() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+    let report = load(stage, &server, offer)?.run(|_| interrupt.go_on());
     let stops = witness.map_or_else(|_| blind(), Witness::testify);
     let cores = cores(&server, policy, stage.workers);
     let stats = server.shutdown(PATIENCE)?;

@@ -18,7 +18,6 @@ use headway_sim::Length;
 use headway_workload::TraceWriter;
 use requests::RequestFlags;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -172,11 +171,7 @@ fn send(load: &Load, interrupt: &Interrupt) -> Result<LoadReport> {
     let report = load.run(|progress| {
         bar.set_length(progress.planned);
         bar.set_position(progress.sent);
-        if interrupt.pressed() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        interrupt.go_on()
     })?;
     bar.finish_and_clear();
     Ok(report)
