@@ -97,8 +97,8 @@ pub fn pin_current(core: usize) -> Result<(), PinError> {
 /// Makes the calling thread, one that computes, give way to the threads of nice value 0: it keeps a core when nobody else wants it. There is no way back
 /// without `CAP_SYS_NICE`.
 ///
-/// Its slice is twice that of the first caller, too, which has the machine's own (`base_slice_ns`, 0.7 to 3 ms by the number of cores). EEVDF lets whoever was just given a core keep it for the least slice of all who want it, or to the next tick, unless
-/// the one that wakes has a shorter slice (`RUN_TO_PARITY`, `PREEMPT_SHORT`): else a thread that sleeps and wakes often would wait for milliseconds each second time.
+/// Its slice is twice that of the first caller, too, which has the machine's own (`base_slice_ns`, 0.7 to 3 ms by the number of cores). EEVDF lets whoever was just given a core
+/// keep it for the least slice of all who want it, or to the next tick, unless the one that wakes has a shorter slice (`RUN_TO_PARITY`, `PREEMPT_SHORT`): else a thread that sleeps and wakes often would wait for milliseconds each second time.
 ///
 /// # Errors
 /// The kernel's, for a value below the present one. It cuts what is beyond 19.

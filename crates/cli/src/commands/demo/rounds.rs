@@ -46,10 +46,12 @@ impl Course<'_> {
             let ended = self.round(played, lanes);
             if self.interrupt.pressed() && played > 0 {
                 let complete = lanes.iter().map(|lane| lane.rounds.len()).min();
-                let truncate = |lane: &mut Lane| lane.rounds.truncate(complete.unwrap_or(0));
-                lanes.iter_mut().for_each(truncate);
-                lanes.iter_mut().for_each(Lane::judge);
-                return Ok(true);
+                let complete = complete.unwrap_or(0);
+                for lane in lanes.iter_mut() {
+                    lane.rounds.truncate(complete);
+                    lane.judge();
+                }
+                return Ok((complete as u64) < self.limits.most);
             }
             ended?;
             lanes.iter_mut().for_each(Lane::judge);
