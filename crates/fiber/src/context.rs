@@ -7,6 +7,9 @@
 //! Whoever stops the thread at any instruction of the switch, such as a profiler, finds its callers: the registers of the side that is left lie in memory
 //! ([`Saved`]) before any of them changes, and unwind tables name that place from there to the jump.
 //!
+//! A signal may suspend a fiber at any instruction of its own, but not once it holds where to jump back to: the code that entered it is another when it goes on.
+//! So it is marked as leaving from there on, until it is entered again.
+//!
 //! A fiber without a job keeps only its control. Each job begins at the top of the stack.
 #![expect(unsafe_code, reason = "switches stacks")]
 
@@ -176,6 +179,7 @@ pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
         switch_asm!(
             save!(),
             "mov rsi, r8",
+            "mov byte ptr [rdi + {is_leaving}], 1",
             "mov r9, [rdi + {resumer}]",
             ".cfi_remember_state",
             unwinds_to!(rdi resumer),
@@ -186,6 +190,7 @@ pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
             "test eax, eax",
             "jnz {unwind}";
             unwind = label { return true },
+            is_leaving = const offset_of!(FiberControl, is_leaving),
             inlateout("rdi") control => _,
             inlateout("r8") saved.as_mut_ptr() => _,
             lateout("rax") _,
@@ -210,12 +215,14 @@ pub(crate) unsafe fn switch(from: *const FiberControl, to: NonNull<FiberControl>
             save!(),
             ".cfi_remember_state",
             unwinds_to!(rdi resumer),
+            "mov byte ptr [rdi + {is_leaving}], 0",
             load!("rsi"),
             "mov [rdx + {left_at}], r8",
             "jmp rcx",
             ".cfi_restore_state",
             goes_on!();
             left_at = const offset_of!(FiberControl, left_at),
+            is_leaving = const offset_of!(FiberControl, is_leaving),
             inlateout("rdi") to.as_ptr() => _,
             inlateout("rax") 0_usize => _,
             inlateout("rsi") left_at => _,
@@ -243,11 +250,13 @@ pub(crate) unsafe fn finish(
         switch_asm!(
             ".cfi_remember_state",
             unwinds_to!(rdi resumer),
+            "mov byte ptr [rdi + {is_leaving}], 0",
             load!("rsi"),
             "mov qword ptr [rdx + {left_at}], {idle}",
             "jmp rcx",
             ".cfi_restore_state";
             left_at = const offset_of!(FiberControl, left_at),
+            is_leaving = const offset_of!(FiberControl, is_leaving),
             idle = const crate::control::rest::IDLE,
             in("rdi") to.as_ptr(),
             in("rax") 0_usize,
@@ -292,6 +301,7 @@ global_asm!(
     ".cfi_startproc",
     ".cfi_signal_frame",
     unwinds_to!(rdi resumer),
+    "mov byte ptr [rdi + {is_leaving}], 0",
     load!("rsi"),
     "jmp rcx",
     ".cfi_endproc",
@@ -311,6 +321,7 @@ global_asm!(
     // The returned `Ended` is the word that the fiber rests with.
     "mov rsi, rax",
     "lea rdi, [rbp - {resumer}]",
+    "mov byte ptr [rdi + {is_leaving}], 1",
     unwinds_to!(rdi resumer),
     "mov r9, [rbp]",
     load!("r9"),
@@ -323,6 +334,7 @@ global_asm!(
     rbx = const offset_of!(Saved, rbx),
     rsp = const offset_of!(Saved, rsp),
     resumer = const offset_of!(FiberControl, resumer),
+    is_leaving = const offset_of!(FiberControl, is_leaving),
     run = const offset_of!(FiberControl, run),
 );
 
@@ -341,6 +353,7 @@ global_asm!(
     unwinds_to!(rbp),
     "call [rdi + {run}]",
     "mov rsi, rax",
+    "mov byte ptr [rbp - {home} + {is_leaving}], 1",
     "mov rdx, [rbp - {home} + {resumer_base}]",
     "cmp byte ptr [rip + {way}], {by_instruction}",
     "jne 3f",
@@ -370,6 +383,7 @@ global_asm!(
     rsp = const offset_of!(Saved, rsp),
     resumer = const offset_of!(FiberControl, resumer),
     home = const offset_of!(FiberControl, home),
+    is_leaving = const offset_of!(FiberControl, is_leaving),
     run = const offset_of!(FiberControl, run),
     resumer_base = const offset_of!(FiberControl, resumer_base),
     way = sym fs::WAY,

@@ -80,14 +80,17 @@ pub(crate) struct FiberControl {
     pub(crate) question: Cell<SectionQuestion>,
     /// Whether it owns what a thread has: it is on a [donor](crate::donor)'s stack.
     pub(crate) owns_thread_state: bool,
-    /// Whether it left so that its own thread goes on with it.
-    pub(crate) wants_home: Cell<bool>,
+    /// Whether it is about to jump back, for which it may hold words of the code that entered it: a signal that suspended it there would have it jump to that code
+    /// again. Cleared where it is entered.
+    pub(crate) is_leaving: Cell<bool>,
     /// Whether its job has a signal mask of its own: see [`signal_mask`](crate::signal_mask).
     pub(crate) has_own_mask: Cell<bool>,
     /// With a thread's state of its own, the base of its thread-local variables.
     pub(crate) base: usize,
     /// While it runs: the base of the code that entered it.
     pub(crate) resumer_base: Cell<usize>,
+    /// Whether it left so that its own thread goes on with it.
+    pub(crate) wants_home: Cell<bool>,
     /// Where its thread saved its registers when it parked: the callers of the fiber's first frame.
     pub(crate) home: Cell<usize>,
     /// Where a debugger finds its frames: [saved](crate::context::Saved) there, or in the frame in which its donor is parked.

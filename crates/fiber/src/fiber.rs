@@ -155,6 +155,7 @@ impl<J> Fiber<J> {
             owns_thread_state: donor.is_some(),
             // SAFETY: the donor lives as long as its stack.
             base: donor.map_or(0, |donor| unsafe { donor.as_ref() }.base()),
+            is_leaving: Cell::new(false),
             wants_home: Cell::new(false),
             has_own_mask: Cell::new(false),
             own_mask: Cell::new(0),

@@ -141,6 +141,7 @@ impl<H> Strand<H> {
             question: Cell::new(SectionQuestion::None),
             owns_thread_state: false,
             base: 0,
+            is_leaving: Cell::new(false),
             wants_home: Cell::new(false),
             has_own_mask: Cell::new(false),
             own_mask: Cell::new(0),

@@ -4,6 +4,7 @@
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use std::sync::atomic::{Ordering, compiler_fence};
 use std::thread;
 
 use crate::context;
@@ -134,7 +135,7 @@ pub fn pauses() -> u64 {
 
 /// Whether the current fiber can be suspended here: it runs, and does not unwind.
 ///
-/// A probe can stand in code that has set the current fiber and not switched to it yet, or has switched back already. A fiber that unwinds has
+/// A probe can stand in code that has set the current fiber and not switched to it yet, or has switched back already. A signal can come while the fiber leaves. A fiber that unwinds has
 /// raised the standard library's thread-local count of panics, which other fibers must not see: unless it has one of its own.
 ///
 /// # Safety
@@ -144,6 +145,7 @@ pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
     control.holds(stack_pointer())
+        && !control.is_leaving.get()
         && control.shadow.may_leave()
         && (control.owns_thread_state || !thread::panicking())
 }
@@ -174,6 +176,8 @@ unsafe fn leave_with_thread(control: NonNull<FiberControl>) -> bool {
     unsafe {
         let fiber = control.as_ref();
         fiber.suspensions.set(fiber.suspensions.get() + 1);
+        fiber.is_leaving.set(true);
+        compiler_fence(Ordering::SeqCst);
         let base = fiber.resumer_base.get();
         fiber.shadow.departing_with_thread();
         fs::set_base(base);

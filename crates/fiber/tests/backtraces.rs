@@ -6,7 +6,6 @@
     reason = "a handler that walks the stack, and fibers that are resumed"
 )]
 
-use std::arch::asm;
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::mem;
@@ -14,6 +13,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+mod common;
+
+use common::traps::trap;
 use headway_fiber::{
     Attached, Fiber, LeftStrand, NoPreempt, SendFiber, Stacks, Strand, StrandKind, Turn,
     checkpoint, yield_now,
@@ -124,17 +126,6 @@ extern "C" fn trapped(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         .fetch_add(u32::from(walk.found_body), Relaxed);
     if !walk.arrived() && WALKS.lost.load(Relaxed) == 0 {
         WALKS.lost.store(at, Relaxed);
-    }
-}
-
-/// Stops the thread after every instruction from here on, or no longer.
-#[inline(always)]
-fn trap(on: bool) {
-    const TRAP_FLAG: u64 = 1 << 8;
-    // SAFETY: changes one flag, which the handler of the trap expects.
-    unsafe {
-        asm!("pushfq", "and qword ptr [rsp], {all_others}", "or qword ptr [rsp], {on}", "popfq",
-            all_others = const !(TRAP_FLAG as i32), on = in(reg) if on { TRAP_FLAG } else { 0 });
     }
 }
 

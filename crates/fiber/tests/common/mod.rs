@@ -8,6 +8,7 @@ pub(crate) mod refusals;
 pub(crate) mod registers;
 pub(crate) mod relay;
 pub(crate) mod signals;
+pub(crate) mod traps;
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
