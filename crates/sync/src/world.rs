@@ -72,6 +72,14 @@ pub fn sleep(duration: Duration) {
     scheduler.wait(place, Some(timeout_ns));
 }
 
+/// The calling thread lets another one have its core: by the system, outside of any world. In one, who runs is its scheduler's choice alone.
+pub fn yield_now() {
+    let is_outside = SCHEDULER.try_with(|scheduler| scheduler.borrow().is_none());
+    if is_outside.unwrap_or(true) {
+        std::thread::yield_now();
+    }
+}
+
 /// Stands between two accesses to memory that threads share, where another thread may come between: a look and what follows from it. A world may let others
 /// run here. Builds without debug assertions have no such places.
 #[inline(always)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use headway_machine::Clock;
+use headway_sync::world;
 
 use crate::stats::stall::{StallLog, last_alive};
 
@@ -126,7 +127,7 @@ impl Backoff {
 
     fn look(&mut self, spin_ns: u64) -> bool {
         if self.oversubscribed {
-            std::thread::yield_now();
+            world::yield_now();
         }
         let now_ns = self.clock.now_ns();
         if self.turns == 0 {
