@@ -83,7 +83,7 @@ pub use slow::{may_stop_here, may_suspend_here, say_long};
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use stack_copy::{StackCopy, read as read_own_memory};
 pub use strand::{LeftStrand, Strand, StrandKind};
-pub use suspects::{LateRun, Suspects};
+pub use suspects::{LateRun, LateRuns, Suspects};
 pub use switch::{in_fiber, note_held, on_own_thread, pauses, suspensions, yield_now};
 pub use timed::RenewSlice;
 pub use turn_watch::{ReadsOwnTime, TurnWatch, TurnsSeen, WorkerTurns};

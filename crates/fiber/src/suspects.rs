@@ -31,6 +31,29 @@ impl LateRun {
     }
 }
 
+/// A class's late runs and those in time, as its workers counted them.
+#[derive(Clone, Copy, Debug)]
+pub struct LateRuns {
+    /// Runs that were late, and not by the machine's fault alone.
+    pub late: u64,
+    /// Runs that ended, or made way, in time.
+    pub in_time: u64,
+}
+
+impl LateRuns {
+    /// Fewer late runs say nothing of a class: a stop of the machine may explain one.
+    pub const ENOUGH: u64 = 8;
+
+    /// Nor do they among more runs in time for each: a thread has a core while the machine handles interrupts or stops it unseen, so every class has some.
+    const IN_TIME_MAX: u64 = 100;
+
+    /// Whether the class's code is known to lack probes.
+    #[must_use]
+    pub fn lack_probes(self) -> bool {
+        self.late >= Self::ENOUGH && self.in_time <= self.late.saturating_mul(Self::IN_TIME_MAX)
+    }
+}
+
 impl<T: ReadsOwnTime> Suspects<T> {
     /// Of a thread with this account of its time, and so many classes.
     #[must_use]
@@ -96,6 +119,16 @@ mod tests {
         own_ns.set(170);
         assert_eq!(suspects.own_time_since(100), Some(70));
         assert_eq!((suspects.is_empty(), suspects.acquit(1)), (true, None));
+    }
+
+    #[test]
+    fn one_late_run_in_a_hundred_is_a_habit_and_a_few_are_none() {
+        let lack_probes = |late, in_time| LateRuns { late, in_time }.lack_probes();
+        assert!(lack_probes(LateRuns::ENOUGH, 0));
+        assert!(!lack_probes(LateRuns::ENOUGH - 1, 0));
+        assert!(lack_probes(20, 2_000));
+        assert!(!lack_probes(20, 2_001));
+        assert!(lack_probes(u64::MAX, u64::MAX));
     }
 
     #[test]

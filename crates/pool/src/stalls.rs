@@ -1,19 +1,12 @@
 //! Jobs that run on for long past their slice's end without meeting a probe: counted, and their class named once.
 
-use headway_fiber::{LateRun, Suspects};
+use headway_fiber::{LateRun, LateRuns, Suspects};
 use headway_machine::stderr;
 use headway_machine::thread::CpuClock;
 
 use crate::chosen::RunStart;
 use crate::class_state::ClassState;
 use crate::shared::SharedPool;
-
-/// A class is named after so many stalls: one may be an accident.
-const ENOUGH: u64 = 8;
-
-/// Nor is it named while more than so many of its jobs ended, or met a probe as their slice was over, for each stall: a thread has a core while the machine
-/// handles interrupts or stops it unseen, so every class has some.
-const IN_TIME_MAX: u64 = 100;
 
 /// A thread's watch over the slices that are over.
 pub(crate) struct StallWatch {
@@ -107,9 +100,12 @@ impl ClassState {
         runs.stalls += 1;
         runs.interruptions_asked += u64::from(has_ended);
         runs.longest_gap_ns = runs.longest_gap_ns.max(overran_ns);
-        let in_time = self.counts.done + self.probes_met;
-        let is_common = in_time <= runs.stalls.saturating_mul(IN_TIME_MAX);
-        if runs.stalls < ENOUGH || !is_common || std::mem::replace(&mut self.is_named, true) {
+        // A job that met a probe as its slice was over did so in time.
+        let runs_so_far = LateRuns {
+            late: runs.stalls,
+            in_time: self.counts.done + self.probes_met,
+        };
+        if !runs_so_far.lack_probes() || std::mem::replace(&mut self.is_named, true) {
             return None;
         }
         Some(format!(
@@ -133,7 +129,7 @@ mod tests {
             .map(|stall| class.stalled(stall * 100_000, stall % 2 == 0))
             .collect();
         let named: Vec<usize> = (0..20).filter(|&at| said[at].is_some()).collect();
-        assert_eq!(named, [ENOUGH as usize - 1]);
+        assert_eq!(named, [LateRuns::ENOUGH as usize - 1]);
         let sentence = said[named[0]].as_deref().unwrap();
         assert!(
             sentence.contains("class report") && sentence.contains("800 µs"),

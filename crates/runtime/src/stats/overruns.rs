@@ -9,18 +9,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use headway_fiber::LateRuns;
 use headway_machine::stderr;
 
 use crate::stats::tally::Tally;
 
 /// A request with probes yields within microseconds; one whose thread computes for longer than this after it was to yield overruns.
 pub(crate) const PROMPT_NS: u64 = 20_000;
-
-/// A class is named once this many of its requests have overrun and none has yielded: a stop of the machine may explain one.
-const ENOUGH: u64 = 8;
-
-/// Nor is it named while more than so many of its requests ended in time for each that overran.
-const IN_TIME_MAX: u64 = 100;
 
 /// A single request whose thread computes on for this long names its class: it may never end.
 pub(crate) const ENDLESS_NS: u64 = 100_000_000;
@@ -66,7 +61,7 @@ impl Overruns {
         if overran {
             let longest = &tally.class(class).longest_gap_ns;
             longest.set(longest.get().max(overran_ns));
-            self.count(tally, class, ENOUGH, IN_TIME_MAX);
+            self.count(tally, class, LateRuns::lack_probes);
         }
         overran
     }
@@ -74,11 +69,12 @@ impl Overruns {
     /// A request goes on whose thread had a core for [long](ENDLESS_NS) after it was asked to yield.
     #[cold]
     pub(crate) fn still_runs(&self, tally: &Tally, class: u16) {
-        self.count(tally, class, 1, u64::MAX);
+        self.count(tally, class, |_| true);
     }
 
+    /// Counts an overrun, and names the class once: where these are enough, and none of its requests yielded.
     #[cold]
-    fn count(&self, tally: &Tally, class: u16, enough: u64, in_time_max: u64) {
+    fn count(&self, tally: &Tally, class: u16, are_enough: fn(LateRuns) -> bool) {
         tally.class(class).overruns.add(1);
         let (mut overruns, mut yielded, mut answered, mut cpu_ns) = (0_u64, 0, 0_u64, 0);
         for tally in &self.tallies {
@@ -89,11 +85,14 @@ impl Overruns {
             cpu_ns += tally.cpu_ns.get();
         }
         let named = &self.classes[usize::from(class)];
-        let is_common = answered <= overruns.saturating_mul(in_time_max);
+        let runs = LateRuns {
+            late: overruns,
+            in_time: answered,
+        };
         // Handlers of shorts end before they could yield; they meet stops of the machine all day.
         let is_short = answered > 0 && cpu_ns <= answered.saturating_mul(PROMPT_NS);
-        let says_nothing = yielded == 0 && is_common && !is_short && !self.feedback;
-        let tell = overruns >= enough && says_nothing;
+        let says_nothing = yielded == 0 && !is_short && !self.feedback;
+        let tell = are_enough(runs) && says_nothing;
         if tell && !named.is_named.swap(true, Ordering::Relaxed) {
             // A suspended request may hold the lock of the standard library's.
             stderr::write_line(&format!(
@@ -125,17 +124,17 @@ mod tests {
     #[test]
     fn a_class_is_named_for_its_handler_and_not_for_stops_of_the_machine() {
         let long_ns = 2 * PROMPT_NS;
-        assert!(is_named(ENOUGH, long_ns, ENOUGH));
+        assert!(is_named(LateRuns::ENOUGH, long_ns, LateRuns::ENOUGH));
         assert!(
-            !is_named(ENOUGH, long_ns, ENOUGH - 1),
+            !is_named(LateRuns::ENOUGH, long_ns, LateRuns::ENOUGH - 1),
             "a stop may explain it"
         );
         assert!(
-            !is_named(1_000_000, long_ns, ENOUGH),
+            !is_named(1_000_000, long_ns, LateRuns::ENOUGH),
             "nearly all end in time"
         );
         assert!(
-            !is_named(ENOUGH, PROMPT_NS / 2, ENOUGH),
+            !is_named(LateRuns::ENOUGH, PROMPT_NS / 2, LateRuns::ENOUGH),
             "a short ends before it could yield"
         );
     }
