@@ -18,7 +18,10 @@ use headway_reproduce::{
 };
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
+use serde::Serialize;
+use serde_json::Value;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -148,7 +151,7 @@ impl Args {
             workers: self.workers,
             seed: self.seed(),
         };
-        let measured = with_bar(|progress| live::measure(experiment, &settings, progress));
+        let measured = with_bar(|progress| live::measure(experiment, &settings, progress))?;
         self.write_measured(&measured.map_err(|error| match error {
             live::LiveError::NoServer { .. } => usage(&experiment.name, error),
             other => other.into(),
@@ -157,7 +160,7 @@ impl Args {
 
     fn measure_replayed(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
         let settings = self.settings()?;
-        let measured = with_bar(|progress| replayed::measure(experiment, &settings, progress));
+        let measured = with_bar(|progress| replayed::measure(experiment, &settings, progress))?;
         self.write_measured(&measured.map_err(|error| match error {
             replayed::ReplayedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
@@ -166,13 +169,13 @@ impl Args {
 
     fn measure_racked(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
         let settings = self.settings()?;
-        let measured = with_bar(|progress| racked::measure(experiment, &settings, progress));
+        let measured = with_bar(|progress| racked::measure(experiment, &settings, progress))?;
         self.write_measured(&measured?)
     }
 
     fn measure_hosted(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
         let settings = self.settings()?;
-        let measured = with_bar(|progress| hosted::measure(experiment, &settings, progress));
+        let measured = with_bar(|progress| hosted::measure(experiment, &settings, progress))?;
         self.write_measured(&measured.map_err(|error| match error {
             hosted::HostedError::TooFewCores { .. } => usage(&experiment.name, error),
             other => other.into(),
@@ -202,33 +205,36 @@ impl Args {
         Ok(())
     }
 
-    fn write_measured(&self, result: &impl MeasuredResult) -> Result<ExitCode> {
-        let report = result.report();
-        if let Some(path) = &self.html {
+    /// Writes the result of a measurement: of the rounds that were complete, where Ctrl-C ended it.
+    fn write_measured(&self, result: &Option<impl MeasuredResult>) -> Result<ExitCode> {
+        let complete = result.as_ref().map_or(Some(0), MeasuredResult::cut_off);
+        let report = result.as_ref().map(MeasuredResult::report);
+        if let (Some(path), Some(report)) = (&self.html, &report) {
             output::page(path, &report.page())?;
         }
         let mut writer = output::open(self.output.as_deref())?;
-        match self.format {
-            ReproduceFormat::Json => {
-                output::json(&serde_json::json!({ "results": [result] }), writer)?;
-                return Ok(ExitCode::SUCCESS);
+        match (self.format, &report) {
+            (ReproduceFormat::Json, _) => {
+                let results: Vec<_> = result.iter().collect();
+                output::json(&report_of(&results, complete.is_some()), &mut writer)?;
             }
-            ReproduceFormat::Markdown => write!(writer, "{}", report.markdown())?,
-            ReproduceFormat::Table => writeln!(writer, "{}", report.text())?,
+            (_, None) => {}
+            (ReproduceFormat::Markdown, Some(report)) => write!(writer, "{}", report.markdown())?,
+            (ReproduceFormat::Table, Some(report)) => writeln!(writer, "{}", report.text())?,
         }
         writer.flush()?;
-        Ok(ExitCode::SUCCESS)
+        let Some(complete) = complete else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        eprintln!("CUT OFF: {complete} rounds were complete");
+        Ok(Interrupt::status())
     }
 
     fn write(&self, results: &[Reproduction], cut_off: bool) -> Result<()> {
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
             ReproduceFormat::Json => {
-                let mut report = serde_json::json!({ "results": results });
-                if cut_off {
-                    report["cut_off"] = true.into();
-                }
-                return output::json(&report, writer);
+                return output::json(&report_of(results, cut_off), writer);
             }
             ReproduceFormat::Markdown => write!(writer, "{}", show::markdown(results))?,
             ReproduceFormat::Table => {
@@ -244,16 +250,30 @@ impl Args {
     }
 }
 
-/// Runs a measurement with a progress bar.
-fn with_bar<T>(measure: impl FnOnce(&mut dyn FnMut(usize, usize, &str)) -> T) -> T {
+/// The results for programs.
+fn report_of(results: &[impl Serialize], cut_off: bool) -> Value {
+    let mut report = serde_json::json!({ "results": results });
+    if cut_off {
+        report["cut_off"] = true.into();
+    }
+    report
+}
+
+/// What a measurement tells of its progress, and asks whether it goes on.
+type MeasuringProgress<'a> = dyn FnMut(usize, usize, &str) -> ControlFlow<()> + 'a;
+
+/// Runs a measurement with a progress bar, until Ctrl-C.
+fn with_bar<T>(measure: impl FnOnce(&mut MeasuringProgress<'_>) -> T) -> Result<T> {
+    let interrupt = Interrupt::listen()?;
     let bar = progress::bar(0, "measuring");
     let measured = measure(&mut |done, of, what| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
         bar.set_message(what.to_owned());
+        interrupt.go_on()
     });
     bar.finish_and_clear();
-    measured
+    Ok(measured)
 }
 
 /// The experiments that the user named.

@@ -1,6 +1,7 @@
 //! Ctrl-C: commands that measure say what they have so far, marked as cut off.
 
 use super::children::TestChild;
+use super::racked::TINY;
 use super::serving::Serving;
 use super::words;
 use serde_json::Value;
@@ -182,4 +183,23 @@ fn a_reproduction_gives_the_experiments_that_were_complete() {
         report["cut_off"] == true && !report["results"].as_array().unwrap().is_empty()
     });
     assert!(report["results"][0]["claims"].is_array(), "{report}");
+}
+
+#[test]
+fn a_measured_reproduction_gives_the_rounds_that_were_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tiny.toml");
+    fs::write(&file, TINY.replace("rounds = 2", "rounds = 30")).unwrap();
+    let report = cut_off(&format!("reproduce {}", file.display()), |report| {
+        report["cut_off"] == true && report["results"][0]["rounds"].as_u64() > Some(1)
+    });
+    let result = &report["results"][0];
+    let rounds = result["rounds"].as_u64().unwrap();
+    assert!(rounds < 30 && result["cut_off"] == true, "{report}");
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len() as u64, 2 * rounds, "two systems each: {report}");
+    assert!(
+        result["claims"][0]["rounds"].as_u64() <= Some(rounds),
+        "{report}"
+    );
 }

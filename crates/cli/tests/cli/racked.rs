@@ -4,7 +4,7 @@ use super::{headway, json};
 use serde_json::Value;
 
 /// A rack of two servers with one worker each.
-const TINY: &str = r#"
+pub(super) const TINY: &str = r#"
 title = "a tiny rack"
 paper = "none"
 figure = "none"

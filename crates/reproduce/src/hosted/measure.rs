@@ -15,7 +15,7 @@ use super::experiment::{HostedExperiment, HostedPlace, HostedSystem};
 use super::processes::{DaemonCounts, HostProcesses};
 use super::run::{HostedFigures, HostedRun};
 use crate::measured::client::keep_every_answer;
-use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::rounds::{CompleteRounds, PlannedRun, complete_rounds, planned_runs};
 use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 use crate::{ExperimentFile, ProcessError, ReproduceError, Reproduction, RunLength, run};
 
@@ -91,21 +91,21 @@ impl<'a> HostedSession<'a> {
         })
     }
 
-    /// Runs the whole measurement. `progress` gets the finished runs, all runs, and the next run's system.
+    /// Runs the measurement. `progress` gets the finished runs, all runs, and the next run's system, and says whether it goes on.
     pub(super) fn measure(
         &self,
-        mut progress: impl FnMut(usize, usize, &str),
-    ) -> Result<Vec<HostedRun>, HostedError> {
+        mut progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+    ) -> Result<Option<CompleteRounds<HostedRun>>, HostedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
         let rounds = self.experiment.extent(self.settings.fast).rounds;
         let plan = planned_runs(rounds, self.experiment.place.len(), &systems);
-        let mut runs = Vec::new();
-        for (index, planned) in plan.iter().enumerate() {
-            let system = &self.experiment.system[planned.system];
-            progress(index, plan.len(), &system.name);
-            runs.push(self.run(*planned, system)?);
-        }
-        Ok(runs)
+        let system = |planned: PlannedRun| &self.experiment.system[planned.system];
+        complete_rounds(
+            &plan,
+            rounds,
+            |place, next| progress(place, plan.len(), &system(next).name),
+            |planned| self.run(planned, system(planned)),
+        )
     }
 
     /// Simulates the paper's own host at a tenth of the full length, if the file names its experiment.

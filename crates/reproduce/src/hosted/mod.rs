@@ -21,7 +21,11 @@ pub use measure::HostedError;
 pub use result::{HostedDetails, HostedPoint};
 pub use run::{HostedFigure, HostedFigures, HostedRun};
 
-use crate::measured::{MeasuredKind, MeasuredReproduction, MeasuredSettings, RoundsExtent};
+use std::ops::ControlFlow;
+
+use crate::measured::{
+    MeasuredExperiment as _, MeasuredKind, MeasuredReproduction, MeasuredSettings, RoundsExtent,
+};
 
 impl MeasuredKind for HostedExperiment {
     type Details = HostedDetails;
@@ -48,23 +52,29 @@ impl MeasuredKind for HostedExperiment {
     }
 }
 
-/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system, and says whether it goes on: if not, the
+/// result is of the rounds that were complete, `None` without one.
 ///
 /// # Errors
 /// A process, the client or a simulation fails.
 pub fn measure(
     experiment: &HostedExperiment,
     settings: &MeasuredSettings,
-    progress: impl FnMut(usize, usize, &str),
-) -> Result<MeasuredReproduction<HostedExperiment>, HostedError> {
+    progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+) -> Result<Option<MeasuredReproduction<HostedExperiment>>, HostedError> {
     let session = measure::HostedSession::new(experiment, settings)?;
-    let runs = session.measure(progress)?;
+    let Some(measured) = session.measure(progress)? else {
+        return Ok(None);
+    };
+    let is_whole = measured.rounds == experiment.extent(settings.fast).rounds;
+    let papers = is_whole.then(|| session.simulate_papers_host());
+    let papers = papers.transpose()?.flatten();
     let details = HostedDetails {
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         cores: experiment.host.cores,
-        papers: session.simulate_papers_host()?,
+        papers,
     };
-    Ok(MeasuredReproduction::new(
-        experiment, settings, details, runs,
-    ))
+    Ok(Some(MeasuredReproduction::new(
+        experiment, settings, details, measured,
+    )))
 }

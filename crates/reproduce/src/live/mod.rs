@@ -16,6 +16,8 @@ mod session;
 mod show;
 mod tail;
 
+use std::ops::ControlFlow;
+
 pub use carried::{CarriedRate, Ratio};
 pub use claim::{LiveClaim, LiveJudged};
 pub use closed_loop::ClosedLoopError;
@@ -29,15 +31,16 @@ pub use tail::Tail;
 
 use session::LiveSession;
 
-/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system, and says whether it goes on: if not, the
+/// result is of the rounds that were complete, `None` without one.
 ///
 /// # Errors
 /// The server's program is missing, no system can run, or a system fails after its first run.
 pub fn measure(
     experiment: &LiveExperiment,
     settings: &LiveSettings,
-    progress: impl FnMut(usize, usize, &str),
-) -> Result<LiveReproduction, LiveError> {
+    progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+) -> Result<Option<LiveReproduction>, LiveError> {
     let measured = LiveSession::new(experiment, settings).measure(progress)?;
-    Ok(LiveReproduction::new(experiment, settings, measured))
+    Ok(measured.map(|measured| LiveReproduction::new(experiment, settings, measured)))
 }

@@ -42,8 +42,11 @@ pub struct LiveReproduction {
     pub systems: Vec<SystemResult>,
     /// The loads and rounds that do not count.
     pub left_out: LeftOut,
-    /// Numbers of rounds that count, and of all rounds.
+    /// Numbers of rounds that count, and of those that were complete.
     pub rounds: (usize, usize),
+    /// Whether the measurement was ended before its last round.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// The claims, judged.
     pub claims: Vec<LiveJudged>,
     /// Medians over the rounds that count, by offered rate.
@@ -126,7 +129,7 @@ impl LiveReproduction {
         });
         let claims = claims.collect();
         let figures = counted.figures(experiment);
-        let rounds = (counted.rounds().count(), extent.rounds);
+        let rounds = (counted.rounds().count(), measured.rounds);
         let left_out = counted.left_out;
         Self {
             about: experiment.paper_figure(),
@@ -142,6 +145,7 @@ impl LiveReproduction {
             systems,
             left_out,
             rounds,
+            cut_off: measured.rounds < extent.rounds,
             claims,
             figures,
             runs: measured.runs,
@@ -188,7 +192,9 @@ fn caveats(workers: usize) -> Vec<String> {
 
 /// The runs that count.
 struct CountedRuns<'a> {
-    extent: &'a LoadsExtent,
+    loads: &'a [f64],
+    /// That were complete.
+    rounds: usize,
     /// Of each server, without the dispatcher.
     workers: usize,
     runs: Vec<&'a LiveRun>,
@@ -211,7 +217,8 @@ impl<'a> CountedRuns<'a> {
             is_late: run.lag.is_late(),
         }));
         Self {
-            extent,
+            loads: &extent.loads,
+            rounds: measured.rounds,
             workers: measured.workers,
             runs: last
                 .into_iter()
@@ -222,7 +229,7 @@ impl<'a> CountedRuns<'a> {
     }
 
     fn rounds(&self) -> impl Iterator<Item = usize> {
-        (0..self.extent.rounds).filter(|round| !self.left_out.rounds.contains(round))
+        (0..self.rounds).filter(|round| !self.left_out.rounds.contains(round))
     }
 
     fn of(&self, system: &str) -> impl Iterator<Item = &'a LiveRun> {
@@ -276,7 +283,7 @@ impl<'a> CountedRuns<'a> {
     fn figures(&self, experiment: &LiveExperiment) -> Figures {
         let mut figures = Figures::default();
         for system in &experiment.system {
-            for load in &self.extent.loads {
+            for load in self.loads {
                 let runs: Vec<&LiveRun> = self
                     .of(&system.name)
                     .filter(|run| run.load == *load)
@@ -475,6 +482,7 @@ mod tests {
             },
             skipped: vec![None, None],
             runs,
+            rounds: 3,
         };
         LiveReproduction::new(&experiment, &LiveSettings::default(), measured)
     }

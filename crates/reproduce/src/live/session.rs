@@ -16,7 +16,7 @@ use super::experiment::{Compiled, LiveExperiment, LiveSystem};
 use super::requests::RequestMix;
 use super::rounds::{AtServer, LiveRun, again};
 use super::server::{ServerArguments, ServerCounts, ServerError, ServerProcess};
-use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, planned_runs};
+use crate::measured::rounds::{LATE_NS, Lag, PlannedRun, complete_rounds, planned_runs};
 use crate::measured::{LoadsExtent, MeasuredExperiment as _};
 
 /// Requests of each class sent one at a time, after as many for warm-up; and the number of turns of the two programs.
@@ -104,7 +104,10 @@ pub(crate) struct LiveMeasurements {
     pub(crate) baseline: Baseline,
     /// For each system of the file, why it did not run; none if it ran.
     pub(crate) skipped: Vec<Option<String>>,
+    /// The runs of the rounds that were complete.
     pub(crate) runs: Vec<LiveRun>,
+    /// How many those are.
+    pub(crate) rounds: usize,
 }
 
 pub(crate) struct LiveSession<'a> {
@@ -141,56 +144,71 @@ impl<'a> LiveSession<'a> {
         }
     }
 
-    /// Runs the whole measurement. `progress` gets the finished steps, all steps, and the next step's name.
+    /// Runs the measurement. `progress` gets the finished steps, all steps, and the next step's name, and says whether it goes on.
     pub(crate) fn measure(
         &self,
-        mut progress: impl FnMut(usize, usize, &str),
-    ) -> Result<LiveMeasurements, LiveError> {
+        mut progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+    ) -> Result<Option<LiveMeasurements>, LiveError> {
         if !self.probes.exists() && !self.plain.exists() {
             return Err(LiveError::NoServer {
                 path: self.probes.clone(),
                 build: self.experiment.server.build.clone(),
             });
         }
-        progress(0, 1, "at rest");
+        let mut is_over = || progress(0, 1, "at rest").is_break();
+        is_over();
         let skipped: Vec<Option<String>> = self
             .experiment
             .system
             .iter()
             .map(|s| self.obstacle(s))
             .collect();
+        // A server that was ended with this process has no obstacle of its own.
+        if is_over() {
+            return Ok(None);
+        }
         let Some(reference) = skipped.iter().position(Option::is_none) else {
             let why = skipped.into_iter().flatten().next().unwrap_or_default();
             return Err(LiveError::NoSystem { why });
         };
-        let baseline = self.baseline(&self.experiment.system[reference])?;
+        let baseline = match self.baseline(&self.experiment.system[reference]) {
+            Err(_) if is_over() => return Ok(None),
+            baseline => baseline?,
+        };
         let running: Vec<usize> = (0..skipped.len())
             .filter(|&index| skipped[index].is_none())
             .collect();
         let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &running);
         let mut spare = again(plan.len());
-        let mut runs: Vec<LiveRun> = Vec::new();
-        for (index, planned) in plan.iter().enumerate() {
-            progress(
-                index,
-                plan.len(),
-                &self.experiment.system[planned.system].name,
-            );
-            let mut run = self.run(*planned, &baseline)?;
-            if run.lag.is_late() && spare > 0 {
-                spare -= 1;
-                run.repeated = true;
-                runs.push(run);
-                run = self.run(*planned, &baseline)?;
-            }
-            runs.push(run);
-        }
-        Ok(LiveMeasurements {
+        let measured = complete_rounds(
+            &plan,
+            self.extent.rounds,
+            |place, next| progress(place, plan.len(), &self.experiment.system[next.system].name),
+            |planned| self.run_in_time(planned, &baseline, &mut spare),
+        )?;
+        Ok(measured.map(|measured| LiveMeasurements {
             workers: self.workers,
             baseline,
             skipped,
-            runs,
-        })
+            runs: measured.runs.into_iter().flatten().collect(),
+            rounds: measured.rounds,
+        }))
+    }
+
+    /// A run, and its repetition where it was late and one is left.
+    fn run_in_time(
+        &self,
+        planned: PlannedRun,
+        baseline: &Baseline,
+        spare: &mut usize,
+    ) -> Result<Vec<LiveRun>, LiveError> {
+        let mut run = self.run(planned, baseline)?;
+        if !run.lag.is_late() || *spare == 0 {
+            return Ok(vec![run]);
+        }
+        *spare -= 1;
+        run.repeated = true;
+        Ok(vec![run, self.run(planned, baseline)?])
     }
 
     fn baseline(&self, reference: &LiveSystem) -> Result<Baseline, LiveError> {

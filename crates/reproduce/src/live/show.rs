@@ -6,7 +6,9 @@ use super::Ratio;
 use super::carried::CarriedRate;
 use super::result::{LiveReproduction, SystemResult};
 use crate::figures::distinct;
-use crate::measured::report::{FigureReport, MeasuredResult, ReportTable, reason_note};
+use crate::measured::report::{
+    FigureReport, MeasuredResult, ReportTable, cut_off_note, reason_note,
+};
 use crate::measured::rounds::median;
 use crate::show::{chart, few_samples};
 
@@ -250,6 +252,10 @@ const RULE: &str = "The interval over rounds (95 %) holds 1: undecided; lies on 
                     paper's figure, if there is one: reproduced; else: deviates.";
 
 impl MeasuredResult for LiveReproduction {
+    fn cut_off(&self) -> Option<usize> {
+        self.cut_off.then_some(self.rounds.1)
+    }
+
     fn report(&self) -> FigureReport {
         let families = self.figures.families();
         let families = families.iter().filter(|family| {
@@ -262,8 +268,9 @@ impl MeasuredResult for LiveReproduction {
             command: self.command.clone(),
             claims: claim_table(self),
             rule: RULE.into(),
-            first_notes: claims
-                .filter_map(|claim| reason_note(&claim.says, claim.reason.as_deref()))
+            first_notes: cut_off_note(self.cut_off())
+                .into_iter()
+                .chain(claims.filter_map(|claim| reason_note(&claim.says, claim.reason.as_deref())))
                 .collect(),
             tables: vec![ReportTable::new("Carried", carried(self))],
             charts: families

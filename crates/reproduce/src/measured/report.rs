@@ -14,6 +14,16 @@ use crate::show::{list, rows};
 pub trait MeasuredResult: Serialize {
     /// The report of the result.
     fn report(&self) -> FigureReport;
+
+    /// How many rounds were complete, where the measurement was ended before its last one.
+    fn cut_off(&self) -> Option<usize>;
+}
+
+/// The note of a measurement that was ended after so many rounds.
+pub(crate) fn cut_off_note(complete_rounds: Option<usize>) -> Option<String> {
+    let rounds = complete_rounds?;
+    let rounds = format!("{rounds} round{}", if rounds == 1 { "" } else { "s" });
+    Some(format!("Cut off by Ctrl-C: {rounds} complete."))
 }
 
 /// The report of a measured figure.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::claim::{MeasuredClaim, MeasuredJudged, judge};
 use super::experiment::{ExperimentFields, MeasuredExperiment};
 use super::extent::MeasuredExtent as _;
+use super::rounds::CompleteRounds;
 use crate::PaperFigure;
 
 /// Settings of a measurement.
@@ -58,8 +59,11 @@ pub struct MeasuredReproduction<K: MeasuredKind> {
     /// The parts that other kinds lack.
     #[serde(flatten)]
     pub details: K::Details,
-    /// Number of rounds.
+    /// Number of rounds that were complete.
     pub rounds: usize,
+    /// Whether the measurement was ended before its last round.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// Seed of all random choices.
     pub seed: u64,
     /// Name and policy of each system, in the file's order.
@@ -81,8 +85,9 @@ impl<K: MeasuredKind> MeasuredReproduction<K> {
         experiment: &K,
         settings: &MeasuredSettings,
         details: K::Details,
-        runs: Vec<RunOf<K>>,
+        measured: CompleteRounds<RunOf<K>>,
     ) -> Self {
+        let CompleteRounds { runs, rounds } = measured;
         let about = experiment.paper_figure();
         let extent = experiment.extent(settings.fast);
         let claims = experiment.claims().iter();
@@ -91,7 +96,8 @@ impl<K: MeasuredKind> MeasuredReproduction<K> {
             shortened: settings.fast,
             machine: this_machine(),
             details,
-            rounds: extent.rounds(),
+            rounds,
+            cut_off: rounds < extent.rounds(),
             seed: settings.seed,
             systems: experiment.systems(),
             system_cores: experiment.system_cores(),

@@ -1,5 +1,7 @@
 //! Rounds: the order of their runs, the runs that count, and medians over them.
 
+use std::ops::ControlFlow;
+
 use headway_report::Histogram;
 use serde::Serialize;
 
@@ -41,6 +43,40 @@ pub(crate) fn planned_runs(rounds: usize, loads: usize, systems: &[usize]) -> Ve
         }
     }
     planned
+}
+
+/// The rounds of a plan that were complete.
+pub(crate) struct CompleteRounds<R> {
+    /// Their runs, in the order of the plan.
+    pub(crate) runs: Vec<R>,
+    pub(crate) rounds: usize,
+}
+
+/// Makes the runs of a plan of `rounds` rounds. Asks before each of them whether it goes on, with its place in the plan. Where it does not, the runs of a round that is not
+/// complete are left out, and so is a run that failed: its processes may have been ended with this one. `None` where no round was complete.
+pub(crate) fn complete_rounds<R, E>(
+    plan: &[PlannedRun],
+    rounds: usize,
+    mut go_on: impl FnMut(usize, PlannedRun) -> ControlFlow<()>,
+    mut run: impl FnMut(PlannedRun) -> Result<R, E>,
+) -> Result<Option<CompleteRounds<R>>, E> {
+    let mut runs = Vec::with_capacity(plan.len());
+    for (place, &planned) in plan.iter().enumerate() {
+        if go_on(place, planned).is_break() {
+            break;
+        }
+        match run(planned) {
+            Err(_) if go_on(place, planned).is_break() => break,
+            made => runs.push(made?),
+        }
+    }
+    let of_round = plan.len() / rounds.max(1);
+    let complete = runs.len() / of_round.max(1);
+    runs.truncate(complete * of_round);
+    Ok((complete > 0).then_some(CompleteRounds {
+        runs,
+        rounds: complete,
+    }))
 }
 
 /// Sending delays at the client, µs.
@@ -104,6 +140,59 @@ mod tests {
         assert_eq!(firsts.len(), 3);
         let seeds: BTreeSet<u64> = planned.iter().map(|run| run.seed()).collect();
         assert_eq!(seeds.len(), 6);
+    }
+
+    #[test]
+    fn a_plan_that_is_cut_off_keeps_its_complete_rounds() {
+        let plan = planned_runs(4, 2, &[0, 1]);
+        let until = |end: usize, failing: usize| {
+            let mut made = 0;
+            let complete = complete_rounds(
+                &plan,
+                4,
+                |place, _| match place {
+                    place if place < end => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                },
+                |planned| {
+                    made += 1;
+                    if made > failing {
+                        Err("it failed")
+                    } else {
+                        Ok(planned)
+                    }
+                },
+            );
+            complete.map(|complete| complete.map(|it| (it.rounds, it.runs)))
+        };
+        let all = plan.len();
+        assert_eq!(until(all, all), Ok(Some((4, plan.clone()))));
+        assert_eq!(until(11, all), Ok(Some((2, plan[..8].to_vec()))));
+        assert_eq!(until(3, all), Ok(None));
+        assert_eq!(until(all, 5), Err("it failed"));
+    }
+
+    #[test]
+    fn a_run_that_ctrl_c_ended_is_no_failure() {
+        let plan = planned_runs(3, 1, &[0, 1]);
+        let pressed = std::cell::Cell::new(false);
+        let complete = complete_rounds(
+            &plan,
+            3,
+            |_, _| match pressed.get() {
+                false => ControlFlow::Continue(()),
+                true => ControlFlow::Break(()),
+            },
+            |planned| {
+                pressed.set(planned.round == 2);
+                if pressed.get() {
+                    Err("its server is gone")
+                } else {
+                    Ok(planned)
+                }
+            },
+        );
+        assert_eq!(complete.unwrap().map(|it| it.rounds), Some(2));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use headway_report::{Table, format};
 
 use super::claim::{ClaimedFigure as _, MeasuredRun as _};
 use super::expectation::interval_words;
-use super::report::{FigureReport, MeasuredResult, ReportTable, reason_note};
+use super::report::{FigureReport, MeasuredResult, ReportTable, cut_off_note, reason_note};
 use super::result::{FigureOf, MeasuredKind, MeasuredReproduction};
 
 /// The rule that computes all verdicts.
@@ -44,6 +44,10 @@ pub trait ReportedKind: MeasuredKind {
 }
 
 impl<K: ReportedKind> MeasuredResult for MeasuredReproduction<K> {
+    fn cut_off(&self) -> Option<usize> {
+        self.cut_off.then_some(self.rounds)
+    }
+
     fn report(&self) -> FigureReport {
         let mut tables = vec![
             ReportTable::new(K::CAPTION, K::figures(self)),
@@ -55,7 +59,7 @@ impl<K: ReportedKind> MeasuredResult for MeasuredReproduction<K> {
             command: self.command.clone(),
             claims: claims(self),
             rule: format!("{RULE} {}", K::FIGURES),
-            first_notes: Vec::new(),
+            first_notes: cut_off_note(self.cut_off()).into_iter().collect(),
             tables,
             charts: Vec::new(),
             details: Vec::new(),

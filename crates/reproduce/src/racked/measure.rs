@@ -13,7 +13,7 @@ use super::processes::RackProcesses;
 use super::run::{PhasePart, RackedRun, RackedTail};
 use crate::ProcessError;
 use crate::measured::client::keep_every_answer;
-use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::rounds::{CompleteRounds, PlannedRun, complete_rounds, planned_runs};
 use crate::measured::{ClientCounts, MeasuredExperiment as _, MeasuredSettings};
 
 /// Time that the client waits for the last answers.
@@ -59,21 +59,21 @@ impl<'a> RackedSession<'a> {
         })
     }
 
-    /// Runs the whole measurement. `progress` gets the finished runs, all runs, and the next run's system.
+    /// Runs the measurement. `progress` gets the finished runs, all runs, and the next run's system, and says whether it goes on.
     pub(super) fn measure(
         &self,
-        mut progress: impl FnMut(usize, usize, &str),
-    ) -> Result<Vec<RackedRun>, RackedError> {
+        mut progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+    ) -> Result<Option<CompleteRounds<RackedRun>>, RackedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
         let rounds = self.experiment.extent(self.settings.fast).rounds;
         let plan = planned_runs(rounds, 1, &systems);
-        let mut runs = Vec::new();
-        for (index, planned) in plan.iter().enumerate() {
-            let system = &self.experiment.system[planned.system];
-            progress(index, plan.len(), &system.name);
-            runs.push(self.run(*planned, system)?);
-        }
-        Ok(runs)
+        let system = |planned: PlannedRun| &self.experiment.system[planned.system];
+        complete_rounds(
+            &plan,
+            rounds,
+            |place, next| progress(place, plan.len(), &system(next).name),
+            |planned| self.run(planned, system(planned)),
+        )
     }
 
     fn run(&self, planned: PlannedRun, system: &RackedSystem) -> Result<RackedRun, RackedError> {

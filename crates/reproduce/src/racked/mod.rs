@@ -19,6 +19,8 @@ pub use measure::RackedError;
 pub use result::{RackedDetails, RackedPoint};
 pub use run::{PhasePart, RackedRun, RackedTail};
 
+use std::ops::ControlFlow;
+
 use crate::measured::{MeasuredKind, MeasuredReproduction, MeasuredSettings, RoundsExtent};
 
 impl MeasuredKind for RackedExperiment {
@@ -46,21 +48,25 @@ impl MeasuredKind for RackedExperiment {
     }
 }
 
-/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system.
+/// Runs the measurement. On the calling thread, `progress` gets the finished runs, all runs, and the next run's system, and says whether it goes on: if not, the
+/// result is of the rounds that were complete, `None` without one.
 ///
 /// # Errors
 /// A process of the rack, the client or the simulation fails.
 pub fn measure(
     experiment: &RackedExperiment,
     settings: &MeasuredSettings,
-    progress: impl FnMut(usize, usize, &str),
-) -> Result<MeasuredReproduction<RackedExperiment>, RackedError> {
-    let runs = measure::RackedSession::new(experiment, settings)?.measure(progress)?;
+    progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+) -> Result<Option<MeasuredReproduction<RackedExperiment>>, RackedError> {
+    let session = measure::RackedSession::new(experiment, settings)?;
+    let Some(measured) = session.measure(progress)? else {
+        return Ok(None);
+    };
     let details = RackedDetails {
         servers: [experiment.rack.servers, experiment.rack.workers],
         load: experiment.rack.load,
     };
-    Ok(MeasuredReproduction::new(
-        experiment, settings, details, runs,
-    ))
+    Ok(Some(MeasuredReproduction::new(
+        experiment, settings, details, measured,
+    )))
 }

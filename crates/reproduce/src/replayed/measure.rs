@@ -1,5 +1,9 @@
 //! The measurement: the costs of this machine, then every system at every load in turn, live and simulated.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use headway_bench::calibrate::{calibrate, steps};
 use headway_bench::compare::Comparison;
 use headway_bench::{Trial, TrialError};
@@ -9,7 +13,7 @@ use headway_workload::Workload;
 
 use super::experiment::{ReplayedExperiment, ReplayedSystem};
 use super::run::{ReplayedFigures, ReplayedRun};
-use crate::measured::rounds::{PlannedRun, planned_runs};
+use crate::measured::rounds::{CompleteRounds, PlannedRun, complete_rounds, planned_runs};
 use crate::measured::{LoadsExtent, MeasuredExperiment as _, MeasuredSettings};
 
 /// The errors of a measurement.
@@ -69,23 +73,30 @@ impl<'a> ReplayedSession<'a> {
         })
     }
 
-    /// Runs the whole measurement. `progress` gets the finished steps, all steps, and the next step's name.
+    /// Runs the measurement. `progress` gets the finished steps, all steps, and the next step's name, and says whether it goes on.
     pub(super) fn measure(
         &self,
-        mut progress: impl FnMut(usize, usize, &str),
-    ) -> Result<Vec<ReplayedRun>, ReplayedError> {
+        mut progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+    ) -> Result<Option<CompleteRounds<ReplayedRun>>, ReplayedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
         let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &systems);
         let layouts = self.layouts()?;
         let all = steps(layouts.len());
-        let calibrated = calibrate(&layouts, None, |step| progress(step, all, "calibrating"))?;
-        let mut runs = Vec::new();
-        for (index, planned) in plan.iter().enumerate() {
-            let system = &self.experiment.system[planned.system];
-            progress(index, plan.len(), &system.name);
-            runs.push(self.run(*planned, &calibrated.layouts)?);
-        }
-        Ok(runs)
+        let cutoff = Arc::new(AtomicBool::new(false));
+        let calibrated = calibrate(&layouts, Some(&cutoff), |step| {
+            let is_over = progress(step, all, "calibrating").is_break();
+            cutoff.store(is_over, Ordering::Relaxed);
+        });
+        let costs = match calibrated {
+            Err(TrialError::CutOff) => return Ok(None),
+            calibrated => calibrated?.layouts,
+        };
+        complete_rounds(
+            &plan,
+            self.extent.rounds,
+            |place, next| progress(place, plan.len(), &self.experiment.system[next.system].name),
+            |planned| self.run(planned, &costs),
+        )
     }
 
     /// The layouts of all systems, each once.

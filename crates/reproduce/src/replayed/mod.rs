@@ -20,6 +20,8 @@ pub use measure::ReplayedError;
 pub use result::{ReplayedDetails, ReplayedPoint};
 pub use run::{ReplayedFigures, ReplayedRun};
 
+use std::ops::ControlFlow;
+
 use headway_report::format;
 
 use crate::measured::{
@@ -54,22 +56,26 @@ impl MeasuredKind for ReplayedExperiment {
     }
 }
 
-/// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name.
+/// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name, and says whether it goes on: if not, the
+/// result is of the rounds that were complete, `None` without one.
 ///
 /// # Errors
 /// A system fails, or the machine has too few cores.
 pub fn measure(
     experiment: &ReplayedExperiment,
     settings: &MeasuredSettings,
-    progress: impl FnMut(usize, usize, &str),
-) -> Result<MeasuredReproduction<ReplayedExperiment>, ReplayedError> {
-    let runs = measure::ReplayedSession::new(experiment, settings)?.measure(progress)?;
+    progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+) -> Result<Option<MeasuredReproduction<ReplayedExperiment>>, ReplayedError> {
+    let session = measure::ReplayedSession::new(experiment, settings)?;
+    let Some(measured) = session.measure(progress)? else {
+        return Ok(None);
+    };
     let details = ReplayedDetails {
         workload: experiment.replay.workload.clone(),
         workers: experiment.replay.workers,
         run_ms: experiment.extent(settings.fast).run_ms,
     };
-    Ok(MeasuredReproduction::new(
-        experiment, settings, details, runs,
-    ))
+    Ok(Some(MeasuredReproduction::new(
+        experiment, settings, details, measured,
+    )))
 }
