@@ -1,5 +1,5 @@
 //! A signal interrupts a fiber at every instruction of a switch, by the processor's trap flag: where it leaves, where its job ends and where it is entered. Whoever
-//! resumes it is another each time, so a fiber that still went back to the one before would arrive in a frame that is gone.
+//! resumes it is another each time, in another thread after the signal, so a fiber that still went back to the one before would arrive in a frame that is gone.
 
 #![expect(unsafe_code, reason = "signals, and fibers that are resumed")]
 
@@ -12,6 +12,7 @@ use std::ops::RangeFrom;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use common::AbortOnPanic;
 use common::traps::{TRAP_FLAG, trap};
@@ -96,6 +97,16 @@ fn below(frames: u32, turn: &mut dyn FnMut() -> Turn<Steps>) -> Turn<Steps> {
     turn
 }
 
+/// The next turn, in another thread.
+fn resume_elsewhere(fiber: &mut SendFiber<Steps>, epoch: u64) -> Turn<Steps> {
+    let resume = || {
+        let attached = Attached::new();
+        attached.begin_on(fiber, epoch);
+        fiber.resume()
+    };
+    thread::scope(|scope| scope.spawn(resume).join().expect("the fiber goes on there"))
+}
+
 /// Runs the job, and signals after so many instructions from the begin of one of its turns on. Returns how many turns it took; nothing if that turn ended before the
 /// signal came.
 fn run_with_signal(
@@ -110,16 +121,19 @@ fn run_with_signal(
         attached.begin_on(fiber, epoch);
         PLAN.epoch.store(epoch, Relaxed);
         PLAN.steps_left.store(steps, Relaxed);
-        let is_first = turns == 0;
         let is_stepped = turns == turn_stepped;
-        let turn = below(turns % 3, &mut || {
-            trap(is_stepped);
-            if is_first {
-                fiber.run(Steps::default(), 0)
-            } else {
-                fiber.resume()
-            }
-        });
+        let turn = if turns == turn_stepped + 1 {
+            resume_elsewhere(fiber, epoch)
+        } else {
+            below(turns % 3, &mut || {
+                trap(is_stepped);
+                if turns == 0 {
+                    fiber.run(Steps::default(), 0)
+                } else {
+                    fiber.resume()
+                }
+            })
+        };
         trap(false);
         turns += 1;
         assert!(turns <= TURNS + 1, "one signal, one turn more");
@@ -136,6 +150,9 @@ fn run_with_signal(
 /// The address sanitizer makes the turns long: it sees every 31st instruction.
 const STRIDE: u32 = if cfg!(headway_asan) { 31 } else { 1 };
 
+/// A thread that got another's state may wait for ever.
+const ENDLESS_S: u32 = 300;
+
 /// Signals after 0, 1, 2 … instructions of each turn, until it has ended before the signal came.
 fn interrupt_at_every_instruction(mut fiber: SendFiber<Steps>) {
     static TURN: Mutex<()> = Mutex::new(());
@@ -146,6 +163,8 @@ fn interrupt_at_every_instruction(mut fiber: SendFiber<Steps>) {
     *PLAN.asker.lock().unwrap() = thread.asker();
     handle_traps();
     let _loud = AbortOnPanic;
+    // SAFETY: nothing else here uses the process's alarm, which ends it.
+    unsafe { libc::alarm(ENDLESS_S) };
     let mut epochs = 1..;
     for turn in 0..TURNS {
         let (mut steps, mut interruptions) = (0, 0);
@@ -158,13 +177,15 @@ fn interrupt_at_every_instruction(mut fiber: SendFiber<Steps>) {
         assert!(interruptions * STRIDE > 20 && steps > interruptions);
     }
     *PLAN.asker.lock().unwrap() = None;
+    // SAFETY: as above.
+    unsafe { libc::alarm(0) };
 }
 
 #[test]
 #[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn a_fiber_is_interrupted_at_any_instruction_of_its_switches() {
     let stacks = Stacks::new(STACK_BYTES, 1).expect("there is memory for a stack");
-    // SAFETY: it stays in this thread.
+    // SAFETY: its frames hold nothing of a thread's.
     let fiber = unsafe { headway_fiber::Fiber::new(stacks.take().unwrap(), body).migratable() };
     interrupt_at_every_instruction(fiber);
 }
