@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 /// Ticks a second with which kernels are built.
 const RATES: [u32; 4] = [100, 250, 300, 1000];
-/// The time over which ticks are counted. It separates rates, which differ by at least a fifth.
-const MEASURED: Duration = Duration::from_millis(60);
+/// How often the tick is read. Rates differ by at least a fifth, so that three readings tell them apart where nobody takes the core.
+const BETWEEN: Duration = Duration::from_millis(25);
+/// After so many readings the nearest rate is taken.
+const READINGS_MAX: u32 = 200;
 
 /// Why counting ticks failed.
 pub(crate) enum TickError {
@@ -36,34 +38,57 @@ fn clock(loaded: &mut Ebpf) -> Option<&mut Xdp> {
     loaded.program_mut("clock")?.try_into().ok()
 }
 
-/// Measures from one change of the tick to another.
-fn measure(clock: &mut Xdp) -> Result<u32, ProgramError> {
-    let (first, begin) = next_tick(clock)?;
-    std::thread::sleep(MEASURED);
-    let (last, end) = next_tick(clock)?;
-    Ok(nearest(last.wrapping_sub(first), end - begin))
+/// A reading of the tick, at some moment of a time.
+#[derive(Clone, Copy)]
+struct TickReading {
+    tick: u32,
+    from: Instant,
+    to: Instant,
 }
 
-/// Waits for the tick to change; returns the new one and the time of the change.
-fn next_tick(clock: &mut Xdp) -> Result<(u32, Instant), ProgramError> {
-    let packet = [0; 64];
-    let read = || {
-        let run = clock.test_run(TestRunOptions {
-            data_in: Some(&packet),
-            ..TestRunOptions::default()
-        });
-        run.map(|run| run.return_value)
-    };
-    let before = read()?;
-    loop {
-        let now = read()?;
-        if now != before {
-            return Ok((now, Instant::now()));
-        }
+impl TickReading {
+    /// Whether ticks come at this rate, by this reading and an earlier one. The thread may have lost its core within either.
+    fn fits(self, first: TickReading, rate: u32) -> bool {
+        let ticks = f64::from(self.tick.wrapping_sub(first.tick));
+        let least = self.from.saturating_duration_since(first.to).as_secs_f64();
+        let most = self.to.saturating_duration_since(first.from).as_secs_f64();
+        // Either reading may stand just before a tick or just after one.
+        f64::from(rate) * most > ticks - 1.0 && f64::from(rate) * least < ticks + 1.0
     }
 }
 
-/// The standard rate that fits this many ticks in this time.
+/// Reads the tick until one rate alone fits what was read.
+fn measure(clock: &mut Xdp) -> Result<u32, ProgramError> {
+    let first = read(clock)?;
+    let mut last = first;
+    for _ in 0..READINGS_MAX {
+        std::thread::sleep(BETWEEN);
+        last = read(clock)?;
+        let mut fitting = RATES.into_iter().filter(|&rate| last.fits(first, rate));
+        if let (Some(rate), None) = (fitting.next(), fitting.next()) {
+            return Ok(rate);
+        }
+    }
+    Ok(nearest(
+        last.tick.wrapping_sub(first.tick),
+        last.to - first.from,
+    ))
+}
+
+fn read(clock: &mut Xdp) -> Result<TickReading, ProgramError> {
+    let from = Instant::now();
+    let run = clock.test_run(TestRunOptions {
+        data_in: Some(&[0; 64]),
+        ..TestRunOptions::default()
+    })?;
+    Ok(TickReading {
+        tick: run.return_value,
+        from,
+        to: Instant::now(),
+    })
+}
+
+/// The standard rate that is nearest to so many ticks in this time.
 fn nearest(ticks: u32, elapsed: Duration) -> u32 {
     let measured = f64::from(ticks) / elapsed.as_secs_f64();
     let off = |rate: &u32| (f64::from(*rate) / measured).ln().abs();
@@ -81,17 +106,61 @@ pub(crate) fn in_ticks(time: Duration, rate: u32) -> u32 {
 mod tests {
     use super::*;
 
+    /// A reading at `at_ms` of a kernel with this rate, in which the thread had no core for `before_ms` before it looked, and `after_ms` afterwards.
+    fn reading(rate: u32, zero: Instant, [at_ms, before_ms, after_ms]: [u64; 3]) -> TickReading {
+        let at = |ms: u64| zero + Duration::from_millis(ms);
+        TickReading {
+            tick: (u64::from(rate) * (at_ms + before_ms) / 1_000) as u32,
+            from: at(at_ms),
+            to: at(at_ms + before_ms + after_ms),
+        }
+    }
+
+    /// The rates that fit two readings which are so far apart.
+    fn fitting(rate: u32, stops: [[u64; 2]; 2], apart_ms: u64) -> Vec<u32> {
+        let zero = Instant::now();
+        let [[before, after], [last_before, last_after]] = stops;
+        let first = reading(rate, zero, [3, before, after]);
+        let last_ms = 3 + before + after + apart_ms;
+        let last = reading(rate, zero, [last_ms, last_before, last_after]);
+        let fitting = RATES.into_iter().filter(|&rate| last.fits(first, rate));
+        fitting.collect()
+    }
+
     #[test]
-    fn a_rate_is_known_although_a_measurement_is_off() {
+    fn the_right_rate_always_fits_wherever_the_thread_lost_its_core() {
         for rate in RATES {
-            let ticks = rate * 60 / 1000;
-            for off_us in [-2000, 0, 2000] {
-                let elapsed = Duration::from_secs_f64(f64::from(ticks) / f64::from(rate));
-                let elapsed = elapsed.as_micros() as i64 + off_us;
-                let elapsed = Duration::from_micros(elapsed as u64);
-                assert_eq!(nearest(ticks, elapsed), rate, "{elapsed:?}");
+            for stop_ms in [0, 10, 40] {
+                let stop = [0, stop_ms];
+                for stops in [
+                    [[0; 2]; 2],
+                    [stop, [0; 2]],
+                    [[0; 2], stop],
+                    [[stop_ms, 0]; 2],
+                ] {
+                    for apart_ms in [25, 50, 75, 200] {
+                        let fitting = fitting(rate, stops, apart_ms);
+                        assert!(fitting.contains(&rate), "{rate}: {stops:?}, {apart_ms} ms");
+                    }
+                    // It took 300 for 250 where the first reading was late by ten milliseconds.
+                    assert_eq!(fitting(rate, stops, 1_000), [rate], "{stops:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn undisturbed_three_readings_are_enough() {
+        for rate in RATES {
+            assert_eq!(fitting(rate, [[0; 2]; 2], 75), [rate]);
+        }
+    }
+
+    #[test]
+    fn the_nearest_rate_is_a_kernels() {
+        let elapsed = Duration::from_secs(1);
+        let of = [90, 240, 310, 1_100].map(|ticks| nearest(ticks, elapsed));
+        assert_eq!(of, RATES);
     }
 
     #[test]
