@@ -41,6 +41,24 @@ fn what_cannot_be_combined_is_refused_with_the_reason() {
     assert!(message.contains("nothing is interrupted"), "{message}");
 }
 
+/// Two requests of one worker would take turns for ever.
+#[test]
+fn a_request_does_not_pay_its_whole_quantum_for_an_interruption() {
+    for (policy, key) in [
+        ("tardis", "cost"),
+        ("tiny-quanta", "cost"),
+        ("shinjuku-sq", "cost"),
+        ("shinjuku-mq", "cost"),
+        ("concord", "notif"),
+    ] {
+        let spec = |charge, cost| format!("{policy},q=1us,charge={charge},{key}={cost}ns");
+        let message = check(&spec("request", 1_000)).unwrap_err().to_string();
+        assert!(message.contains("never gets on"), "{message}");
+        assert!(check(&spec("request", 999)).is_ok(), "{policy}");
+        assert!(check(&spec("blocking", 1_000)).is_ok(), "{policy}");
+    }
+}
+
 /// A run can be repeated from the parameters it says it used.
 #[test]
 fn what_was_used_builds_the_same_again() {

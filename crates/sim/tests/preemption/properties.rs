@@ -23,8 +23,12 @@ fn systems() -> impl Strategy<Value = (String, fn(&Sight) -> bool)> {
     let charge = prop_oneof![Just("blocking"), Just("request")];
     let name = 0..6usize;
     (name, quantum_ns, cost_ns, charge, 1..5u64).prop_map(|(name, q, cost, charge, n)| {
-        // Where its costs use up a request's whole quantum, nothing is ever served.
-        let cost = cost.min(q - 1);
+        // Costs that use up a request's whole quantum are refused.
+        let cost = if charge == "request" {
+            cost.min(q - 1)
+        } else {
+            cost
+        };
         let common = format!("q={q}ns,charge={charge}");
         match name {
             0 => (

@@ -1,7 +1,7 @@
 //! The parts that a spec chooses by name, with what its parameters set: read and checked, not built yet.
 
 use super::darc::DarcParams;
-use super::params::{lateness, preemption_costs, quantum_ns};
+use super::params::{lateness, preemption_costs, quantum_ns, within_slices};
 use crate::server::disciplines::{Levels, Reentry, SizeSource};
 use crate::server::monitors::Lateness;
 use crate::server::{PreemptionCosts, Shape};
@@ -150,7 +150,12 @@ impl ChosenMonitor {
         } else {
             1_000
         };
-        Ok(Some((monitor, preemption_costs(read, cost_ns)?)))
+        let costs = preemption_costs(read, cost_ns)?;
+        let costs = match monitor {
+            Self::Quantum { quantum_ns, .. } => within_slices(read, "cost", quantum_ns, costs)?,
+            _ => costs,
+        };
+        Ok(Some((monitor, costs)))
     }
 }
 

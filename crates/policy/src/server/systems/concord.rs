@@ -5,6 +5,7 @@ use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::params::{
     CHARGE, K, LATE, SIGMA, any_time, charge, lateness, next, quantum, quantum_ns, switch,
+    within_slices,
 };
 use super::replicas::Replicas;
 use super::system::System;
@@ -106,7 +107,7 @@ impl Settings {
         Ok(Self {
             depth,
             quantum_ns,
-            preemption_costs,
+            preemption_costs: within_slices(read, "notif", quantum_ns, preemption_costs)?,
             lateness: lateness(read)?,
             own_slice_ns: match read.word("dispatcher")? {
                 "works" => quantum_ns,

@@ -1,5 +1,7 @@
 //! Parameters that several systems have, and what they make.
 
+use alloc::format;
+
 use crate::server::monitors::Lateness;
 use crate::server::{Charge, PreemptionCosts};
 use crate::spec::{Param, Reader, SpecError};
@@ -158,6 +160,21 @@ pub(super) fn preemption_costs(
         next_ns: read.time("next")?,
         ..PreemptionCosts::default()
     })
+}
+
+/// The costs `costs`, of which `key` is that of an interruption: where requests pay for it out of slices that are no longer, none ever ends beside another.
+pub(super) fn within_slices(
+    read: &Reader<'_>,
+    key: &'static str,
+    slice_ns: u64,
+    costs: PreemptionCosts,
+) -> Result<PreemptionCosts, SpecError> {
+    if costs.charge == Charge::Request && costs.notif_ns >= slice_ns {
+        let given = format!("{}ns", costs.notif_ns);
+        let expected = "with charge=request a time below q: a request that pays its whole quantum for an interruption never gets on";
+        return Err(read.bad(key, &given, expected));
+    }
+    Ok(costs)
 }
 
 /// What interrupting costs where only `cost` and `charge` say so.

@@ -6,7 +6,7 @@ use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::Ordered;
 use super::params::{
     CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, next, preemption_costs, quantum,
-    quantum_ns, switch,
+    quantum_ns, switch, within_slices,
 };
 use super::system::System;
 use super::visit::Visit;
@@ -90,9 +90,11 @@ pub(super) struct Settings {
 
 impl Settings {
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
+        let quantum_ns = quantum_ns(read, 0)?;
+        let costs = preemption_costs(read, 0)?;
         Ok(Self {
-            quantum_ns: quantum_ns(read, 0)?,
-            preemption_costs: preemption_costs(read, 0)?,
+            quantum_ns,
+            preemption_costs: within_slices(read, "cost", quantum_ns, costs)?,
             lateness: lateness(read)?,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
-use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
+use super::params::{CHARGE, cost, interruption, quantum, quantum_ns, within_slices};
 use super::system::{SharedQueues, System};
 use super::visit::Visit;
 use crate::BitSet;
@@ -79,10 +79,13 @@ impl Build for Entry {
     type Settings = Settings;
 
     fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        let batch = read.whole("n")? as usize;
+        let slice_ns = quantum_ns(read, 0)?;
+        let costs = interruption(read)?;
         Ok(Settings {
-            batch: read.whole("n")? as usize,
-            slice_ns: quantum_ns(read, 0)?,
-            preemption_costs: interruption(read)?,
+            batch,
+            slice_ns,
+            preemption_costs: within_slices(read, "cost", slice_ns, costs)?,
         })
     }
 

@@ -3,7 +3,7 @@
 use super::assemble::{central, system};
 use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
-use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
+use super::params::{CHARGE, cost, interruption, quantum, quantum_ns, within_slices};
 use super::system::System;
 use super::visit::Visit;
 use crate::server::controls::Fixed;
@@ -75,9 +75,11 @@ impl Build for Entry {
     type Settings = Settings;
 
     fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        let slice_ns = quantum_ns(read, 0)?;
+        let costs = interruption(read)?;
         Ok(Settings {
-            slice_ns: quantum_ns(read, 0)?,
-            preemption_costs: interruption(read)?,
+            slice_ns,
+            preemption_costs: within_slices(read, "cost", slice_ns, costs)?,
         })
     }
 
