@@ -49,6 +49,9 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// The policies' own parameters for [`notif_ns`](Self::notif_ns).
+    pub(crate) const NOTIF_PARAMS: [&'static str; 2] = ["notif", "cost"];
+
     /// The interval between a live worker's looks for arrivals, ns, unless it is chosen otherwise.
     pub const INLINE_LOOK_NS: u64 = 5_000;
 
@@ -73,7 +76,7 @@ impl Costs {
     /// The costs of interrupting that these fields leave to the policy, each with the names of the policies' parameters for it.
     pub fn not_given(&self) -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
         let all = [
-            (self.notif_ns, "notif_ns", ["notif", "cost"]),
+            (self.notif_ns, "notif_ns", Self::NOTIF_PARAMS),
             (self.switch_ns, "switch_ns", ["switch", "switch"]),
             (self.next_ns, "next_ns", ["next", "next"]),
             (self.proc_permille, "proc_permille", ["proc", "proc"]),

@@ -9,6 +9,9 @@ pub enum SimError {
     /// The policy's name or parameters are wrong.
     #[error(transparent)]
     Policy(#[from] SpecError),
+    /// The policy's parameters are wrong with the measured cost of an interruption among them.
+    #[error("with the measured cost of an interruption, {0}")]
+    WithMeasuredCost(#[source] SpecError),
     /// The applications' limits are wrong.
     #[error(transparent)]
     Host(#[from] headway_policy::host::ShapeError),

@@ -16,6 +16,7 @@ mod score;
 pub use headway_report::{RackFigures, ServerFigures};
 pub use score::{RackSlo, score_candidates};
 
+use crate::check::check_server;
 use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
@@ -51,7 +52,7 @@ pub(crate) fn check(
 ) -> Result<(), SimError> {
     rack::systems::check(policy, &shape(experiment))?;
     if let Some(inner) = inner {
-        inner.check(&experiment.shape())?;
+        check_server(inner, &experiment.costs, &experiment.shape())?;
     }
     Ok(())
 }
