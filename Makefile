@@ -167,6 +167,29 @@ test-torture: toolchain
 torture-built: pass
 	CARGO_TARGET_DIR=$(TORTURE_OUT) $(CARGO) build --release --locked --manifest-path torture/Cargo.toml
 
+# The same with all of it built for the address sanitizer and then for the thread sanitizer: a quarter of an hour, half of it for building. SANITIZERS=thread does one alone.
+.PHONY: test-torture-sanitized
+SANITIZERS ?= address thread
+test-torture-sanitized: toolchain pass
+ifeq ($(NIGHTLY),yes)
+	@pass/packages.sh g++ python3 >/dev/null; \
+	for package in $(TORTURE_PACKAGES); do pass/packages.sh $$package >/dev/null || true; done; \
+	failed=0; \
+	for sanitizer in $(SANITIZERS); do \
+		case $$sanitizer in \
+		address) cfg=headway_asan; more= ;; \
+		thread) cfg=headway_tsan; more=-Zbuild-std; $(RUST_SRC) ;; \
+		*) echo "SANITIZERS: there is no $$sanitizer, but address and thread"; exit 2 ;; \
+		esac; \
+		RUSTFLAGS="-Zsanitizer=$$sanitizer --cfg $$cfg" CARGO_TARGET_DIR=$(TORTURE_OUT)/$$sanitizer \
+			$(CARGO) +nightly build $$more --release --locked --target $(HOST) --manifest-path torture/Cargo.toml && \
+		python3 -B torture/run.py --sanitizer $$sanitizer --release $(TORTURE_OUT)/$$sanitizer/$(HOST)/release \
+			--out $(TORTURE_OUT)/$$sanitizer/room --switches $(SWITCHES) $(TORTURE) || failed=1; \
+	done; exit $$failed
+else
+	@echo "SKIPPED test-torture-sanitized: sanitizers need a nightly toolchain (rustup toolchain install nightly)"
+endif
+
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
@@ -186,9 +209,11 @@ ASAN = $(ASAN_BUILD) $(TESTS) --with 'headway-fiber *' ASAN_OPTIONS=detect_stack
 # backtraces need more stack than fibers of the tests have.
 TSAN = RUST_BACKTRACE=0 RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
 	$(CARGO) +nightly test -Zbuild-std --locked --target $(HOST)
+# The standard library's source, for one that the thread sanitizer can follow.
+RUST_SRC = { [ -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] || rustup component add rust-src --toolchain nightly; }
 tsan: toolchain
 ifeq ($(NIGHTLY),yes)
-	@if [ -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] || rustup component add rust-src --toolchain nightly; then \
+	@if $(RUST_SRC); then \
 		set -x; \
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
 		$(TSAN) -p headway-sync --lib; \

@@ -47,6 +47,17 @@ ALLOCATORS = {
     "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
     "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
 }
+# What a sanitizer's runtime cannot follow, though the program is right.
+BEYOND_SANITIZER = {
+    "address": {"late_plugin": "its runtime wants the C++ library from the start"},
+    "thread": {
+        "late_plugin": "its runtime wants the C++ library from the start",
+        "once_that_throws": "its pthread_once never ends after an exception",
+        "error_checking_mutex": "it reports an unlock that is to be refused",
+    },
+}
+# It sees neither the C library's own locks nor the C++ library's counts of who has an exception.
+SUPPRESSIONS = "race:tzset_internal\nrace:exception_of_another_request\n"
 # A run that does not end is a failure: a way waits for an answer for a minute itself.
 LIMIT_S = 3600
 
@@ -65,12 +76,16 @@ class Room:
 
     out: Path
     release: Path  # of the cargo that built libheadway
+    sanitizer: str | None = None
     programs: list = field(default_factory=list)
     skipped: list = field(default_factory=list)
 
     def compiler(self, source):
         name, standard = ("headway-c++", CPP) if source.suffix == ".cc" else ("headway-cc", C)
-        return [ROOT / "pass" / "bin" / name, *standard, *FLAGS]
+        return [ROOT / "pass" / "bin" / name, *self.sanitized(), *standard, *FLAGS]
+
+    def sanitized(self):
+        return [f"-fsanitize={self.sanitizer}"] if self.sanitizer else []
 
     def object(self, source, more=()):
         made = self.out / f"{source}.o"
@@ -108,13 +123,37 @@ class Room:
         for name, sources in PROGRAMS.items():
             compiler = "headway-c++" if name == "torture" else "headway-cc"
             more = (real, links) if name == "torture" else ([], [])
-            call([ROOT / "pass" / "bin" / compiler, *[objects[source] for source in sources], *more[0], "-o", self.out / name, *self.linked(), *more[1]])
+            made = [ROOT / "pass" / "bin" / compiler, *self.sanitized(), *[objects[source] for source in sources], *more[0]]
+            call([*made, "-o", self.out / name, *self.linked(), *more[1]])
+            if self.sanitizer:
+                shim = ["-Wl,--no-as-needed", f"-L{self.out}", "-lheadway_shim"]
+                call([*made, "-o", self.out / f"{name}-shim", *shim, *self.linked(), *more[1]])
+        for way, why in BEYOND_SANITIZER.get(self.sanitizer, {}).items():
+            self.skipped.append(f"SKIPPED {way} of the torture room under the {self.sanitizer} sanitizer: {why}")
         self.programs = [self.out / "torture", self.out / "torture-c", self.release / "headway-torture"]
 
-    def preloads(self, variant):
-        """What stands before the C library in a variant: names joined by `+`."""
-        libraries = [str(self.out / "libheadway_shim.so") if part == "shim" else ALLOCATORS[part][0] for part in variant.split("+") if part != "plain"]
-        return ":".join(libraries)
+    def started(self, program, variant):
+        """The executable of a variant (names joined by `+`), and what stands before the C library in it."""
+        parts = [part for part in variant.split("+") if part != "plain"]
+        if self.sanitizer and "shim" in parts:
+            # Linked: children of a request have no sanitizer's runtime, without which a preloaded shim does not load.
+            return program.with_name(f"{program.name}-shim"), ""
+        return program, ":".join(str(self.out / "libheadway_shim.so") if part == "shim" else ALLOCATORS[part][0] for part in parts)
+
+    def options(self):
+        """What a sanitizer is to do, and which ways are left out for it."""
+        if not self.sanitizer:
+            return {}
+        suppressions = self.out / "suppressions"
+        suppressions.write_text(SUPPRESSIONS)
+        return {
+            "TORTURE_WITHOUT": " ".join(BEYOND_SANITIZER[self.sanitizer]),
+            # Frames that it keeps elsewhere would not be searched for what they own (docs/fibers.md).
+            "ASAN_OPTIONS": "detect_stack_use_after_return=0",
+            "TSAN_OPTIONS": f"suppressions={suppressions}",
+            # The thread sanitizer's frames are larger than a fiber's stack has room for in a backtrace.
+            "RUST_BACKTRACE": "0",
+        }
 
     def has(self, allocator):
         library, package = ALLOCATORS[allocator]
@@ -124,16 +163,18 @@ class Room:
         return not tried.stderr
 
 
-def replay(program, variant, policy, resume, way):
-    return f"make test-torture SWITCHES=100000 TORTURE=\"--replay '{program.name} {variant} {policy} {resume} {way}'\""
+def replay(sanitizer, program, variant, policy, resume, way):
+    target = f"test-torture-sanitized SANITIZERS={sanitizer}" if sanitizer else "test-torture"
+    return f"make {target} SWITCHES=100000 TORTURE=\"--replay '{program.name} {variant} {policy} {resume} {way}'\""
 
 
 def run(room, program, variant, policy, resume, switches, ms, only=None):
     """One program under one policy. Its interruptions by way, and what failed."""
-    environment = {**os.environ, "TORTURE_MS": str(ms), "LD_LIBRARY_PATH": str(room.out)}
-    if preload := room.preloads(variant):
+    environment = {**os.environ, "TORTURE_MS": str(ms), "LD_LIBRARY_PATH": str(room.out), **room.options()}
+    executable, preload = room.started(program, variant)
+    if preload:
         environment["LD_PRELOAD"] = preload
-    command = [str(program), policy, WORKERS, resume, str(switches), *([only] if only else [])]
+    command = [str(executable), policy, WORKERS, resume, str(switches), *([only] if only else [])]
     begun = time.monotonic()
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=LIMIT_S)
@@ -159,14 +200,15 @@ def run(room, program, variant, policy, resume, switches, ms, only=None):
         print("\n".join(said.splitlines()[-40:]))
         print(f"status {status}")
         for way in failed:
-            print(f"FAILED {way}: repeat it by {replay(program, variant, policy, resume, way)}")
+            print(f"FAILED {way}: repeat it by {replay(room.sanitizer, program, variant, policy, resume, way)}")
     return taken, failed
 
 
 def runs(room, thorough):
     """All that is to run: program, variant, policy, resume."""
     chosen = []
-    allocators = [name for name in ALLOCATORS if room.has(name)]
+    # A sanitizer's allocator takes the place of any other.
+    allocators = [name for name in ALLOCATORS if not room.sanitizer and room.has(name)]
     for program in room.programs:
         for policy in POLICIES:
             for resume in POLICIES[policy]:
@@ -187,10 +229,11 @@ def main():
     options.add_argument("--replay", help="'PROGRAM VARIANT POLICY RESUME WAY' alone")
     options.add_argument("--only", help="one way alone")
     options.add_argument("--without", metavar="POLICY", action="append", default=[], choices=POLICIES, help="leave this policy out (may be repeated)")
+    options.add_argument("--sanitizer", choices=["address", "thread"], help="the one that all is built with, what cargo built too")
     options.add_argument("--release", type=Path, required=True, help="where cargo has put libheadway_capi.so and headway-torture")
     options.add_argument("--out", type=Path, required=True, help="where to build")
     options = options.parse_args()
-    room = Room(options.out.resolve(), options.release.resolve())
+    room = Room(options.out.resolve(), options.release.resolve(), options.sanitizer)
     room.build()
     thorough = options.switches >= 10000
     ms = options.ms or (60000 if thorough else 20)

@@ -119,9 +119,22 @@ WAY(thread_local_memory_pool) {
     for (unsigned long i = 0; i < 8; i++) EXPECT(strtoul(strings[i].c_str(), nullptr, 10) == seed + i);
 }
 
+struct Cell {
+    Cell *next;
+    unsigned long owner;
+};
+
+/* Of a thread, which frees them when it ends. */
+struct FreeList {
+    Cell *first = nullptr;
+    ~FreeList() {
+        while (Cell *cell = first) first = cell->next, free(cell);
+    }
+};
+
 WAY(thread_local_free_list) {
-    struct Cell { Cell *next; unsigned long owner; };
-    static thread_local Cell *free_cells;
+    static thread_local FreeList list;
+    Cell *&free_cells = list.first;
     Cell *mine[4];
     for (auto &cell : mine) {
         cell = free_cells ? free_cells : static_cast<Cell *>(malloc(sizeof(Cell)));

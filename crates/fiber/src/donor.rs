@@ -228,6 +228,8 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the donor lives in this frame, and the word until it says 1.
         unsafe { __headway_donor_park(&raw const donor, birth.is_born.as_ptr()) };
         sanitizer::acquire(&raw const donor);
+        // Assembly has read the order, and destructors write to this frame: a sanitizer sees by this that they come after it.
+        donor.order.load(Ordering::Acquire);
         noted.forget();
         // Destructors of the fiber's thread-local variables come next.
         kernel_mask::replace(donor.mask);

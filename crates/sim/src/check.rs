@@ -1,12 +1,10 @@
 //! Whether an experiment can be run.
 
-use crate::costs::Costs;
 use crate::error::{SimError, in_range};
 use crate::experiment::{Experiment, Length, MAX_SERVERS, own_slo};
 use crate::rack;
 use crate::span::check_span;
-use headway_policy::server::systems::ServerSpec;
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec, Shape};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec};
 use headway_workload::{Offered, Workload};
 
 impl Experiment {
@@ -112,7 +110,7 @@ impl Experiment {
                     policy: self.policy.to_string(),
                 })
             }
-            PolicySpec::Server(policy) => check_server(policy, &self.costs, &self.shape()),
+            PolicySpec::Server(policy) => self.costs.check_policy(policy, &self.shape()),
             PolicySpec::Fluid => Ok(()),
         }
     }
@@ -153,23 +151,6 @@ impl Experiment {
         }
         Ok(())
     }
-}
-
-/// Checks the policy's parameters, its cost of an interruption replaced by the measured one if `costs` has one.
-pub(crate) fn check_server(
-    policy: &ServerSpec,
-    costs: &Costs,
-    shape: &Shape,
-) -> Result<(), SimError> {
-    let params = policy.check(shape)?;
-    let own = params
-        .iter()
-        .find(|(key, _)| Costs::NOTIF_PARAMS.contains(key));
-    if let (Some(notif_ns), Some((key, _))) = (costs.notif_ns, own) {
-        let measured = policy.clone().with_param(key, format!("{notif_ns}ns"))?;
-        measured.check(shape).map_err(SimError::WithMeasuredCost)?;
-    }
-    Ok(())
 }
 
 /// Checks that the classes' own SLOs parse.
@@ -237,7 +218,8 @@ mod tests {
     #[test]
     fn a_measured_cost_that_takes_a_whole_quantum_is_refused() {
         let with_cost = |policy: &str, notif_ns| {
-            let mut experiment = Experiment::new(workload("slowdown.p99<=4"), policy.parse().unwrap());
+            let mut experiment =
+                Experiment::new(workload("slowdown.p99<=4"), policy.parse().unwrap());
             experiment.costs.notif_ns = Some(notif_ns);
             experiment.check()
         };

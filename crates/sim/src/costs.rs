@@ -1,6 +1,8 @@
 //! The costs of a real system; an ideal one has none.
 
-use headway_policy::PreemptionCosts;
+use crate::error::SimError;
+use headway_policy::server::systems::ServerSpec;
+use headway_policy::{PreemptionCosts, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Costs of the machinery, ns. All zero (the default) is the ideal system of the papers'
@@ -50,7 +52,7 @@ pub struct Costs {
 
 impl Costs {
     /// The policies' own parameters for [`notif_ns`](Self::notif_ns).
-    pub(crate) const NOTIF_PARAMS: [&'static str; 2] = ["notif", "cost"];
+    const NOTIF_PARAMS: [&'static str; 2] = ["notif", "cost"];
 
     /// The interval between a live worker's looks for arrivals, ns, unless it is chosen otherwise.
     pub const INLINE_LOOK_NS: u64 = 5_000;
@@ -71,6 +73,19 @@ impl Costs {
             proc_permille: self.proc_permille.unwrap_or(costs.proc_permille),
             charge: costs.charge,
         }
+    }
+
+    /// Checks the policy's parameters, its cost of an interruption replaced by `notif_ns` where that is given.
+    pub(crate) fn check_policy(&self, policy: &ServerSpec, shape: &Shape) -> Result<(), SimError> {
+        let params = policy.check(shape)?;
+        let own = params
+            .iter()
+            .find(|(key, _)| Self::NOTIF_PARAMS.contains(key));
+        if let (Some(notif_ns), Some((key, _))) = (self.notif_ns, own) {
+            let measured = policy.clone().with_param(key, format!("{notif_ns}ns"))?;
+            measured.check(shape).map_err(SimError::WithMeasuredCost)?;
+        }
+        Ok(())
     }
 
     /// The costs of interrupting that these fields leave to the policy, each with the names of the policies' parameters for it.

@@ -4,7 +4,6 @@
 
 pub(crate) mod cxx;
 pub(crate) mod jobs;
-pub(crate) mod refusals;
 pub(crate) mod registers;
 pub(crate) mod relay;
 pub(crate) mod signals;

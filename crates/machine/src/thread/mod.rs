@@ -1,6 +1,7 @@
 //! Naming, pinning and raising the calling thread.
 
 mod attr;
+mod call_filter;
 mod cpu_clock;
 pub mod fork;
 mod state;
@@ -13,6 +14,7 @@ use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
+pub use call_filter::CallFilter;
 pub use cpu_clock::CpuClock;
 pub use state::ThreadActivity;
 

@@ -16,7 +16,6 @@ mod score;
 pub use headway_report::{RackFigures, ServerFigures};
 pub use score::{RackSlo, score_candidates};
 
-use crate::check::check_server;
 use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
@@ -52,7 +51,7 @@ pub(crate) fn check(
 ) -> Result<(), SimError> {
     rack::systems::check(policy, &shape(experiment))?;
     if let Some(inner) = inner {
-        check_server(inner, &experiment.costs, &experiment.shape())?;
+        experiment.costs.check_policy(inner, &experiment.shape())?;
     }
     Ok(())
 }
