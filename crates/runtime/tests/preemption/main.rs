@@ -497,6 +497,10 @@ fn brief_without_probes() {
 
 /// The process is stopped and continued all the time: its requests end milliseconds after their slices did, by no fault of theirs.
 #[test]
+#[cfg_attr(
+    headway_tsan,
+    ignore = "what the sanitizer adds makes brief requests long"
+)]
 fn a_class_is_not_accused_of_stops_of_the_machine() {
     let _alone = alone();
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
