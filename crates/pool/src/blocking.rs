@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use headway_sync::thread_local;
 #[cfg(shuttle)]
-use headway_sync::{ModelLocal, ModelLocalBorrow};
+use headway_sync::ModelLocal;
+use headway_sync::thread_local;
 
 use crate::current::{self, WorkerPlace};
 use crate::shared::SharedPool;
@@ -27,7 +27,9 @@ pub(crate) fn join(pool: Weak<SharedPool>) {
 /// on [plain fibers](crate::PoolBuilder::plain_fibers). Both are counted ([`PoolStats::blocked_in_place`](crate::PoolStats::blocked_in_place)). Outside of jobs, and in a job that left its
 /// worker before, it only calls `wait`.
 pub fn blocking<R>(wait: impl FnOnce() -> R) -> R {
-    if let Some(pool) = POOL.with_borrow(Weak::upgrade)
+    // A thread that destroys its variables is no worker.
+    let pool = POOL.try_with(|pool| pool.borrow().upgrade());
+    if let Ok(Some(pool)) = pool
         && let Some(place) = current::take_place()
     {
         leave(&pool, place);

@@ -46,6 +46,15 @@ const FIBERS_PER_WORKER: usize = 64;
 
 /// The most jobs that may wait: their numbers fit a word of the policies' queues.
 const MOST_CAPACITY: usize = 1 << 22;
+/// The most threads for jobs that block. Each has its place in a table from the start.
+const MOST_BLOCKING_THREADS: usize = 1 << 16;
+/// The class of keys that are not known yet.
+const UNKNOWN: &str = "unknown";
+
+/// The name of the class of this band.
+fn learnt_name(band: usize) -> String {
+    format!("learnt-{band}")
+}
 
 impl PoolBuilder {
     /// Builds the pool and starts its threads.
@@ -142,16 +151,22 @@ impl PoolBuilder {
             let (capacity, most) = (self.capacity, MOST_CAPACITY);
             return Err(BuildError::Capacity { capacity, most });
         }
+        if self.blocking_threads > MOST_BLOCKING_THREADS {
+            let (threads, most) = (self.blocking_threads, MOST_BLOCKING_THREADS);
+            return Err(BuildError::BlockingThreads { threads, most });
+        }
         if self.nice > 19 {
             return Err(BuildError::Nice { nice: self.nice });
         }
         let declared = self.declared();
-        let classes = declared.len() + self.learns;
+        let classes = declared.len().saturating_add(self.learns);
         if classes > MAX_POOL_CLASSES {
             return Err(BuildError::Classes { classes });
         }
         for (at, (name, options)) in declared.iter().enumerate() {
-            if declared[..at].iter().any(|(other, _)| other == name) {
+            let of_pool =
+                name == UNKNOWN || (0..self.learns).any(|band| *name == learnt_name(band));
+            if of_pool || declared[..at].iter().any(|(other, _)| other == name) {
                 return Err(BuildError::SameName { name: name.clone() });
             }
             check_room(name, options)?;
@@ -262,11 +277,11 @@ impl PoolBuilder {
         let mut classes: Vec<BuiltClass> = declared.collect();
         for band in 0..self.learns {
             classes.push(plain(
-                format!("learnt-{band}"),
+                learnt_name(band),
                 shape.classes[classes.len()].mean_ns,
             ));
         }
-        classes.push(plain("unknown".into(), 0.0));
+        classes.push(plain(UNKNOWN.into(), 0.0));
         classes
     }
 }

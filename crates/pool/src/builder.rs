@@ -153,7 +153,8 @@ impl PoolBuilder {
     /// for the first pool of the process, then `pool-1` and so on.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.into());
+        // No thread's name may have one.
+        self.name = Some(name.replace('\0', ""));
         self
     }
 

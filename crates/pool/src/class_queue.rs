@@ -57,7 +57,7 @@ impl ClassQueue {
         None
     }
 
-    /// The oldest, if it was submitted before that time.
+    /// The oldest, if it was submitted before that time and has not begun: a future that was woken waits here again.
     pub(crate) fn pop_before(&mut self, submitted_ns: u64) -> Option<QueuedJob> {
         while let Some((_, None)) = self.places.front() {
             self.places.pop_front();
@@ -65,7 +65,7 @@ impl ClassQueue {
         let (_, front) = self.places.front()?;
         let is_before = front
             .as_ref()
-            .is_some_and(|job| job.submitted_ns < submitted_ns);
+            .is_some_and(|job| job.submitted_ns < submitted_ns && !job.job.flags().has_begun());
         if is_before { self.pop() } else { None }
     }
 

@@ -138,7 +138,7 @@ impl PoolCore {
             return Err(SubmitError::ShutDown);
         }
         self.expire(class);
-        if !self.has_room(class) {
+        if !self.has_room(class) && !self.has_room_without_late(class) {
             return Err(self.refuse(class));
         }
         let state = &mut self.classes[class.index()];
@@ -173,6 +173,15 @@ impl PoolCore {
             }
             Admits::Nothing => false,
         }
+    }
+
+    /// The same once nothing of any class waits that is too late to begin.
+    #[cold]
+    fn has_room_without_late(&mut self, class: ClassId) -> bool {
+        for other in 0..self.classes.len() {
+            self.expire(ClassId(other as u16));
+        }
+        self.has_room(class)
     }
 
     fn shed(&mut self, class: ClassId, queued: QueuedJob, reason: ShedReason) {

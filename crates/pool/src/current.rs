@@ -79,7 +79,8 @@ pub(crate) fn sit_at(desk: Arc<JobDesk>) {
 
 /// Whether the caller is a job on a fiber that owns a thread's state.
 pub(crate) fn owns_thread_state() -> bool {
-    DESK.with_borrow(Option::is_some)
+    DESK.try_with(|desk| desk.borrow().is_some())
+        .unwrap_or(false)
 }
 
 /// The calling thread is one of the pool's of this number from now on; `over` says once that pool has ended.
@@ -111,12 +112,14 @@ pub(crate) fn polling<R>(poll: impl FnOnce() -> R) -> R {
 
 /// Whether the calling thread runs a closure of this pool, rather than a future, which may be told to wait.
 pub(crate) fn in_closure_of(number: u64) -> bool {
-    is_inside(number) && with_innermost(|job| job.is_some_and(|job| !job.flags().is_future))
+    is_inside(number) && with_innermost(|job| !job.flags().is_future) == Some(true)
 }
 
+/// What `look` sees in the innermost job; `None` outside of jobs, as in a thread that destroys its variables.
 #[inline]
-fn with_innermost<R>(look: impl FnOnce(Option<&Arc<dyn Runnable>>) -> R) -> R {
-    RUNNING.with(|running| look(running.innermost.borrow().as_ref()))
+fn with_innermost<R>(look: impl FnOnce(&dyn Runnable) -> R) -> Option<R> {
+    let looked = RUNNING.try_with(|running| running.innermost.borrow().as_deref().map(look));
+    looked.ok().flatten()
 }
 
 /// The job on this fiber waits for another one: it makes way at once.
@@ -162,10 +165,21 @@ pub(crate) fn set_place(place: Option<WorkerPlace>) {
 /// The worker of the outermost job; afterwards it has none.
 #[inline]
 pub(crate) fn take_place() -> Option<WorkerPlace> {
-    DESK.with_borrow(|desk| match desk {
+    let own = |running: &RunningJob| running.place.take();
+    let taken = DESK.try_with(|desk| match &*desk.borrow() {
         Some(desk) => desk.set_place(None),
-        None => RUNNING.with(|running| running.place.take()),
-    })
+        None => RUNNING.try_with(own).ok().flatten(),
+    });
+    // A thread that destroys its variables is no worker.
+    taken.ok().flatten()
+}
+
+/// The outermost job's service so far, ns; `None` where it has no worker.
+pub(crate) fn attained_ns(now_ns: u64) -> Option<u64> {
+    let place = take_place()?;
+    let attained_ns = place.attained_ns + now_ns.saturating_sub(place.from_ns);
+    set_place(Some(place));
+    Some(attained_ns)
 }
 
 /// Whether the running job's result is not wanted any more: its future was dropped, or the pool has ended. A long job asks now and then, and returns
@@ -177,12 +191,14 @@ pub(crate) fn take_place() -> Option<WorkerPlace> {
 #[must_use]
 pub fn cancelled() -> bool {
     let over = || {
-        OVER.with_borrow(|over| {
+        let over = OVER.try_with(|over| {
+            let over = over.borrow();
             over.as_ref()
                 .is_some_and(|over| over.load(Ordering::Relaxed))
-        })
+        });
+        over.unwrap_or(false)
     };
-    with_innermost(|job| job.is_some_and(|job| job.flags().is_cancelled() || over()))
+    with_innermost(|job| job.flags().is_cancelled() || over()).unwrap_or(false)
 }
 
 /// A place where the policy may interrupt the running job, and where a job stops that was submitted by [`submit_cancellable`](crate::Pool::submit_cancellable) and is [`cancelled`]: it unwinds from here.
@@ -191,8 +207,9 @@ pub fn cancelled() -> bool {
 /// [`OutsidePool`]: the calling thread runs no job.
 #[inline]
 pub fn checkpoint() -> Result<(), OutsidePool> {
-    let may_stop = with_innermost(|job| job.map(|job| job.flags().may_stop));
-    if may_stop.ok_or(OutsidePool)? && cancelled() {
+    let may_stop = with_innermost(|job| job.flags().may_stop);
+    // A destructor, or a panic hook, that stops would end the process.
+    if may_stop.ok_or(OutsidePool)? && cancelled() && !std::thread::panicking() {
         stop_here();
     }
     headway_fiber::checkpoint();

@@ -63,8 +63,18 @@ pub enum BuildError {
         /// How many were declared.
         classes: usize,
     },
-    /// Two classes have one name.
-    #[error("class '{name}' is declared twice: give each its own name")]
+    /// There are too many threads for jobs that block.
+    #[error("{threads} threads for jobs that block: give {most} at most")]
+    BlockingThreads {
+        /// How many were asked for.
+        threads: usize,
+        /// The most.
+        most: usize,
+    },
+    /// Two classes have one name, or one has the name of a class of the pool's own: `unknown`, or `learnt-0` and so on.
+    #[error(
+        "class '{name}' is declared twice, or is one of the pool's own: give each its own name"
+    )]
     SameName {
         /// The name.
         name: String,

@@ -83,7 +83,7 @@ impl<T> JobFuture<T> {
             if let Poll::Ready(result) = self.poll_within(&mut context, true) {
                 return result;
             }
-            pause();
+            pause(self.may_need_a_worker());
         }
     }
 
@@ -99,6 +99,14 @@ impl<T> JobFuture<T> {
         let result = accepted.job.take_result()?;
         self.state = FutureState::Over;
         Some(result)
+    }
+
+    /// Whether the end that is waited for may take a worker more than those that run now: a future that sleeps may wait for a job that nobody has begun.
+    fn may_need_a_worker(&self) -> bool {
+        match &self.state {
+            FutureState::Accepted(accepted) => accepted.job.flags().is_future,
+            FutureState::Refused(_) | FutureState::Over => false,
+        }
     }
 
     /// `helps`: where the job waits, a worker of the pool runs it here.
@@ -194,13 +202,16 @@ fn this_thread() -> Waker {
     kept.unwrap_or_else(|_| Waker::from(Arc::new(Unparks(thread::current()))))
 }
 
-/// Waits for a wake. A job that can be interrupted leaves its worker to others, among which may be the one for which it waits.
-fn pause() {
+/// Waits for a wake. A job that can be interrupted leaves its worker to others, among which may be the one for which it waits; one that cannot
+/// does so where that may need a worker.
+fn pause(may_need_a_worker: bool) {
     if current::owns_thread_state() {
         blocking(thread::park);
     } else if headway_fiber::in_fiber() {
         current::set_waits();
         headway_fiber::yield_now();
+    } else if may_need_a_worker {
+        blocking(thread::park);
     } else {
         thread::park();
     }

@@ -86,6 +86,8 @@ pub(crate) trait Joined<T>: Runnable {
 pub(crate) struct JobFlags {
     /// The owner does not want the result any more.
     cancelled: AtomicBool,
+    /// Whether a future was polled before.
+    has_begun: AtomicBool,
     /// The place in the order of submission since it last queued; written under the pool's lock.
     sequence: AtomicU64,
     /// Whether a cancelled job stops at its next checkpoint.
@@ -98,6 +100,7 @@ impl JobFlags {
     pub(crate) fn new(may_stop: bool, is_future: bool) -> Self {
         Self {
             cancelled: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
             sequence: AtomicU64::new(0),
             may_stop,
             is_future,
@@ -111,6 +114,17 @@ impl JobFlags {
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// A future is polled.
+    #[inline]
+    pub(crate) fn set_begun(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -184,15 +198,19 @@ impl<T> ResultSlot<T> {
         })
     }
 
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+    /// Also returns the waker that the context's takes the place of: to be dropped once the lock is released, since that is code of others.
+    pub(crate) fn poll(
+        &mut self,
+        context: &Context<'_>,
+    ) -> (Poll<Result<T, JoinError>>, Option<Waker>) {
         if let Some(result) = self.take() {
-            return Poll::Ready(result);
+            return (Poll::Ready(result), None);
         }
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(context.waker()),
-            none => *none = Some(context.waker().clone()),
+        let new = context.waker();
+        if self.waker.as_ref().is_some_and(|kept| kept.will_wake(new)) {
+            return (Poll::Pending, None);
         }
-        Poll::Pending
+        (Poll::Pending, self.waker.replace(new.clone()))
     }
 }
 
@@ -290,14 +308,16 @@ where
     }
 
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
-        self.state().slot.poll(context)
+        let (poll, replaced) = self.state().slot.poll(context);
+        drop_quietly(replaced);
+        poll
     }
 }
 
 /// Wakes; a waker that panics harms its own task only.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        drop_quietly(catch_unwind(AssertUnwindSafe(|| waker.wake())));
     }
 }
 

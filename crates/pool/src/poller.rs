@@ -52,6 +52,7 @@ impl Poller {
         let polled = current::polling(|| catch_unwind(AssertUnwindSafe(call)));
         if polled.is_err() {
             self.0.panicked.store(true, Ordering::SeqCst);
+            drop_quietly(polled);
         }
     }
 }

@@ -217,8 +217,14 @@ impl Pool {
             .class_of(key);
         let timed = move || {
             let from_ns = shared.clock.now_ns();
+            let attained_ns = current::attained_ns(from_ns);
             let value = closure();
-            let service_ns = shared.clock.now_ns().saturating_sub(from_ns);
+            let now_ns = shared.clock.now_ns();
+            // Without the time in which it was interrupted; a job that left its worker has waited itself.
+            let service_ns = match (attained_ns, current::attained_ns(now_ns)) {
+                (Some(before_ns), Some(after_ns)) => after_ns.saturating_sub(before_ns),
+                _ => now_ns.saturating_sub(from_ns),
+            };
             if let Some(learner) = &shared.learner {
                 learner
                     .lock()

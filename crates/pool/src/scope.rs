@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::class::NamesClass;
 use crate::error::{JoinError, SubmitError};
 use crate::future::JobFuture;
+use crate::job::drop_quietly;
 use crate::pool::Pool;
 
 /// Where [`Pool::scope`] submits jobs that may borrow what lives as long as `'env`.
@@ -18,6 +19,15 @@ pub struct JobScope<'scope, 'env: 'scope> {
     /// Invariant in both, as [`std::thread::Scope`] is.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
+}
+
+/// While jobs may still borrow, nothing may unwind.
+struct EndsProcess;
+
+impl Drop for EndsProcess {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
 }
 
 impl Pool {
@@ -56,15 +66,22 @@ impl Pool {
             env: PhantomData,
         };
         let returned = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        let borrowed = EndsProcess;
         let mut failure = None;
         // A job may submit to the scope too, so look again until none is left.
         while let Some(job) = scope.pop() {
-            if let Err(error) = job.wait() {
-                failure.get_or_insert(error);
+            match (job.wait(), &failure) {
+                (Err(error), None) => failure = Some(error),
+                // What a job panicked with may panic in its own destructor.
+                (unneeded, _) => drop_quietly(unneeded),
             }
         }
+        std::mem::forget(borrowed);
         match (returned, failure) {
-            (Err(payload), _) => resume_unwind(payload),
+            (Err(payload), failure) => {
+                drop_quietly(failure);
+                resume_unwind(payload)
+            }
             (Ok(_), Some(error)) => Err(error),
             (Ok(value), None) => Ok(value),
         }
@@ -82,7 +99,7 @@ impl<'scope, 'env> JobScope<'scope, 'env> {
     {
         let borrowed: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || drop(closure()));
         // SAFETY: only the lifetime changes. Whoever ends a job first runs or drops its closure (see `Runnable`), and `Pool::scope` waits for the end
-        // of each before `'scope` is over, also where its body panics. A forked child has no thread that runs the closure.
+        // of each before `'scope` is over, also where its body panics, and ends the process where it cannot. A forked child has no thread that runs the closure.
         let closure: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(borrowed) };
         let job = self.pool.try_submit(class, closure)?;
         self.jobs

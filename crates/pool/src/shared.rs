@@ -238,7 +238,8 @@ impl SharedPool {
 
     /// Waits until every accepted job has ended, or for so long. Whether they have.
     pub(crate) fn wait_idle(&self, most: Option<Duration>) -> bool {
-        let deadline = most.map(|most| Instant::now() + most);
+        // One that no clock can tell is none.
+        let deadline = most.and_then(|most| Instant::now().checked_add(most));
         let mut core = self.core.lock();
         core.idle_waiters += 1;
         let mut idle = core.is_idle();

@@ -73,6 +73,7 @@ where
             state.future.take()
         };
         let mut future = future.expect("a future is polled until its end");
+        self.flags.set_begun();
         let own = self.own.upgrade();
         let waker = Waker::from(own.expect("whoever runs a job holds it"));
         let mut context = Context::from_waker(&waker);
@@ -138,7 +139,9 @@ where
     }
 
     fn poll_result(&self, context: &mut Context<'_>) -> Poll<Result<F::Output, JoinError>> {
-        self.state().slot.poll(context)
+        let (poll, replaced) = self.state().slot.poll(context);
+        drop_quietly(replaced);
+        poll
     }
 }
 

@@ -74,6 +74,19 @@ fn a_pool_of_no_use_is_refused() {
         .class("a", ClassOptions::new())
         .class("a", ClassOptions::new());
     assert!(matches!(twice.build(), Err(BuildError::SameName { .. })));
+    for own in ["unknown", "learnt-1"] {
+        let like_the_pools = Pool::builder().workers(1).learn_classes(2);
+        let like_the_pools = like_the_pools.class(own, ClassOptions::new()).build();
+        assert!(matches!(like_the_pools, Err(BuildError::SameName { .. })));
+    }
+    let endless = Pool::builder().workers(1).learn_classes(usize::MAX);
+    assert!(matches!(endless.build(), Err(BuildError::Classes { .. })));
+    for threads in [usize::MAX, 1 << 40] {
+        let endless = Pool::builder().workers(1).blocking_threads(threads);
+        let refused = endless.build();
+        assert!(matches!(refused, Err(BuildError::BlockingThreads { .. })));
+    }
+    assert!(Pool::builder().workers(1).name("a\0b").build().is_ok());
     let closed = Pool::builder()
         .workers(1)
         .class("a", ClassOptions::new().workers_at_most(0));

@@ -13,3 +13,4 @@ mod outside;
 mod owning;
 mod policies;
 mod polling;
+mod strangers;
