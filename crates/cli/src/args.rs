@@ -13,7 +13,7 @@ use headway_policy::{Level, PolicySpec, Resume};
 use headway_report::Slo;
 use headway_sim::{Classification, CoreChange, Experiment, Length, Offered};
 use headway_study::parse::{core_change, fraction, servers};
-pub(crate) use headway_study::parse::{count, load, rate_rps, time, workers};
+pub(crate) use headway_study::parse::{cost, count, load, rate_rps, time, workers};
 use headway_study::{SystemSetup, figures, policy_of_servers, traffic};
 pub(crate) use headway_study::{any_policy, server_policy};
 use headway_workload::Workload;
@@ -57,10 +57,10 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
     /// Serial work of the dispatcher per request
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = cost)]
     pub(crate) dispatch_cost: Option<u64>,
     /// Time in the network, added to every latency
-    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = cost)]
     pub(crate) network: u64,
     /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]

@@ -4,6 +4,7 @@ pub(crate) use headway::config::explain;
 use headway_policy::spec::SpecError;
 use headway_sim::SimError;
 use headway_study::{Mistake, StudyError};
+use headway_words::escaped;
 pub(crate) use headway_words::{hint, nearest};
 
 /// A mistake in the user's input: exit status 2.
@@ -39,7 +40,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         })
 }
 
-/// The error and its causes in one line.
+/// The error and its causes in one line, fit for a terminal: what stands in it may be a stranger's file.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
@@ -50,5 +51,6 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    let lines: Vec<String> = text.split('\n').map(escaped).collect();
+    lines.join("\n")
 }

@@ -1,9 +1,11 @@
 //! Files of costs: what `headway calibrate -o FILE` writes, or the costs of one layout alone.
 
+use crate::parse::within_an_hour;
 use headway_policy::PolicySpec;
 use headway_sim::{Costs, MachineCosts, ThreadLayout};
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::Deserialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// The costs of a file.
@@ -48,7 +50,13 @@ impl MeasuredCosts {
 pub fn read_costs(path: &Path) -> Result<MeasuredCosts, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = read_text(path, SETTINGS_BYTES_MAX).map_err(|error| wrong(&error))?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    if !value.is_object() {
+        return Err(wrong(
+            &"costs are an object, such as {\"dispatch_ns\": 100}",
+        ));
+    }
+    check_times(&value).map_err(|error| wrong(&error))?;
     if value.get("costs").is_none() {
         let costs: Costs = serde_json::from_value(value).map_err(|error| wrong(&error))?;
         return Ok(MeasuredCosts {
@@ -66,15 +74,47 @@ pub fn read_costs(path: &Path) -> Result<MeasuredCosts, String> {
     })
 }
 
+/// Refuses times that would not fit the simulated time, wherever they stand.
+fn check_times(value: &Value) -> Result<(), String> {
+    let Some(fields) = value.as_object() else {
+        return Ok(());
+    };
+    fields
+        .iter()
+        .try_for_each(|(key, value)| match value.as_u64() {
+            Some(ns) if key.ends_with("_ns") => within_an_hour(ns)
+                .map(drop)
+                .map_err(|problem| format!("{key}: {problem}")),
+            _ => check_times(value),
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> MeasuredCosts {
+    fn tried(text: &str) -> Result<MeasuredCosts, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("costs.json");
         std::fs::write(&path, text).unwrap();
-        read_costs(&path).unwrap()
+        read_costs(&path)
+    }
+
+    fn read(text: &str) -> MeasuredCosts {
+        tried(text).unwrap()
+    }
+
+    #[test]
+    fn costs_beyond_an_hour_and_lists_are_refused() {
+        for text in [
+            r#"{"overhead_ns": 18446744073709551615}"#,
+            r#"{"costs": {}, "layouts": {"inline": {"look_ns": 3600000000001}}}"#,
+        ] {
+            let why = tried(text).unwrap_err();
+            assert!(why.contains("_ns: ") && why.contains("an hour"), "{why}");
+        }
+        assert!(tried("[5000]").unwrap_err().contains("an object"));
+        assert!(tried(r#"{"overhead_ns": 3600000000000}"#).is_ok());
     }
 
     fn overhead_ns(file: &MeasuredCosts, policy: &str) -> u64 {

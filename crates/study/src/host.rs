@@ -90,7 +90,7 @@ fn set_costs(costs: &mut HostCosts, text: Option<&str>) -> Result<(), Mistake> {
         let (key, value) = part
             .split_once('=')
             .ok_or_else(|| fault(format!("'{part}' is not key=time")))?;
-        let ns = parse::time(value).map_err(fault)?;
+        let ns = parse::cost(value).map_err(fault)?;
         *match key {
             "daemon" => &mut costs.daemon_ns,
             "leave" => &mut costs.leave_ns,

@@ -47,6 +47,25 @@ pub fn time(text: &str) -> Result<u64, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
+/// The longest cost of the machinery: as long as a policy's parameters may be.
+const COST_NS_MAX: u64 = 3_600_000_000_000;
+
+/// Parses what a step of the machinery takes, with a unit.
+///
+/// # Errors
+/// The text is none, or is more than an hour.
+pub fn cost(text: &str) -> Result<u64, String> {
+    within_an_hour(time(text)?)
+}
+
+/// The cost, where it is an hour at most.
+pub(crate) fn within_an_hour(ns: u64) -> Result<u64, String> {
+    if ns <= COST_NS_MAX {
+        return Ok(ns);
+    }
+    Err(format!("{ns}ns is more than an hour"))
+}
+
 /// Parses a number of workers within a server's limit.
 ///
 /// # Errors

@@ -53,6 +53,7 @@ fn check(workload: &Workload) -> Result<(), Error> {
 
 /// Rules between parts.
 pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)> {
+    fit_for_terminals(&workload.name).map_err(|problem| ("name", problem))?;
     let names = workload.class_names();
     if names.len() > usize::from(u16::MAX) {
         let required = "at most 65535 classes";
@@ -101,6 +102,18 @@ pub(crate) fn duration(duration_ns: u64) -> Result<(), Problem> {
     })
 }
 
+/// Names stand in tables and errors.
+fn fit_for_terminals(name: &str) -> Result<(), Problem> {
+    let shown = headway_words::escaped(name);
+    if shown == name {
+        return Ok(());
+    }
+    Err(Problem::Range {
+        required: "a name without control characters",
+        given: shown,
+    })
+}
+
 pub(crate) fn mix(classes: &[Class]) -> Result<(), BrokenRule> {
     let mut names = HashSet::new();
     for (index, class) in classes.iter().enumerate() {
@@ -117,6 +130,7 @@ pub(crate) fn mix(classes: &[Class]) -> Result<(), BrokenRule> {
                 },
             ));
         }
+        fit_for_terminals(&class.name).map_err(|problem| at("name", problem))?;
         if !names.insert(&class.name) {
             return Err(at(
                 "name",

@@ -307,7 +307,12 @@ impl Trace {
                 remedy: "write the name of the request's class",
             });
         }
-        let known = self.classes.iter().position(|class| class == name);
+        if let Some(index) = self.classes.iter().position(|class| class == name) {
+            return Ok(index as u16);
+        }
+        // It stands in tables and errors.
+        let name = headway_words::escaped(name);
+        let known = self.classes.iter().position(|class| *class == name);
         let index = known.unwrap_or(self.classes.len());
         if index >= usize::from(u16::MAX) {
             let required = "one of at most 65535 names";
@@ -317,7 +322,7 @@ impl Trace {
             });
         }
         if known.is_none() {
-            self.classes.push(name.to_owned());
+            self.classes.push(name);
         }
         Ok(index as u16)
     }

@@ -469,6 +469,26 @@ fn workloads_built_in_code() {
 }
 
 #[test]
+fn no_name_reaches_a_terminal_with_control_characters() {
+    let mix = |name: &str, class: &str| {
+        format!("name = \"{name}\"\n[[class]]\nname = \"{class}\"\nshare = 1\n{A}")
+    };
+    let escape = "\\u001b[31m";
+    for text in [mix(escape, "a"), mix("mix", escape)] {
+        let why = message(&text);
+        assert!(
+            why.contains("without control") && !why.contains('\u{1b}'),
+            "{why}"
+        );
+    }
+    // Who logs requests may log what a client sent: the rows count, under a name that shows it.
+    let log = "time,class,service\n0,\u{1b}[31m,1\n1,a,1\n2,\u{1b}[31m,1\n";
+    let trace = Trace::from_csv_str(log, "t.csv").unwrap();
+    assert_eq!(trace.classes(), ["\\u{1b}[31m", "a"]);
+    assert_eq!(trace.records().len(), 3);
+}
+
+#[test]
 fn errors_keep_their_parts() {
     let error = Workload::from_toml_str("name = 1\n", Path::new("w.toml")).unwrap_err();
     let Error::Located(located) = error else {

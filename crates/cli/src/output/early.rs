@@ -1,6 +1,7 @@
 //! Opens the files that a command's flags name before the command runs: a run of minutes whose result has no place is refused at once.
 
 use super::replace::Output;
+use crate::error::usage;
 use anyhow::Result;
 use clap::ArgMatches;
 use std::cell::RefCell;
@@ -58,7 +59,19 @@ pub(crate) fn destinations(matches: &ArgMatches) -> Vec<ResultFile> {
 /// A usage error that names the flag of the first that cannot be written.
 pub(crate) fn early(destinations: &[ResultFile]) -> Result<Early> {
     let early = Early(());
-    for ResultFile { flag, path } in destinations {
+    for (at, ResultFile { flag, path }) in destinations.iter().enumerate() {
+        let same = destinations[..at].iter().find(|other| other.path == *path);
+        // Devices and pipes take what several write.
+        if let Some(other) = same.filter(|other| other.flag != *flag)
+            && (!path.exists() || path.is_file())
+        {
+            let problem = format!(
+                "{} goes to {} too: one would replace the other",
+                other.flag,
+                path.display()
+            );
+            return Err(usage(flag, problem));
+        }
         let output = Output::create(flag, path)?;
         let destination = ResultFile {
             flag,
@@ -139,6 +152,12 @@ mod tests {
         drop(opened);
         assert!(take(flag, &path).is_none());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let other = ResultFile {
+            flag: "--html",
+            path: path.clone(),
+        };
+        let refused = early(&[destination(), other]).err().unwrap().to_string();
+        assert!(refused.contains("--html") && refused.contains("--output"));
         let nowhere = folder.path().join("no/result");
         let refused = early(&[ResultFile {
             flag,

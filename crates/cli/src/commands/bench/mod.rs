@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
     idle: IdleFlag,
     /// Time in the network, added to every latency
-    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::cost)]
     network: u64,
     /// SLO; exit with 1 when a run misses it: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]

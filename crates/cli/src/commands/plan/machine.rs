@@ -29,10 +29,10 @@ pub(super) struct Machine {
     #[arg(long, conflicts_with = "costs")]
     pub(super) ideal: bool,
     /// Serial work of the dispatcher per request
-    #[arg(long, value_name = "TIME", value_parser = args::time, conflicts_with = "ideal")]
+    #[arg(long, value_name = "TIME", value_parser = args::cost, conflicts_with = "ideal")]
     dispatch_cost: Option<u64>,
     /// Time in the network, added to every latency
-    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::cost)]
     pub(super) network: u64,
     /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]

@@ -211,16 +211,22 @@ fn verdict(report: &PlanReport) -> Vec<String> {
             entry.alike.join("; ")
         )
     }));
-    match &report.live {
-        Some(live) if *live != best.policy => {
-            lines.push(format!(
-                "The live server does not run it yet; the best that it runs is {live}."
-            ));
-        }
-        None => lines.push("The live server runs none of these yet.".into()),
-        Some(_) => {}
-    }
+    lines.extend(not_live(report));
     lines
+}
+
+/// What the live server does not run of these.
+fn not_live(report: &PlanReport) -> Option<String> {
+    match &report.live {
+        Some(live) if *live != report.ranking[0].policy => Some(format!(
+            "The live server does not run it yet; the best that it runs is {live}."
+        )),
+        None if report.ranking.iter().all(|entry| !entry.live) => {
+            Some("The live server runs none of these yet.".into())
+        }
+        // None that it runs could be ranked.
+        None | Some(_) => None,
+    }
 }
 
 /// Whether the best candidate meets the SLO on the trace and misses it on the fitted process, or the reverse.

@@ -59,9 +59,11 @@ pub(crate) fn cut_off(run: &Run) -> Option<String> {
 /// The setup of the run in one line.
 pub(crate) fn headline(run: &Run) -> String {
     let meta = &run.meta;
-    let params: String = meta
-        .params
-        .iter()
+    // Keys after `inner` are those of the servers' policy.
+    let (own, inner): (Vec<_>, Vec<_>) = meta.params.iter().partition(|(key, _)| *key != "inner");
+    let params: String = own
+        .into_iter()
+        .chain(inner)
         .map(|(key, value)| format!(",{key}={}", bare(value)))
         .collect();
     let racks = run.extras.racks.unwrap_or(1);
