@@ -51,6 +51,7 @@ mod serving_xdp;
 mod standing;
 mod surroundings;
 mod sweeps;
+mod unread;
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};

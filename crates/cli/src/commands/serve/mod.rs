@@ -66,7 +66,7 @@ impl Args {
             .transpose()?;
         let (server, device) = settings.start(cores)?;
         for line in describe::lines(&server, &settings, admission, &classes) {
-            eprintln!("{line}");
+            say!("{line}");
         }
         let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
         let (rack, workers) = (settings.rack.as_ref(), settings.workers.value);
@@ -82,7 +82,7 @@ impl Args {
         let stopped = server.shutdown(settings.drain);
         let watched = watch.map_or(Ok(()), WatchThread::end);
         let stats = stopped?;
-        eprintln!("{stats}");
+        say!("{stats}");
         learner.tell(&stats);
         watched?;
         device.map_or(Ok(()), DeviceLook::end)?;
@@ -241,15 +241,16 @@ fn announce(server: &Server, settings: &ServeSettings) -> Result<()> {
         return Ok(());
     };
     if let Some(path) = server.control_path() {
-        eprintln!("headway ctl finds it at {}", path.display());
+        say!("headway ctl finds it at {}", path.display());
     }
     if let Some(at) = server.metrics_addr() {
         http::say(at);
     }
     if let (Some(why), None) = (server.unpinned(), &settings.host) {
-        eprintln!("threads are not pinned: {why}; latencies will suffer");
+        say!("threads are not pinned: {why}; latencies will suffer");
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "listening {}", settings.listen.value.shown(addr))?;
-    Ok(out.flush()?)
+    writeln!(out, "listening {}", settings.listen.value.shown(addr))
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }
