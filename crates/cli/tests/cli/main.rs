@@ -16,6 +16,7 @@ mod controlling_c;
 mod counted;
 mod cut_off;
 mod doors;
+mod early_signals;
 mod errors;
 mod filtered;
 mod hosted;

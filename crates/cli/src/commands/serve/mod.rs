@@ -7,6 +7,7 @@ mod check;
 pub(crate) mod config;
 mod datapath;
 mod describe;
+pub(crate) mod early;
 mod hosted;
 mod interrupt;
 mod meter;
@@ -16,6 +17,7 @@ mod settings;
 mod watch;
 
 use crate::args::{host_port, server_policy, time};
+use crate::commands::apps::BuiltInApp;
 use crate::commands::http;
 use crate::device_look::DeviceLook;
 use crate::learning::Learner;
@@ -23,6 +25,7 @@ use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
+use early::EarlySignals;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_net::classify::AnyClassifier;
 use headway_ops::signals;
@@ -64,7 +67,10 @@ impl Args {
         let cores = app
             .map(|app| app.register(&mut settings.workers.value))
             .transpose()?;
-        let (server, device) = settings.start(cores)?;
+        let early =
+            EarlySignals::listen(settings.app == BuiltInApp::Kv && settings.kv.data.is_none())?;
+        settings.kv.early = Some(early.clone());
+        let (server, device) = settings.start(cores).inspect_err(|_| early.end_process())?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             say!("{line}");
         }
@@ -72,6 +78,9 @@ impl Args {
         let (rack, workers) = (settings.rack.as_ref(), settings.workers.value);
         let leaving = rack::begin(&server, rack, workers, classes.len())?;
         signals::heed(move || leaving.request_stop()).context("cannot watch for signals")?;
+        if early.came() {
+            server.stopper().request_stop();
+        }
         announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
         let device = {
