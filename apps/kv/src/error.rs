@@ -48,6 +48,9 @@ pub enum KvError {
         /// Entries there are.
         found: u64,
     },
+    /// Whoever had the store filled had it end early.
+    #[error("the store was not filled to its end")]
+    CutOff,
     /// Nothing to measure on.
     #[error("the store is empty; fill it first")]
     Empty,

@@ -41,8 +41,21 @@ impl Kv {
     /// # Errors
     /// Those of [`Store::temporary`] and [`Store::fill`].
     pub fn filled(keys: u64, value_len: usize, seed: u64) -> Result<Self, KvError> {
+        Self::filled_while(keys, value_len, seed, || true)
+    }
+
+    /// As [`filled`](Self::filled), while `goes_on` says so: it is asked before each key. Otherwise the store is removed.
+    ///
+    /// # Errors
+    /// [`KvError::CutOff`], and those of [`Store::temporary`] and [`Store::fill`].
+    pub fn filled_while(
+        keys: u64,
+        value_len: usize,
+        seed: u64,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<Self, KvError> {
         let store = Store::temporary()?;
-        store.fill(keys, value_len, seed)?;
+        store.fill_while(keys, value_len, seed, goes_on)?;
         Ok(Self::new(store))
     }
 

@@ -39,6 +39,8 @@ mod protocol;
 mod reply;
 #[cfg(feature = "store")]
 mod store;
+#[cfg(feature = "store")]
+mod temp_folder;
 mod workload;
 mod zipf;
 

@@ -9,8 +9,8 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, Slice};
 use headway_runtime::NoPreempt;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use tempfile::TempDir;
 
+use crate::temp_folder::TempFolder;
 use crate::{Checksum, KvError, key_of};
 
 /// Room for blocks read from disk: all of a demonstration's data.
@@ -53,7 +53,7 @@ pub struct Store {
     /// What the store says of itself, apart from the entries.
     about: Keyspace,
     database: Database,
-    folder: Option<TempDir>,
+    folder: Option<TempFolder>,
 }
 
 impl std::fmt::Debug for Store {
@@ -74,18 +74,17 @@ impl Store {
         Self::open_in(path.as_ref(), None)
     }
 
-    /// A new store that is removed when dropped.
+    /// A new store that is removed when dropped. Those that killed processes of this user left are removed now.
     ///
     /// # Errors
     /// [`KvError::Temporary`] or [`KvError::Open`].
     pub fn temporary() -> Result<Self, KvError> {
-        let folder = tempfile::Builder::new().prefix("headway-kv-").tempdir();
-        let folder = folder.map_err(KvError::Temporary)?;
+        let folder = TempFolder::new_in(&std::env::temp_dir()).map_err(KvError::Temporary)?;
         let path = folder.path().to_owned();
         Self::open_in(&path, Some(folder))
     }
 
-    fn open_in(path: &Path, folder: Option<TempDir>) -> Result<Self, KvError> {
+    fn open_in(path: &Path, folder: Option<TempFolder>) -> Result<Self, KvError> {
         let open = || {
             // One thread for flushes and compactions: they are rare here, and cores are for requests.
             let builder = Database::builder(path)
@@ -114,11 +113,21 @@ impl Store {
     /// # Errors
     /// [`KvError::Storage`].
     pub fn fill(&self, keys: u64, value_len: usize, seed: u64) -> Result<(), KvError> {
+        self.fill_while(keys, value_len, seed, || true)
+    }
+
+    pub(crate) fn fill_while(
+        &self,
+        keys: u64,
+        value_len: usize,
+        seed: u64,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<(), KvError> {
         self.say(Filling {
             keys,
             is_complete: false,
         })?;
-        self.write_keys(keys, value_len, seed)?;
+        self.write_keys(keys, value_len, seed, goes_on)?;
         self.say(Filling {
             keys,
             is_complete: true,
@@ -139,10 +148,19 @@ impl Store {
         Ok(self.about.insert(FILLING, filling.encode())?)
     }
 
-    fn write_keys(&self, keys: u64, value_len: usize, seed: u64) -> Result<(), KvError> {
+    fn write_keys(
+        &self,
+        keys: u64,
+        value_len: usize,
+        seed: u64,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<(), KvError> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut value = vec![0; value_len];
         for i in 0..keys {
+            if !goes_on() {
+                return Err(KvError::CutOff);
+            }
             random.fill_bytes(&mut value);
             self.put(&key_of(i), &value)?;
         }
@@ -268,7 +286,7 @@ mod tests {
                 is_complete: false,
             })
             .unwrap();
-        cut_off.write_keys(100, 10, 1).unwrap();
+        cut_off.write_keys(100, 10, 1, || true).unwrap();
         drop(cut_off);
         let kv = Kv::open_filled(folder.path(), None, 10, 1).unwrap();
         assert_eq!(kv.store().len().unwrap(), 300);

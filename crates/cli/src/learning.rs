@@ -1,5 +1,6 @@
 //! Warnings about a policy that learns by windows and reserves workers (`darc`), where it has learned nothing yet or has nothing to reserve.
 
+use headway_machine::stderr;
 use headway_policy::Order;
 use headway_report::Run;
 use headway_runtime::{Server, Stats};
@@ -94,7 +95,7 @@ impl Learner {
         let window = server.params().iter().find(|(key, _)| *key == WINDOW);
         let mut window = window.map(|(_, value)| value.to_string());
         if workers == 1 && window.take().is_some() {
-            eprintln!("{}", one_worker(policy));
+            stderr::write_line(&one_worker(policy));
         }
         Self { policy, window }
     }
@@ -104,7 +105,7 @@ impl Learner {
         let plan = stats.plan.as_ref();
         let learns = plan.is_some_and(|plan| plan.order == Order::Arrival);
         if let Some(window) = self.window.as_ref().filter(|_| learns) {
-            eprintln!("{}", first_window(self.policy, "it", window));
+            stderr::write_line(&first_window(self.policy, "it", window));
         }
     }
 }

@@ -197,19 +197,32 @@ impl Write for TimedStream {
 fn answer(mut stream: TimedStream, site: &impl Site) -> io::Result<()> {
     let mut request = [0; REQUEST_BYTES_MAX];
     let mut length = 0;
-    while length < request.len() && !request[..length].ends_with(b"\r\n\r\n") {
+    let head = loop {
+        if let Some(end) = head_end(&request[..length]) {
+            break Some(&request[..end]);
+        }
+        if length == request.len() {
+            break None;
+        }
         match stream.read(&mut request[length..])? {
-            0 => break,
+            0 => break None,
             read => length += read,
         }
-    }
-    let HttpAnswer { status, kind, body } = answer_to(&request[..length], site);
-    let text = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(text.as_bytes())?;
-    stream.flush()
+    };
+    let answer = head.map_or_else(HttpAnswer::to_no_request, |head| answer_to(head, site));
+    stream.write_all(answer.text().as_bytes())?;
+    stream.flush()?;
+    // A socket that is closed over bytes that it did not read takes the answer back: what else the client sends, such as a body, is read first.
+    shutdown(stream.stream.as_raw_fd(), Shutdown::Write)?;
+    let has_more = head.is_none_or(|head| head.len() < length || !answer.is_read);
+    while has_more && stream.read(&mut request)? > 0 {}
+    Ok(())
+}
+
+/// Where the lines of a request end: what follows is a body.
+fn head_end(request: &[u8]) -> Option<usize> {
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n");
+    end.map(|end| end + 4)
 }
 
 /// The page may run its own script and style, and connect to this server only.
@@ -220,29 +233,113 @@ struct HttpAnswer {
     status: &'static str,
     kind: &'static str,
     body: String,
+    /// Whether the client asked to read something: by GET or HEAD, which have no body.
+    is_read: bool,
+    /// Whether the answer is to a HEAD: the same without the body.
+    is_head: bool,
 }
 
-fn answer_to(request: &[u8], site: &impl Site) -> HttpAnswer {
-    if !asks_this_machine(request) {
-        let body = "ask for this machine by its address, its name or localhost\n".to_owned();
-        return HttpAnswer {
-            status: "421 Misdirected Request",
+impl HttpAnswer {
+    fn refusal(status: &'static str, why: &str) -> Self {
+        Self {
+            status,
             kind: "text/plain",
-            body,
-        };
+            body: format!("{why}\n"),
+            is_read: false,
+            is_head: false,
+        }
     }
-    let asks = |path: &str| request.starts_with(format!("GET {path} ").as_bytes());
-    let (status, kind, body) = if asks("/metrics") {
-        ("200 OK", site.metrics_type(), site.metrics())
-    } else if asks("/status") {
-        ("200 OK", "application/json", site.status().to_string())
-    } else if asks("/") {
-        ("200 OK", "text/html; charset=utf-8", site.page().to_owned())
-    } else {
-        let body = "GET /, /status and /metrics are all there is\n".to_owned();
-        ("404 Not Found", "text/plain", body)
+
+    /// To bytes that are no request, or one that is too long: who it asks may be in the rest.
+    fn to_no_request() -> Self {
+        let why = format!("a request has an empty line within its first {REQUEST_BYTES_MAX} bytes");
+        Self::refusal("431 Request Header Fields Too Large", &why)
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            status, kind, body, ..
+        } = self;
+        let allow = if status.starts_with("405") {
+            "Allow: GET, HEAD\r\n"
+        } else {
+            ""
+        };
+        let shown = if self.is_head { "" } else { body };
+        format!(
+            "HTTP/1.1 {status}\r\n{allow}Content-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n{shown}",
+            body.len()
+        )
+    }
+}
+
+/// The first line of a request.
+struct RequestLine<'a> {
+    method: &'a str,
+    /// Of `http://HOST/PATH`, as a client asks a proxy.
+    host: Option<&'a str>,
+    /// Without the query, which changes nothing here.
+    path: &'a str,
+}
+
+impl<'a> RequestLine<'a> {
+    fn parse(head: &'a [u8]) -> Option<Self> {
+        let head = std::str::from_utf8(head).ok()?;
+        let mut parts = head.lines().next()?.split(' ');
+        let (method, target) = (parts.next()?, parts.next()?);
+        if !parts.next()?.starts_with("HTTP/1.") || parts.next().is_some() {
+            return None;
+        }
+        const SCHEME: &str = "http://";
+        let (host, target) = match target.get(..SCHEME.len()) {
+            Some(scheme) if scheme.eq_ignore_ascii_case(SCHEME) => {
+                let rest = &target[SCHEME.len()..];
+                let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+                (Some(host), path)
+            }
+            _ => (None, target),
+        };
+        let path = target.split('?').next()?;
+        // Of an address without a path, that is the root.
+        let path = if host.is_some() && path.is_empty() {
+            "/"
+        } else {
+            path
+        };
+        Some(Self { method, host, path })
+    }
+}
+
+fn answer_to(head: &[u8], site: &impl Site) -> HttpAnswer {
+    let Some(request) = RequestLine::parse(head) else {
+        return HttpAnswer::refusal("400 Bad Request", "this is no request of HTTP/1.1");
     };
-    HttpAnswer { status, kind, body }
+    if !asks_this_machine(head) || !request.host.is_none_or(is_this_machine) {
+        let why = "ask for this machine by its address, its name or localhost";
+        return HttpAnswer::refusal("421 Misdirected Request", why);
+    }
+    let is_head = request.method == "HEAD";
+    let is_read = is_head || request.method == "GET";
+    let (status, kind, body) = match request.path {
+        "/" | "/status" | "/metrics" if !is_read => {
+            let why = "GET and HEAD are all that is answered here";
+            return HttpAnswer::refusal("405 Method Not Allowed", why);
+        }
+        "/metrics" => ("200 OK", site.metrics_type(), site.metrics()),
+        "/status" => ("200 OK", "application/json", site.status().to_string()),
+        "/" => ("200 OK", "text/html; charset=utf-8", site.page().to_owned()),
+        _ => {
+            let body = "GET /, /status and /metrics are all there is\n".to_owned();
+            ("404 Not Found", "text/plain", body)
+        }
+    };
+    HttpAnswer {
+        status,
+        kind,
+        body,
+        is_read,
+        is_head,
+    }
 }
 
 /// Whether the `Host` of a request, if it has one, is this machine: a page of somebody else, whose name leads here, must not read what is here.
@@ -318,6 +415,81 @@ mod tests {
         assert!(ask(at, "").ends_with("metrics"));
         drop(server);
         assert!(TcpStream::connect(at).is_err());
+    }
+
+    fn say(at: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_query_a_head_and_an_absolute_target_are_answered() {
+        let server = server();
+        let at = server.addr();
+        for target in [
+            "/metrics?x=1&y=/",
+            "http://127.0.0.1:9100/metrics",
+            "HTTP://localhost/metrics?x",
+        ] {
+            let said = say(at, &format!("GET {target} HTTP/1.1\r\nHost: {at}\r\n\r\n"));
+            assert!(said.ends_with("\r\n\r\nmetrics"), "{target}: {said}");
+        }
+        let said = say(at, &format!("GET http://{at} HTTP/1.1\r\n\r\n"));
+        assert!(said.ends_with("\r\n\r\npage"), "{said}");
+        let head = say(at, "HEAD /metrics HTTP/1.1\r\n\r\n");
+        let all = say(at, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert_eq!(format!("{head}metrics"), all);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    }
+
+    #[test]
+    fn what_is_not_answered_hears_why() {
+        let server = server();
+        let at = server.addr();
+        // As much as a client sends before it reads an answer.
+        let body = "x".repeat(100_000);
+        let post = "POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
+        let said = say(at, &format!("{post}{body}"));
+        assert!(said.starts_with("HTTP/1.1 405"), "{said}");
+        assert!(said.contains("\r\nAllow: GET, HEAD\r\n"), "{said}");
+        let said = say(at, "POST /other HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+        assert!(said.starts_with("HTTP/1.1 404"), "{said}");
+        let said = say(at, "metrics\r\n\r\n");
+        assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+    }
+
+    /// Who it asks may be named after so long a query.
+    #[test]
+    fn a_request_that_is_too_long_reads_nothing() {
+        let server = server();
+        let query = "x".repeat(REQUEST_BYTES_MAX);
+        let request = format!("GET /metrics?{query} HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+        let said = say(server.addr(), &request);
+        assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+    }
+
+    #[test]
+    fn an_absolute_target_of_somebody_else_reads_nothing() {
+        let server = server();
+        let at = server.addr();
+        for (target, host) in [
+            ("http://evil.example/metrics", "localhost"),
+            ("http://localhost/metrics", "evil.example"),
+            ("http:///metrics", "localhost"),
+            (
+                "http://x@evil.example/metrics?http://localhost",
+                "localhost",
+            ),
+        ] {
+            let said = say(
+                at,
+                &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+            );
+            assert!(said.starts_with("HTTP/1.1 421"), "{target}: {said}");
+        }
     }
 
     #[test]

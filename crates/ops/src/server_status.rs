@@ -36,10 +36,28 @@ pub struct LiveServerStatus {
     pub in_force_s: f64,
     /// Datagrams taken from the datapath.
     pub received: u64,
-    /// Requests run to their end.
+    /// Requests run to their end: those that the closing line calls served.
     pub answered: u64,
     /// Requests refused as shed.
     pub shed: u64,
+    /// Datagrams larger than a buffer, refused. Servers of older versions do not say.
+    #[serde(default)]
+    pub too_large: u64,
+    /// Requests refused during the stop.
+    #[serde(default)]
+    pub refused: u64,
+    /// Datagrams that were no request, dropped.
+    #[serde(default)]
+    pub malformed: u64,
+    /// Requests handed back to a rack's switch.
+    #[serde(default)]
+    pub handed_back: u64,
+    /// Requests given up at the end of the stop.
+    #[serde(default)]
+    pub abandoned: u64,
+    /// Responses that the system did not take, of requests in any of the counts above.
+    #[serde(default)]
+    pub unsent: u64,
     /// Datagrams that the kernel dropped.
     pub kernel_drops: u64,
     /// By worker.

@@ -2,6 +2,7 @@
 
 mod promises;
 
+use super::serve::early::EarlySignals;
 use crate::error::usage;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -39,6 +40,10 @@ pub(crate) struct KvFlags {
     /// Folder of the key-value store [default: a temporary one, filled at the start]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    /// What cuts off the filling of a temporary store.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) early: Option<EarlySignals>,
 }
 
 /// The error that names the feature `kv`, where the build lacks it.
@@ -61,6 +66,7 @@ impl KvFlags {
         Self {
             keys: self.keys.or(other.keys),
             data: self.data.or(other.data),
+            early: self.early.or(other.early),
         }
     }
 
@@ -68,7 +74,11 @@ impl KvFlags {
     #[cfg(feature = "kv")]
     fn service(&self) -> Result<AnyService> {
         let opened = match &self.data {
-            None => Kv::filled(self.keys.unwrap_or(Kv::DEFAULT_KEYS), VALUE_BYTES, 1),
+            None => {
+                let keys = self.keys.unwrap_or(Kv::DEFAULT_KEYS);
+                let goes_on = || !self.early.as_ref().is_some_and(EarlySignals::came);
+                Kv::filled_while(keys, VALUE_BYTES, 1, goes_on)
+            }
             Some(path) => Kv::open_filled(path, self.keys, VALUE_BYTES, 1),
         };
         opened.map(AnyService::Kv).map_err(|error| match error {

@@ -25,5 +25,5 @@ pub(crate) fn answer(server: HttpServer, site: impl Site) -> Result<HttpAnswerin
 
 /// Says where Prometheus and browsers find the process.
 pub(crate) fn say(at: SocketAddr) {
-    eprintln!("Prometheus finds it at http://{at}/metrics, and a browser at http://{at}/");
+    say!("Prometheus finds it at http://{at}/metrics, and a browser at http://{at}/");
 }

@@ -1,5 +1,12 @@
 //! The subcommands, a file each.
 
+/// In place of `eprintln!` in commands that serve: a reader of standard error that stands still holds up none of their threads.
+macro_rules! say {
+    ($($what:tt)*) => {
+        headway_machine::stderr::write_line(&$crate::output::for_stderr(::std::format_args!($($what)*)))
+    };
+}
+
 mod admission;
 mod apps;
 mod bench;
@@ -27,8 +34,9 @@ mod sweep;
 mod terminal;
 mod top;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
+use headway_ops::signals::outlive_file_limits;
 use std::process::ExitCode;
 
 /// The subcommand.
@@ -80,6 +88,7 @@ pub(crate) enum Command {
 impl Command {
     /// Runs the subcommand. Completions and manual pages are generated from the definition of the command line.
     pub(crate) fn run(self, definition: fn() -> clap::Command) -> Result<ExitCode> {
+        outlive_file_limits().context("cannot watch for signals")?;
         match self {
             #[cfg(feature = "kv")]
             Self::Demo(args) => args.run(),

@@ -1,11 +1,13 @@
 //! `ctl` inspects and tunes a running server over its control socket, for the server's user only.
 
 use super::errors::refused;
+use super::hosting::until;
 use super::serving::Serving;
 use super::standing::shown_standing;
 use super::{headway, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::UdpSocket;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -410,4 +412,34 @@ fn another_user_is_turned_away_even_where_the_file_would_let_them() {
     assert!(theirs.contains("only the server's own user"), "{theirs}");
     let own = says(0, "{\"command\":\"status\"}\n").unwrap();
     assert!(String::from_utf8_lossy(&own.stdout).starts_with("{\"ok\""));
+}
+
+#[test]
+fn the_counts_of_a_status_add_up() {
+    let (server, _folder, path) = controlled("c-fcfs");
+    server.load("1k", "100ms");
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // Shorter than a header.
+    client.send_to(&[0; 3], server.addr()).unwrap();
+    let ask = || json(&["ctl", "status", "--server", &path, "--format", "json"]);
+    until("a datagram is malformed", || ask()["malformed"] == 1);
+    let status = ask();
+    let told = headway(&["ctl", "status", "--server", &path]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("malformed 1, pending 0"), "{told}");
+    let names = [
+        "answered",
+        "shed",
+        "too_large",
+        "refused",
+        "malformed",
+        "handed_back",
+        "abandoned",
+    ];
+    let counted: u64 = names
+        .iter()
+        .map(|name| status[name].as_u64().unwrap())
+        .sum();
+    assert_eq!(status["received"].as_u64().unwrap(), counted, "{status}");
+    assert!(counted > 1, "{status}");
 }

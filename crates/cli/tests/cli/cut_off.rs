@@ -160,6 +160,27 @@ fn a_load_gives_the_answers_until_then() {
 }
 
 #[test]
+fn a_load_that_is_terminated_gives_the_answers_until_then() {
+    let server = Serving::start(&["--app", "echo"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.csv");
+    let args = format!(
+        "load {} --rate 1k --duration 600s --format json --record",
+        server.url
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command.args(words(&args)).arg(&path);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = TestChild::start(&mut command);
+    server.await_count("answered", 1);
+    child.signal(libc::SIGTERM);
+    let report: Value = serde_json::from_reader(child.stdout()).unwrap();
+    assert_eq!(child.wait().code(), Some(143), "{report}");
+    assert_eq!(report["cut_off"], true, "{report}");
+    assert!(fs::read_to_string(&path).unwrap().lines().count() > 1);
+}
+
+#[test]
 fn a_demonstration_gives_the_rounds_that_were_complete() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");

@@ -167,7 +167,7 @@ pub(super) fn counted(place: &str, name: &str, field: &str) -> u64 {
     app.and_then(|app| app[field].as_u64()).unwrap_or(0)
 }
 
-pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");

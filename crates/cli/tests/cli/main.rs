@@ -16,6 +16,7 @@ mod controlling_c;
 mod counted;
 mod cut_off;
 mod doors;
+mod early_signals;
 mod errors;
 mod filtered;
 mod hosted;
@@ -51,6 +52,7 @@ mod serving_xdp;
 mod standing;
 mod surroundings;
 mod sweeps;
+mod unread;
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};

@@ -58,3 +58,31 @@ fn a_socket_of_another_user_is_not_asked() {
         assert!(socket.accept().is_err(), "{} was asked", path.display());
     }
 }
+
+#[test]
+fn a_peer_that_stands_still_is_told_by_the_time_it_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = ["server.sock", "host.sock.ctl"].map(|name| folder.path().join(name));
+    let _listening = sockets
+        .each_ref()
+        .map(|path| UnixListener::bind(path).unwrap());
+    let server = sockets[0].to_str().unwrap();
+    let host = folder.path().join("host.sock");
+    let asked = [
+        ["ctl", "status", "--server", server],
+        ["rack", "status", "--switch", server],
+        ["host", "status", "--socket", host.to_str().unwrap()],
+    ];
+    let asking = asked.map(|args| {
+        std::thread::spawn({
+            let args = args.map(str::to_owned);
+            move || super::headway(&args.each_ref().map(String::as_str))
+        })
+    });
+    for asking in asking {
+        let done = asking.join().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert!(said.contains("did not answer within 5 s"), "{said}");
+    }
+}

@@ -273,3 +273,28 @@ fn spin_works_for_nobody_longer_than_it_may() {
     assert_eq!(status_of(u32::MAX), BAD_REQUEST);
     stop(server);
 }
+
+#[test]
+fn a_record_that_meets_the_limit_of_files_ends_as_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record.csv");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 2; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_headway"))
+        .args(["serve", "--listen", "udp://127.0.0.1:0", "--app", "echo"])
+        .args(["--workers", "1", "--policy", "c-fcfs", "--record"])
+        .arg(&record)
+        .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
+    let server = Serving::start_as(&mut command);
+    server.load("2k", "500ms");
+    server.signal(libc::SIGTERM);
+    let (status, said) = server.end();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(
+        said.contains("received ") && said.contains("error: "),
+        "{said}"
+    );
+    assert!(said.contains("File too large"), "{said}");
+    assert!(!record.exists());
+}

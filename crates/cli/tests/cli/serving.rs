@@ -25,10 +25,14 @@ impl Serving {
         command
             .args(args)
             // The folder for control sockets of servers that tests kill.
-            .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = TestChild::start(&mut command);
+            .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
+        Self::start_as(&mut command)
+    }
+
+    /// Starts a process that prints its address, as this command.
+    pub(super) fn start_as(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = TestChild::start(command);
         let mut line = String::new();
         BufReader::new(child.stdout())
             .read_line(&mut line)
@@ -36,7 +40,7 @@ impl Serving {
         let url = line
             .trim()
             .strip_prefix("listening ")
-            .unwrap_or_else(|| panic!("{args:?} says {line:?} and does not listen"))
+            .unwrap_or_else(|| panic!("{command:?} says {line:?} and does not listen"))
             .to_owned();
         Self { child, url }
     }
@@ -76,7 +80,7 @@ impl Serving {
     }
 
     /// Waits until a count of a server is as high as this.
-    fn await_count(&self, name: &str, least: u64) {
+    pub(super) fn await_count(&self, name: &str, least: u64) {
         let port = self.addr().rsplit(':').next().expect("a port");
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {

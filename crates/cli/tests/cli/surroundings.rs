@@ -264,3 +264,21 @@ fn the_doctor_knows_the_kernel_without_proc() {
     };
     assert_eq!(older(&done), older(&with_proc), "{done:?}");
 }
+
+#[test]
+fn a_full_standard_output_is_named() {
+    for args in [
+        "serve --listen udp://127.0.0.1:0 --app echo --workers 1 --pin off --no-ctl",
+        "rack --listen 127.0.0.1:0 --server 127.0.0.1:9 --no-ctl",
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+        let done = command.args(words(args)).stdout(full).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("cannot write to standard output: No space"),
+            "{said}"
+        );
+    }
+}

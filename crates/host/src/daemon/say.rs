@@ -1,8 +1,8 @@
 //! What the daemon's threads say.
 
-use std::io::Write as _;
+use headway_machine::stderr;
 
-/// Prints a line, and ignores a closed standard error.
+/// Prints a line, and goes on where standard error is closed or full.
 pub(crate) fn say(what: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{what}");
+    stderr::write_line(&what.to_string());
 }

@@ -6,7 +6,7 @@ use headway_ops::place::{self, SocketKind};
 use headway_ops::protocol::{CtlRequest, ServerOrder, parse_response, read_line, write_line};
 use headway_words::escaped;
 use serde_json::Value;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -134,7 +134,14 @@ fn ask(
         let line = read_line(&mut BufReader::new(&stream), RESPONSE_BYTES_MAX);
         line.or_else(|error| written.and(Err(error)))
     };
-    let line = asked().with_context(|| format!("whoever listens at {place} does not answer"))?;
+    let line = asked().map_err(|error| match error.kind() {
+        // Its thread stands still, or it has no descriptor left for this client.
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => anyhow!(
+            "whoever listens at {place} did not answer within {} s",
+            PATIENCE.as_secs()
+        ),
+        _ => anyhow!("whoever listens at {place} does not answer: {error}"),
+    })?;
     let line = line.with_context(|| format!("whoever listens at {place} hung up"))?;
     let answer = parse_response(&line);
     let answer = answer.map_err(|error| anyhow!("{place}: {}", escaped(&error.to_string())))?;

@@ -42,15 +42,31 @@ fn heading(status: &LiveServerStatus) -> String {
         "shared" => "workers take turns at one receive queue (shared)",
         _ => "the network steers requests to the workers (steered)",
     };
+    let rare = [
+        (", handed back ", status.handed_back),
+        (", abandoned ", status.abandoned),
+        (", unsent ", status.unsent),
+    ];
+    let rare = rare.into_iter().filter(|(_, count)| *count > 0);
+    let rare: Vec<_> = rare.map(|(name, count)| format!("{name}{count}")).collect();
     format!(
-        "{listens}, process {}, up for {}\npolicy {}, {changes}; {changeable}\n{layout}; received {}, answered {}, shed {}, dropped by the kernel {}",
+        "{listens}, process {}, up for {}\npolicy {}, {changes}; {changeable}\n{layout}; received {}, answered {}, shed {}, too large {}, refused {}, malformed {}, pending {}, dropped by the kernel {}{}",
         status.pid,
         time_s(status.uptime_s),
         status.spec,
         status.received,
         status.answered,
         status.shed,
+        status.too_large,
+        status.refused,
+        status.malformed,
+        status
+            .classes
+            .iter()
+            .map(|class| class.pending)
+            .sum::<u64>(),
         status.kernel_drops,
+        rare.concat(),
     )
 }
 

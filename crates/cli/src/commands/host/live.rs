@@ -9,20 +9,19 @@ use headway_host::daemon::{DaemonSettings, HostDaemon, HostObserver, Notifier};
 use headway_host::topology::HostCores;
 use headway_machine::Clock;
 use headway_ops::place::SocketKind;
+use headway_ops::signals;
 use headway_workload::duration;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Prints a line to standard error. Ignores failures: the daemon goes on if standard error is closed.
-macro_rules! say {
-    ($($what:tt)*) => {{
-        let _ = writeln!(std::io::stderr(), $($what)*);
-    }};
+/// What the daemon's main thread is asked to do by others, which unpark it then.
+#[derive(Default)]
+struct HostWishes {
+    stop: AtomicBool,
+    reload: AtomicBool,
 }
 
 pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
@@ -37,9 +36,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let metrics = metrics.as_ref().map(http::bind).transpose()?;
-    // Registered before any other thread starts, so that every thread leaves the signals to this one.
-    let mut signals =
-        Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    let wishes = heed_signals()?;
     let daemon = HostDaemon::start(settings.clone(), Clock::global()).map_err(explain)?;
     let cores = daemon.cores();
     let subject = Arc::new(HostSubject::new(
@@ -66,11 +63,12 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     tell(notifier.as_ref(), "READY=1");
     watch_over(&subject)?;
     if settings.device.is_some() {
-        end_with_device(daemon.observer(), signals.handle())?;
+        end_with_device(daemon.observer(), &wishes)?;
     }
-    for signal in signals.forever() {
-        if signal != SIGHUP {
-            break;
+    while !wishes.stop.load(Ordering::Acquire) {
+        if !wishes.reload.swap(false, Ordering::Acquire) {
+            thread::park();
+            continue;
         }
         tell(notifier.as_ref(), "RELOADING=1");
         match reload(args, &daemon) {
@@ -88,16 +86,33 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     }
 }
 
+/// Turns signals into wishes to this thread. A second signal to stop ends the process at once.
+fn heed_signals() -> Result<Arc<HostWishes>> {
+    let wishes = Arc::new(HostWishes::default());
+    let raise = |wish: fn(&HostWishes) -> &AtomicBool| {
+        let (wishes, main) = (Arc::clone(&wishes), thread::current());
+        move || {
+            wish(&wishes).store(true, Ordering::Release);
+            main.unpark();
+        }
+    };
+    let (stop, reload) = (raise(|wishes| &wishes.stop), raise(|wishes| &wishes.reload));
+    signals::heed_reloading(stop, reload).context("cannot watch for signals")?;
+    Ok(wishes)
+}
+
 /// Ends the wait for signals when the daemon's device is no longer what it was.
-fn end_with_device(observer: HostObserver, signals: Handle) -> Result<()> {
+fn end_with_device(observer: HostObserver, wishes: &Arc<HostWishes>) -> Result<()> {
     const LOOK: Duration = Duration::from_millis(200);
+    let (wishes, main) = (Arc::clone(wishes), thread::current());
     thread::Builder::new()
         .name("hw-device".into())
         .spawn(move || {
             while observer.failure().is_none() {
                 thread::sleep(LOOK);
             }
-            signals.close();
+            wishes.stop.store(true, Ordering::Release);
+            main.unpark();
         })
         .context("cannot start the thread that watches the device")?;
     Ok(())

@@ -74,7 +74,8 @@ impl Args {
             .map(|text| args::slo(text, &load.workload))
             .transpose()?;
         let (began, began_ns) = (SystemTime::now(), load.clock.now_ns());
-        let report = send(&load, &Interrupt::listen()?)?;
+        let interrupt = Interrupt::listen()?.and_for_term()?;
+        let report = send(&load, &interrupt)?;
         self.write(&load, &report)?;
         if let Some(path) = &self.record {
             record(path, &load, &report)?;
@@ -91,7 +92,7 @@ impl Args {
             None => ExitCode::SUCCESS,
         };
         Ok(if report.run.extras.cut_off {
-            Interrupt::status()
+            interrupt.status_by_signal()
         } else if report.is_valid() {
             verdict
         } else {

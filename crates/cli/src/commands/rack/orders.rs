@@ -99,10 +99,10 @@ impl ServerOrders {
     pub(super) fn read_anew(&self) {
         match self.follow_file() {
             Ok(changes) if changes.is_empty() => {
-                eprintln!("the settings file names the same servers");
+                say!("the settings file names the same servers");
             }
-            Ok(changes) => eprintln!("by the settings file, {}", changes.join(", ")),
-            Err(error) => eprintln!("the servers stay as they are: {error:#}"),
+            Ok(changes) => say!("by the settings file, {}", changes.join(", ")),
+            Err(error) => say!("the servers stay as they are: {error:#}"),
         }
     }
 
@@ -156,7 +156,7 @@ pub(super) fn admission(orders: &Arc<ServerOrders>) -> AdmitServer {
             added.map_err(|error| error.to_string())
         });
         if added.is_ok() {
-            eprintln!("{address} joins by its agent, with {workers} workers");
+            say!("{address} joins by its agent, with {workers} workers");
         }
     })
 }

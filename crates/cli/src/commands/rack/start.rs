@@ -7,6 +7,7 @@ use crate::commands::http;
 use crate::output;
 use anyhow::{Context, Result};
 use headway_ops::http::{HttpAnswering, HttpServer};
+use headway_ops::signals;
 use headway_ops::socket::{Answering, ControlSocket};
 use headway_plan::RackSlo;
 use headway_policy::rack::{Bouncing, ControlPlane, Liveness, LivenessRules, Turns};
@@ -15,12 +16,11 @@ use headway_rack::{
     Membership, RackControl, RackRoster, ScoringTask, SwitchTables, score_by_simulation,
 };
 use serde_json::Value;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::thread::{self, Scope};
 
 /// The load that the control plane assumes when it chooses the first groups, before any measurement.
@@ -43,7 +43,7 @@ pub(super) fn begin_control(
 
 /// Reports that the control plane panicked; the panic's own message has the reason.
 pub(super) fn control_failed() {
-    eprintln!(
+    say!(
         "the control plane failed: packets go on by the last tables, and another one takes these up"
     );
 }
@@ -80,26 +80,26 @@ pub(super) fn liveness(settings: &RackSettings, roster: &RackRoster) -> Liveness
     Liveness::new(&cores, rules)
 }
 
-/// Calls `stop` on SIGTERM and SIGINT, and has the servers read anew on SIGHUP. A second signal to stop has no further effect.
+/// Calls `stop` on SIGTERM and SIGINT, and has the servers read anew on SIGHUP. A second signal to stop ends the process at once.
 pub(super) fn heed_signals(
     orders: &Arc<ServerOrders>,
     stop: impl Fn() + Send + 'static,
 ) -> Result<()> {
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    let (wish, wishes) = sync_channel(1);
+    let reload = move || {
+        // A wish that waits already stands for this one too.
+        let _ = wish.try_send(());
+    };
+    signals::heed_reloading(stop, reload).context("cannot watch for signals")?;
     let orders = Arc::clone(orders);
     thread::Builder::new()
-        .name("hw-signals".into())
+        .name("hw-reload".into())
         .spawn(move || {
-            for signal in signals.forever() {
-                if signal == SIGHUP {
-                    orders.read_anew();
-                } else {
-                    stop();
-                }
+            for () in wishes {
+                orders.read_anew();
             }
         })
-        .context("cannot start the signal thread")?;
+        .context("cannot start the thread that reads the settings anew")?;
     Ok(())
 }
 
@@ -128,7 +128,7 @@ pub(super) fn hear_agents(
             "cannot listen at {at} for agents: {error}; choose another port by --agents ADDR:PORT"
         ))
     })?;
-    eprintln!("agents report to udp://{}", hub.local_addr()?);
+    say!("agents report to udp://{}", hub.local_addr()?);
     Ok(Some(Arc::new(hub)))
 }
 
@@ -184,7 +184,7 @@ fn run_agents<'scope>(
 ) {
     let hearing = thread::Builder::new().name("hw-agents".into());
     if let Err(error) = hearing.spawn_scoped(scope, || agents.run(stopped)) {
-        eprintln!("agents are not heard: {error}");
+        say!("agents are not heard: {error}");
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) fn announce(
 ) -> Result<()> {
     let members = subject.members();
     let cores: usize = members.iter().map(|member| member.cores).sum();
-    eprintln!(
+    say!(
         "shapes requests for {} server{} of {cores} worker{} in all by {}",
         members.len(),
         if members.len() == 1 { "" } else { "s" },
@@ -205,12 +205,13 @@ pub(super) fn announce(
     );
     let line = format!("listening {}", settings.listen.value.shown(at));
     if settings.format.is_json() {
-        eprintln!("{line}");
+        say!("{line}");
         return Ok(());
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }
 
 /// Prints the packet counts.

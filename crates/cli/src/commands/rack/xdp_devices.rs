@@ -86,7 +86,7 @@ impl AttachedDevices {
             device.takes = !several || takes_redirected(&device.name).unwrap_or(true);
             if took && !device.takes {
                 let error = DeviceError::TakesNothing(device.name.clone());
-                eprintln!("{error}");
+                say!("{error}");
             }
         }
         Ok(())
@@ -96,7 +96,7 @@ impl AttachedDevices {
     pub(super) fn tell_of_tags(&mut self, dropped: u64) {
         if dropped > 0 && !self.told_of_tags {
             self.told_of_tags = true;
-            eprintln!(
+            say!(
                 "packets are dropped whose VLAN tag their sender leaves to hardware, since the switch could only send them on without: turn that off at the other end of the veth pair (`ethtool -K PEER txvlan off`); `rack status` counts them as `hidden_tag`"
             );
         }

@@ -40,7 +40,7 @@ impl KernelSwitch {
             Ok(pins) => pins,
             Err(error @ PinsError::InUse { .. }) => return Err(settings.listen.refused(error)),
             Err(error) => {
-                eprintln!("the switch ends with this process: {error}");
+                say!("the switch ends with this process: {error}");
                 None
             }
         };
@@ -98,7 +98,7 @@ impl KernelSwitch {
         self.switch.end_leftovers(interfaces)?;
         self.stays = true;
         if self.is_taken_up {
-            eprintln!(
+            say!(
                 "an earlier process left the switch in the kernel, and this one goes on with its tables"
             );
         }
@@ -110,7 +110,7 @@ impl KernelSwitch {
             return Ok(());
         }
         if self.switch.renew_lease()? > 0 {
-            eprintln!("the switch's lease had run out: it passed packets on until now");
+            say!("the switch's lease had run out: it passed packets on until now");
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Rack
         let (cores, membership) = match by_name {
             Some(at) => (named.remove(at).cores, Membership::Serves),
             None if cores > 0 => {
-                eprintln!(
+                say!(
                     "{address} was added while the switch ran: it stays, until `headway rack drain`"
                 );
                 (cores, Membership::Serves)

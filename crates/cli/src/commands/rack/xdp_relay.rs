@@ -135,7 +135,7 @@ impl Relay {
         takes.map_err(|error| interfaces.refused(error))?;
         self.program.kernel.attached(&self.devices.numbers())?;
         let names = interfaces.value.join(", ");
-        eprintln!("the switch is in the kernel, on {names}");
+        say!("the switch is in the kernel, on {names}");
         Ok(())
     }
 

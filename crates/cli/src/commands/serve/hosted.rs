@@ -71,7 +71,7 @@ impl HostedApp {
         if !self.asks_workers {
             *workers = (*workers).min(client.kthreads());
         }
-        eprintln!(
+        say!(
             "application {} of the daemon at {}: {workers} workers come and go as it grants cores",
             self.name,
             socket.display()

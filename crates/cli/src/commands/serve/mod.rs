@@ -7,6 +7,7 @@ mod check;
 pub(crate) mod config;
 mod datapath;
 mod describe;
+pub(crate) mod early;
 mod hosted;
 mod interrupt;
 mod meter;
@@ -16,6 +17,7 @@ mod settings;
 mod watch;
 
 use crate::args::{host_port, server_policy, time};
+use crate::commands::apps::BuiltInApp;
 use crate::commands::http;
 use crate::device_look::DeviceLook;
 use crate::learning::Learner;
@@ -23,6 +25,7 @@ use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use datapath::ListenAddress;
+use early::EarlySignals;
 use headway::config::{LISTEN, layout_costs, pin, read_costs, workload};
 use headway_net::classify::AnyClassifier;
 use headway_ops::signals;
@@ -64,14 +67,20 @@ impl Args {
         let cores = app
             .map(|app| app.register(&mut settings.workers.value))
             .transpose()?;
-        let (server, device) = settings.start(cores)?;
+        let early =
+            EarlySignals::listen(settings.app == BuiltInApp::Kv && settings.kv.data.is_none())?;
+        settings.kv.early = Some(early.clone());
+        let (server, device) = settings.start(cores).inspect_err(|_| early.end_process())?;
         for line in describe::lines(&server, &settings, admission, &classes) {
-            eprintln!("{line}");
+            say!("{line}");
         }
         let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
         let (rack, workers) = (settings.rack.as_ref(), settings.workers.value);
         let leaving = rack::begin(&server, rack, workers, classes.len())?;
         signals::heed(move || leaving.request_stop()).context("cannot watch for signals")?;
+        if early.came() {
+            server.stopper().request_stop();
+        }
         announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
         let device = {
@@ -82,7 +91,7 @@ impl Args {
         let stopped = server.shutdown(settings.drain);
         let watched = watch.map_or(Ok(()), WatchThread::end);
         let stats = stopped?;
-        eprintln!("{stats}");
+        say!("{stats}");
         learner.tell(&stats);
         watched?;
         device.map_or(Ok(()), DeviceLook::end)?;
@@ -241,15 +250,16 @@ fn announce(server: &Server, settings: &ServeSettings) -> Result<()> {
         return Ok(());
     };
     if let Some(path) = server.control_path() {
-        eprintln!("headway ctl finds it at {}", path.display());
+        say!("headway ctl finds it at {}", path.display());
     }
     if let Some(at) = server.metrics_addr() {
         http::say(at);
     }
     if let (Some(why), None) = (server.unpinned(), &settings.host) {
-        eprintln!("threads are not pinned: {why}; latencies will suffer");
+        say!("threads are not pinned: {why}; latencies will suffer");
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "listening {}", settings.listen.value.shown(addr))?;
-    Ok(out.flush()?)
+    writeln!(out, "listening {}", settings.listen.value.shown(addr))
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }

@@ -159,18 +159,19 @@ impl AgentEvents for ServerAgent {
             switch: switch.into(),
         };
         if let Err(why) = self.link.instruct(&order) {
-            eprintln!("the rack's order is not carried out: {why}");
+            say!("the rack's order is not carried out: {why}");
         }
     }
 
     fn joined(&mut self) {
-        eprintln!("the rack at {} has this server", self.rack);
+        say!("the rack at {} has this server", self.rack);
     }
 
     fn unanswered(&mut self) {
-        eprintln!(
+        say!(
             "the rack at {} accepts no report of this server: it is not there, has another key, or does not name port {} of this address",
-            self.rack, self.port
+            self.rack,
+            self.port
         );
     }
 }

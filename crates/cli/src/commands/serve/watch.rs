@@ -3,8 +3,8 @@
 use super::meter::Meter;
 use super::record::TraceRecorder;
 use anyhow::{Context, Result, anyhow};
+use headway_machine::stderr;
 use headway_runtime::{Journal, JournalEntry, Observer, Server};
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,10 +156,8 @@ impl ServeWatcher {
     }
 }
 
-/// The write may fail: standard error may be closed.
 fn say(lines: &[String]) {
-    let mut out = std::io::stderr().lock();
     for line in lines {
-        let _ = writeln!(out, "{line}");
+        stderr::write_line(line);
     }
 }

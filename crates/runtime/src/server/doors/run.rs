@@ -1,7 +1,6 @@
 //! A server that is all that its process does, in one call.
 
-use std::io::Write as _;
-
+use headway_machine::stderr::write_line as say;
 use headway_ops::doors::{OpenDoors, StatusDoors};
 use headway_ops::place::SocketKind;
 use headway_ops::signals;
@@ -65,9 +64,4 @@ impl Server {
                 OpenDoors::default()
             })
     }
-}
-
-/// The write may fail: standard error may be closed.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
