@@ -136,8 +136,8 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         if present {
             self.idle += usize::from(self.workers[worker.index()].come_back());
             self.ingress.worker_added(now_ns, worker);
-            self.place_accepted();
             self.look_for_work(worker.index(), 0);
+            self.place_accepted();
         } else {
             self.ingress.worker_removed(now_ns, worker);
             self.idle -= usize::from(self.workers[worker.index()].remove());
