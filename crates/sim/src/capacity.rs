@@ -152,7 +152,7 @@ fn attempt(experiment: &Experiment, slo: &Slo, load: f64) -> Result<Option<Found
     };
     Ok(Some(Found {
         load,
-        rate_rps: at.rate_rps(),
+        rate_rps: outcome.run.meta.offered_rps,
         outcome: Some(outcome),
         unshown,
         cut_off: false,

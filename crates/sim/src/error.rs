@@ -48,6 +48,22 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// A host's application serves a trace.
+    #[error(
+        "application '{app}': a trace is replayed at the times it recorded, and a host offers requests at a rate: 'headway fit TRACE --fit-out FILE' makes a workload of it"
+    )]
+    TraceOnHost {
+        /// The application.
+        app: String,
+    },
+    /// A host's application serves a workload whose mix changes in a way that a host does not simulate.
+    #[error("application '{app}': a host offers a workload with phases {offers}")]
+    PhasesOnHost {
+        /// The application.
+        app: String,
+        /// How it can offer one.
+        offers: &'static str,
+    },
     /// A class's own SLO cannot be read.
     #[error("the slo of class '{class}': {source}")]
     ClassSlo {

@@ -125,7 +125,7 @@ pub struct Experiment {
     /// Most requests in one queue; unbounded by default.
     pub queue_limit: usize,
     /// Requests that may have begun and not ended, or wait where the policy knows of them, as in a [pool](headway_policy::server::admission_control); the others wait before it.
-    /// Unlimited by default; of one server's policy only.
+    /// At least twice the workers, whatever the limit says: each worker finds something to do. Unlimited by default; of one server's policy only.
     pub begun_at_most: Option<usize>,
     /// Where interrupted requests may resume.
     pub resume: Resume,

@@ -34,6 +34,7 @@ mod fluid;
 pub mod host;
 mod machine_costs;
 mod measures;
+mod offered;
 mod outcome;
 mod parallel;
 mod precision;

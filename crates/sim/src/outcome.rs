@@ -81,7 +81,7 @@ impl Outcome {
             .last_completion_ns
             .saturating_sub(totals.first_counted_ns.unwrap_or(0));
         let completed: u64 = recorder.classes().iter().map(|class| class.count()).sum();
-        let rate_rps = experiment.rate_rps();
+        let offered = experiment.mean_offered(totals.cut_off.then_some(totals.last_arrival_ns));
         let meta = RunMeta {
             policy: policy.into(),
             params: params
@@ -97,9 +97,9 @@ impl Outcome {
             workers: experiment.workers,
             seed: experiment.seed,
             requests: totals.arrivals,
-            offered_rps: rate_rps,
+            offered_rps: offered.rate_rps,
             achieved_rps: completed as f64 * 1e9 / measured_ns.max(1) as f64,
-            load: experiment.offered_load(),
+            load: offered.load,
             utilization: totals.work.busy_ns as f64 / elapsed_ns / workers as f64,
             dropped: recorder.classes().iter().map(|class| class.dropped()).sum(),
             preemptions: totals.work.preemptions,

@@ -4,7 +4,7 @@ use headway_sim::host::figures::{self, FigureEffort};
 use headway_sim::host::{
     App, HostCosts, HostExperiment, HostOutcome, RateStep, least_cores_in_theory, mmc_p_wait,
 };
-use headway_workload::Workload;
+use headway_workload::{Phase, Trace, Workload};
 
 const EFFORT: FigureEffort = FigureEffort {
     duration_ms: 150,
@@ -254,4 +254,43 @@ fn limits_and_rates_are_checked() {
     }]);
     assert!(host(4, "shenango").app(negative).run().is_err());
     assert!(host(4, "shenango").run().is_err(), "no application");
+}
+
+#[test]
+fn a_trace_is_refused() {
+    let trace = Trace::from_csv_str("time,class,service\n0,GET,1\n5,GET,2\n", "t.csv").unwrap();
+    let error = host(4, "shenango")
+        .app(App::server("kv", trace.into_workload("t"), 1e3))
+        .run()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("'kv'") && error.contains("replayed at the times it recorded"),
+        "{error}"
+    );
+}
+
+/// Phases of one mean service time at one rate are offered as the workload says; any others are refused.
+#[test]
+fn phases_that_a_host_does_not_follow_are_refused() {
+    let with = |means: [&str; 2], steps: usize| {
+        let phase = |name: &str| Phase {
+            duration_ns: 10_000_000,
+            classes: Workload::named(name).unwrap().classes,
+        };
+        let mut workload = Workload::named(means[0]).unwrap();
+        workload.phases = means.map(phase).into();
+        let step = RateStep {
+            lasts_ns: 10_000_000,
+            rate_rps: 100_000.0,
+        };
+        let app = App::server("kv", workload, 100_000.0).steps(&vec![step; steps]);
+        host(4, "shenango").app(app).duration_ms(20).run()
+    };
+    assert!(with(["exponential-10us", "exponential-10us"], 1).is_ok());
+    let error = |means, steps| with(means, steps).unwrap_err().to_string();
+    let steps = error(["exponential-10us", "exponential-10us"], 2);
+    assert!(steps.contains("at one rate"), "{steps}");
+    let means = error(["exponential-10us", "fixed-1us"], 1);
+    assert!(means.contains("one mean service time"), "{means}");
 }

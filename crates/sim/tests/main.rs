@@ -9,6 +9,7 @@ mod persephone;
 mod preemption;
 mod rack;
 mod racks;
+mod removal;
 mod slices;
 mod stable;
 mod theory;

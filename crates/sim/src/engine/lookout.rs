@@ -37,7 +37,9 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             dispatch_ns,
             ..
         } = self.costs;
+        // None that is there is free: a free one is removed.
         let first = (0..self.workers.len())
+            .filter(|&worker| !self.workers[worker].is_free())
             .min_by_key(|&worker| self.workers[worker].looks_up_ns(now_ns, look_ns));
         let Some(first) = first else { return now_ns };
         let at = &mut self.workers[first];

@@ -6,6 +6,7 @@
 
 pub(crate) mod agenda;
 mod lookout;
+mod removal;
 mod requests;
 mod simulated;
 mod stint;
@@ -236,11 +237,16 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// Puts a request into a worker's queue, and wakes idle workers that may take it.
     #[inline]
     fn receive(&mut self, worker: WorkerId, job: JobId, sink: &mut impl Sink) {
-        let queued = self.queues.len(worker);
         // Where the network steers, the limit applies to each worker's own queue.
-        if I::OWNER == Owner::Steering && queued >= self.queue_limit {
+        if I::OWNER == Owner::Steering && self.queues.len(worker) >= self.queue_limit {
             return self.shed(job, sink);
         }
+        self.enqueue(worker, job);
+    }
+
+    #[inline]
+    fn enqueue(&mut self, worker: WorkerId, job: JobId) {
+        let queued = self.queues.len(worker);
         self.queues.push(worker, job);
         self.joined(worker.index());
         let waited_ns = match I::OWNER {
@@ -284,7 +290,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         // A worker that does not steal finds nothing while its own queue is empty.
         let id = WorkerId(worker as u16);
         let nothing_here = !L::STEALS && self.queues.len(id) == 0;
-        if nothing_here || !self.workers[worker].is_idle() {
+        if nothing_here || !self.workers[worker].may_begin(L::STEALS) {
             return;
         }
         loop {
@@ -307,7 +313,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let spent_ns = after_ns + self.preemption.switch_ns + overhead_ns;
         let (left_ns, as_job) = (request.left_ns(), request.job(job));
         let epoch = self.workers[worker].epoch + 1;
-        self.idle -= 1;
+        self.idle -= usize::from(self.workers[worker].is_idle());
         self.work.busy_ns += spent_ns;
         let id = WorkerId(worker as u16);
         let queues = self.queues.seen_by(id);
@@ -450,6 +456,9 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     fn leave(&mut self, worker: usize) {
         let id = self.free(worker);
         self.yielded(worker, id);
+        if L::STEALS && self.workers[worker].is_removed() {
+            self.hand_over(WorkerId(worker as u16));
+        }
         self.look_for_work(worker, 0);
         self.wake(worker + 1, 0);
     }

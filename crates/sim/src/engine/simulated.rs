@@ -137,8 +137,13 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
             self.idle += usize::from(self.workers[worker.index()].come_back());
             self.ingress.worker_added(now_ns, worker);
             self.look_for_work(worker.index(), 0);
+            self.place_accepted();
         } else {
             self.ingress.worker_removed(now_ns, worker);
+            self.idle -= usize::from(self.workers[worker.index()].remove());
+            if L::STEALS {
+                self.hand_over(worker);
+            }
         }
         self.note_plan(sink);
         self.decide(sink);
@@ -148,8 +153,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.advance_to(now_ns);
         self.ingress.worker_removed(now_ns, worker);
         let index = worker.index();
-        self.idle -= usize::from(self.workers[index].is_idle());
-        self.workers[index].go_away();
+        self.idle -= usize::from(self.workers[index].revoke());
         if self.workers[index].is_serving() {
             self.preempt(index);
             self.settle(index);

@@ -11,6 +11,16 @@ enum WorkerState {
     Leaving,
 }
 
+/// Whether the server has a worker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WorkerPresence {
+    Present,
+    /// Nothing more is sent to it. It finishes its request, and the requests in its queue unless other workers take them.
+    Removed,
+    /// It lost its core at once. The requests in its queue stay there.
+    Revoked,
+}
+
 /// A request that a worker begins to serve. Durations count from `from_ns`.
 #[derive(Clone, Copy)]
 pub(super) struct Start {
@@ -36,8 +46,7 @@ pub(super) struct OnDispatcher {
 #[derive(Clone, Copy)]
 pub(super) struct SimWorker {
     state: WorkerState,
-    /// Whether the server has lost this worker.
-    away: bool,
+    presence: WorkerPresence,
     /// The request that it runs, unless it is idle.
     pub(super) running: JobId,
     pub(super) epoch: u64,
@@ -58,7 +67,7 @@ pub(super) struct SimWorker {
 impl SimWorker {
     pub(super) const IDLE: Self = Self {
         state: WorkerState::Idle,
-        away: false,
+        presence: WorkerPresence::Present,
         running: JobId(u32::MAX),
         epoch: 0,
         serving_from_ns: 0,
@@ -140,7 +149,7 @@ impl SimWorker {
     /// Whether the worker is present and runs no request.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.state == WorkerState::Idle && !self.away
+        self.state == WorkerState::Idle && self.presence == WorkerPresence::Present
     }
 
     #[inline]
@@ -153,12 +162,39 @@ impl SimWorker {
         self.state == WorkerState::Leaving
     }
 
-    pub(super) fn go_away(&mut self) {
-        self.away = true;
+    /// Whether the worker runs no request and may begin one. A removed one may where no other takes the requests in its queue.
+    #[inline]
+    pub(super) fn may_begin(&self, others_take: bool) -> bool {
+        let is_there = match self.presence {
+            WorkerPresence::Present => true,
+            WorkerPresence::Removed => !others_take,
+            WorkerPresence::Revoked => false,
+        };
+        is_there && self.state == WorkerState::Idle
+    }
+
+    #[inline]
+    pub(super) fn is_removed(&self) -> bool {
+        self.presence == WorkerPresence::Removed
+    }
+
+    /// Marks the worker as removed. Returns whether it was present and idle.
+    pub(super) fn remove(&mut self) -> bool {
+        let was_idle = self.is_idle();
+        self.presence = WorkerPresence::Removed;
+        was_idle
+    }
+
+    /// Marks the worker as revoked. Returns whether it was present and idle.
+    pub(super) fn revoke(&mut self) -> bool {
+        let was_idle = self.is_idle();
+        self.presence = WorkerPresence::Revoked;
+        was_idle
     }
 
     /// Marks the worker as present. Returns whether it was away and is idle now.
     pub(super) fn come_back(&mut self) -> bool {
-        std::mem::replace(&mut self.away, false) && self.is_idle()
+        let before = std::mem::replace(&mut self.presence, WorkerPresence::Present);
+        before != WorkerPresence::Present && self.is_idle()
     }
 }

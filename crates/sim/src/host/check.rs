@@ -1,8 +1,9 @@
 //! Checks of a host's experiment.
 
-use super::experiment::{AppWork, HostExperiment};
+use super::experiment::{AppWork, HostExperiment, RateStep};
 use crate::error::{SimError, in_range};
 use headway_policy::host::systems;
+use headway_workload::{Arrivals, Workload};
 
 impl HostExperiment {
     /// Checks the experiment without running it.
@@ -22,11 +23,12 @@ impl HostExperiment {
             else {
                 continue;
             };
+            workload.check()?;
+            check_offered(&app.name, workload, steps)?;
             in_range("an application's steps", steps.len() as f64, 1.0, 1e6)?;
             for step in steps {
                 in_range("an application's rate", step.rate_rps, 0.0, 1e12)?;
             }
-            workload.check()?;
             let shape = self.server_shape(app, workload);
             policy.check(&shape)?;
             if !policy.facts().may_lose_workers() {
@@ -40,4 +42,33 @@ impl HostExperiment {
         systems::check(&self.policy)?;
         Ok(())
     }
+}
+
+/// Refuses what a host would offer otherwise than the workload says: it draws arrivals at the rates of the steps.
+fn check_offered(app: &str, workload: &Workload, steps: &[RateStep]) -> Result<(), SimError> {
+    if matches!(workload.arrivals, Arrivals::Trace(_)) {
+        return Err(SimError::TraceOnHost { app: app.into() });
+    }
+    let refused = |offers| {
+        Err(SimError::PhasesOnHost {
+            app: app.into(),
+            offers,
+        })
+    };
+    if workload.phases.len() > 1 && steps.len() > 1 {
+        return refused("at one rate, not at one that changes in steps too");
+    }
+    let first_ns = workload.mean_service_ns();
+    let differs = |mean_ns: f64| (mean_ns / first_ns - 1.0).abs() > 1e-6;
+    // A load was made a rate by the first phase's mean.
+    if workload
+        .phases
+        .iter()
+        .any(|phase| differs(phase.mean_service_ns()))
+    {
+        return refused(
+            "of one mean service time only: its rate does not follow the phases' means",
+        );
+    }
+    Ok(())
 }

@@ -63,8 +63,8 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     /// A request arrives.
     fn arrive(&mut self, now_ns: u64, request: SimRequest, left: &mut Vec<Left>);
 
-    /// The server gains or loses a worker. A worker that is lost finishes what it runs and has
-    /// queued, unless it is [revoked](Self::revoke).
+    /// The server gains or loses a worker. A worker that is lost finishes its running request, unless it is [revoked](Self::revoke).
+    /// The requests in its queue go to the other workers where these steal; else it finishes them too.
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, left: &mut Vec<Left>);
 
     /// The server loses a worker at once. The worker's running request is interrupted and queued again.
