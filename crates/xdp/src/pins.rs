@@ -41,6 +41,12 @@ pub enum PinsError {
         "no BPF file system is mounted at {BPFFS}, and none can be ({0}): `mount -t bpf bpf {BPFFS}` mounts it"
     )]
     NoFileSystem(String),
+    /// There is none, and what this process mounts ends with it.
+    #[error(
+        "no BPF file system is mounted at {BPFFS}, and one that this process mounted would end with it, since it has a mount namespace of its own (as under \
+         `ip netns exec`): mount it there before (`mount -t bpf bpf {BPFFS}`), or enter the network namespace by `nsenter --net`"
+    )]
+    OwnMounts,
     /// The folder is not to be trusted, or cannot be made.
     #[error("{}: {why}", folder.display())]
     Folder {
@@ -270,6 +276,9 @@ fn mount() -> Result<(), PinsError> {
     if is_mounted() {
         return Ok(());
     }
+    if has_own_mounts() {
+        return Err(PinsError::OwnMounts);
+    }
     let mount = Command::new("mount")
         .args([
             "-t",
@@ -286,6 +295,20 @@ fn mount() -> Result<(), PinsError> {
         Err(error) => error.to_string(),
     };
     Err(PinsError::NoFileSystem(why))
+}
+
+/// Whether this process has other mounts than the first one or its own parent: nobody keeps them once it is killed. A process whose mounts it may not see
+/// counts as having the same.
+fn has_own_mounts() -> bool {
+    let namespace_of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt"));
+    let Ok(own) = namespace_of("self") else {
+        return false;
+    };
+    let parent = nix::unistd::getppid().to_string();
+    let mut others = ["1", &parent]
+        .into_iter()
+        .filter_map(|process| namespace_of(process).ok());
+    others.any(|other| other != own)
 }
 
 /// Whether the last file system mounted there is one of BPF.
@@ -318,6 +341,34 @@ fn make_own(folder: &Path) -> Result<(), PinsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[ignore = "it takes a file system away: another test runs it where that is nobody else's"]
+    fn mounts_of_its_own() {
+        // There may be one above the other.
+        while is_mounted() {
+            let taken_away = Command::new("umount").arg(BPFFS).status().unwrap();
+            assert!(taken_away.success());
+        }
+        assert!(matches!(mount(), Err(PinsError::OwnMounts)));
+    }
+
+    #[test]
+    fn nothing_is_pinned_where_it_would_end_with_the_process() {
+        if fs::metadata("/proc/self").unwrap().uid() != 0 {
+            println!("SKIPPED a mount namespace of its own: it needs root");
+            return;
+        }
+        let mut alone = Command::new("unshare");
+        alone.arg("--mount").arg(std::env::current_exe().unwrap());
+        alone.args(["--exact", "pins::tests::mounts_of_its_own", "--ignored"]);
+        let output = alone.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn names_have_no_dots_and_differ_by_address_and_port() {

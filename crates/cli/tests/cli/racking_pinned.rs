@@ -3,8 +3,8 @@
 use super::racking_members::ordered;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
 use super::racking_xdp::{
-    CLIENT, LISTEN, SERVERS, await_load, await_servers, await_status, has_program, in_namespaces,
-    rack_args, refused_by, requests, server, status, stop, wire_to,
+    CLIENT, LISTEN, SERVERS, alone_in_namespaces, await_load, await_servers, await_status,
+    has_program, in_namespaces, rack_args, refused_by, requests, server, status, stop, wire_to,
 };
 use super::serving::{Serving, count};
 use nix::sched::{CloneFlags, unshare};
@@ -154,7 +154,7 @@ fn a_killed_switch_goes_on_in_the_kernel_and_the_next_process_takes_it_up() {
 
 #[test]
 fn what_nobody_takes_up_is_detached_by_order_and_passes_packets_on_when_its_lease_has_run_out() {
-    in_namespaces("the lease of headway rack --xdp", || {
+    alone_in_namespaces("the lease of headway rack --xdp", || {
         let mut room = Room::new("1s", "2s");
         let mut rack = room.rack(&["--lease", "2s"]);
         let (code, said) = detach();

@@ -12,9 +12,9 @@ use net::{Host, enter_namespace, missing, shell};
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 pub(super) const CLIENT: u8 = 2;
@@ -31,8 +31,22 @@ fn cannot() -> Option<String> {
     needs.or_else(|| headway_xdp::compile().err().map(|error| error.to_string()))
 }
 
+/// A switch that starts removes all those whose lease has run out, also of other namespaces: a test of such a one has nobody start any.
+static STARTS: RwLock<()> = RwLock::new(());
+
+/// As [`in_namespaces`], while no other test runs there.
+pub(super) fn alone_in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+    let _alone = STARTS.write().unwrap_or_else(PoisonError::into_inner);
+    run_in_namespaces(test, body);
+}
+
 /// Runs a test in a thread, whose namespaces end with it. Prints why if the test cannot run.
 pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+    let _beside = STARTS.read().unwrap_or_else(PoisonError::into_inner);
+    run_in_namespaces(test, body);
+}
+
+fn run_in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
         println!("SKIPPED {test}: {why}");

@@ -124,7 +124,10 @@ fn reload(args: &HostRunArgs, daemon: &HostDaemon) -> Result<String> {
     let policy = settings.policy.to_string();
     let names: Vec<_> = settings.apps.iter().map(|rule| rule.name.clone()).collect();
     daemon.reload(settings).map_err(explain)?;
-    say!("policy {policy}; applications {}", names.join(", "));
+    say!(
+        "policy {policy}; applications {}: who is registered keeps what it had until it registers anew",
+        names.join(", ")
+    );
     Ok(policy)
 }
 
