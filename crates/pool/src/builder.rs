@@ -222,7 +222,7 @@ impl PoolBuilder {
     }
 
     /// At most so many jobs that can be interrupted have begun and not ended, each on a thread's state of its own; 64 for each worker unless chosen, and at
-    /// least one for each. The others wait in the queues of their classes, and the policy hears of them later: of what is left a class has at most twice as much, so that
+    /// least two for each, so that it finds something to do. The others wait in the queues of their classes, and the policy hears of them later: of what is left a class has at most twice as much, so that
     /// one which is overloaded leaves room for the others. Nothing to [plain fibers](Self::plain_fibers).
     #[must_use]
     pub fn begun_at_most(mut self, jobs: usize) -> Self {
