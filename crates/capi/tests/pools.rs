@@ -36,6 +36,16 @@ fn each_job_of_c_has_one_end_and_mistakes_have_words() {
     }
 }
 
+/// A thread in user space is a fiber, but none of the pool's: nobody but its own runtime goes on with it.
+#[test]
+fn threads_in_user_space_wait_for_jobs_of_c() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("tests/c/pool_and_threads.c", Linked::Shared);
+    for policy in POLICIES {
+        printed(Command::new(&program).arg(policy));
+    }
+}
+
 #[test]
 fn pools_of_c_are_seen_from_outside_and_keep_their_limits() {
     let _alone = alone();

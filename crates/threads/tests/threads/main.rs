@@ -65,6 +65,27 @@ fn threads_take_turns_in_the_order_in_which_they_yield() {
     assert_eq!(order, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
 }
 
+/// Code that knows of fibers only, as a pool's that waits for its job.
+#[test]
+fn a_thread_that_yields_as_any_fiber_does_takes_its_turn() {
+    for kthreads in [1, 2] {
+        let turns: &'static AtomicU64 = Box::leak(Box::default());
+        let take_turns = move || {
+            for _ in 0..100 {
+                turns.fetch_add(1, Ordering::Relaxed);
+                headway_fiber::yield_now();
+            }
+        };
+        runtime(kthreads).run(move || {
+            let threads: Vec<_> = (0..4).map(|_| spawn(take_turns)).collect();
+            threads.into_iter().for_each(|it| it.join().unwrap());
+            // It waits as other threads do once it has yielded.
+            sleep(Duration::from_micros(10));
+        });
+        assert_eq!(turns.load(Ordering::Relaxed), 400);
+    }
+}
+
 #[test]
 fn every_thread_of_a_tree_runs_once_on_any_number_of_kthreads() {
     fn tree(depth: u32, runs: &'static AtomicU64) -> u64 {
