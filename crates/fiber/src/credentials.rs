@@ -30,8 +30,8 @@ use crate::kernel_mask::SIGSETXID;
 /// The calling thread's own base, whichever it runs with.
 fn own_base() -> usize {
     let mut base = fs::base();
-    if fork::is_child() {
-        return base; // Its thread is a plain one now.
+    if fork::forked_here() {
+        return base; // A plain thread now.
     }
     let thread = thread_number();
     // A fiber may run within a fiber.

@@ -64,6 +64,8 @@ pub(crate) struct Donor {
     /// The base of the donor's thread-local variables.
     base: usize,
     thread: libc::pthread_t,
+    /// Of the process that the donor is in.
+    forks: u64,
 }
 
 /// Goes on with a donor's fiber in the donor's own thread, until it leaves or ends. It uses no thread-local variable after that: another thread may go on with it.
@@ -131,11 +133,11 @@ pub(crate) fn make(bytes: usize, colour_bytes: usize) -> io::Result<NonNull<Mapp
 /// # Safety
 /// The fiber is not suspended and runs nowhere, and nobody uses the donor's stack or words afterwards.
 pub(crate) unsafe fn end(donor: NonNull<Donor>) {
-    if fork::is_child() {
-        return; // Threads of the parent are not here.
-    }
-    // SAFETY: the donor lives until it is joined.
+    // SAFETY: the donor lives until it is joined; in a child its stack is there, as all of the parent's memory.
     unsafe {
+        if donor.as_ref().forks != fork::forks() {
+            return; // Threads of the parent are not here.
+        }
         let thread = donor.as_ref().thread;
         donor.as_ref().give_order(order::END);
         libc::pthread_join(thread, ptr::null_mut());
@@ -214,6 +216,7 @@ extern "C" fn donor(birth: *mut libc::c_void) -> *mut libc::c_void {
         base: fs::base(),
         // SAFETY: always valid to ask.
         thread: unsafe { libc::pthread_self() },
+        forks: fork::forks(),
     };
     donor.shown.set(&raw const donor.home);
     let born = settle(&donor, birth.colour_bytes);

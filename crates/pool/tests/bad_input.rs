@@ -222,6 +222,33 @@ fn open_doors(pool: &Pool) -> i32 {
         .unwrap()
 }
 
+/// As the error says that it should. The threads of that pool are no less than any other's.
+#[test]
+fn a_child_that_a_job_forks_may_build_a_pool() {
+    for policy in ["c-fcfs", "srpt"] {
+        let built = move || {
+            let builder = Pool::builder().policy(policy).workers(2);
+            builder.class("job", ClassOptions::new()).build().unwrap()
+        };
+        let in_child = move || {
+            let own = built();
+            let jobs: Vec<_> = (0..100).map(|at| own.submit("job", move || at)).collect();
+            let sum: i32 = jobs.into_iter().map(|job| job.wait().unwrap()).sum();
+            let in_child_of_child = own.run("job", move || {
+                forked(move || built().run("job", || 8).unwrap())
+            });
+            own.shutdown(Duration::MAX).unwrap();
+            i32::from(sum == 4_950) + in_child_of_child.unwrap()
+        };
+        let pool = built();
+        assert_eq!(
+            pool.run("job", move || forked(in_child)).unwrap(),
+            9,
+            "{policy}"
+        );
+    }
+}
+
 #[test]
 fn a_forked_child_keeps_no_door_of_its_parents() {
     let directory = tempfile::tempdir().unwrap();

@@ -31,17 +31,24 @@ pub fn is_worker() {
     ROLE.set(Role::Worker);
 }
 
-/// Whether a worker's handler forked this process, of which its thread is the only one that the parent had.
+/// Whether a worker's handler forked this process, and the caller is the thread that did: the only one that the parent had. Others the child has made.
 #[inline]
-pub fn is_child() -> bool {
-    IS_CHILD.load(Ordering::Relaxed)
+pub fn forked_here() -> bool {
+    IS_CHILD.load(Ordering::Relaxed) && is_first_thread()
 }
 
-/// Ends the process if [`is_child`]: the handler that forked it has returned. Nothing that the parent registered for its end runs.
+/// Whether the caller is the thread with which its process began: in a child, the one that forked it.
+#[cold]
+fn is_first_thread() -> bool {
+    // SAFETY: always valid to ask.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
+/// Ends the process if it was [`forked_here`]: the handler that did so has returned. Nothing that the parent registered for its end runs.
 #[inline]
 pub fn end_child() {
-    if is_child() {
-        // SAFETY: ends the process, in which no other thread runs.
+    if forked_here() {
+        // SAFETY: ends the process. What threads the child has made end with it, as with any process whose `main` returns.
         unsafe { libc::_exit(0) };
     }
 }
