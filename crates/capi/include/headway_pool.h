@@ -258,7 +258,8 @@ uint16_t headway_pool_metrics_port(const struct headway_pool *pool);
 
 // Ends the pool and takes its handle, whatever the return value. It accepts no job any more but those that its own jobs submit, and waits for all to end, `deadline_ns` at
 // most. Then what waits is abandoned (HEADWAY_E_ABANDONED), and what runs sees headway_pool_cancelled() and goes on to its end on its thread (HEADWAY_E_STUCK):
-// its data stays in use until its `ended` is called, and so does the handle, whose few bytes are not freed then. What such a job submits is HEADWAY_E_SHUT_DOWN. Unless
+// its data stays in use until its `ended` is called, and so does the handle, whose few bytes are not freed then. What such a job submits is HEADWAY_E_SHUT_DOWN. By a job
+// of the pool, so by an exit() in one, nothing is waited for: it would be for itself, and the result is HEADWAY_E_STUCK. Unless
 // `stats` is null it gets the last counts. Jobs' handles are to be freed all the same.
 //
 // # Safety

@@ -331,7 +331,7 @@ impl Pool {
     }
 
     /// Ends the pool: accepts no job any more but those that its own jobs submit, and waits for all to end, `most` at most. Then what waits is
-    /// abandoned, and what runs sees [`cancelled`](crate::cancelled) and goes on to its end on its thread.
+    /// abandoned, and what runs sees [`cancelled`](crate::cancelled) and goes on to its end on its thread. A job of the pool does not wait: it would for itself.
     ///
     /// # Errors
     /// [`ShutdownTimeout`]: how many jobs were abandoned, and how many run still.

@@ -261,7 +261,10 @@ impl SharedPool {
             let mut core = self.core.lock();
             core.phase = core.phase.max(PoolPhase::Draining);
         }
-        self.wait_idle(Some(most));
+        // One of the pool's own threads would wait for itself.
+        if !current::is_inside(self.number()) {
+            self.wait_idle(Some(most));
+        }
         let left = self.end();
         if left.running == 0 && left.abandoned == 0 {
             self.join();

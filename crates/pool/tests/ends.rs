@@ -1,6 +1,6 @@
 //! Every job has one end, and every pool.
 
-use headway_pool::{JoinError, Pool, ShutdownTimeout, cancelled};
+use headway_pool::{ClassOptions, JoinError, Pool, ShutdownTimeout, cancelled};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -65,6 +65,21 @@ fn a_shutdown_in_time_ends_everything() {
     pool.shutdown(LIMIT).unwrap();
     assert_eq!(sum.load(Ordering::SeqCst), 1_000);
     assert_eq!(pool.stats().total().done, 1_000);
+}
+
+/// It would wait for itself, for ever where it has no limit, as one of a program that ends by `exit` in a job.
+#[test]
+fn a_job_that_ends_its_pool_waits_for_nothing() {
+    for policy in ["c-fcfs", "srpt"] {
+        let pool = Pool::builder().policy(policy).workers(2);
+        let pool = pool.class("job", ClassOptions::new()).build().unwrap();
+        let own = pool.clone();
+        let end = pool.submit("job", move || own.shutdown(Duration::MAX));
+        let left = end.wait().unwrap().unwrap_err();
+        assert_eq!((left.abandoned, left.running), (0, 1), "{policy}");
+        pool.shutdown(Duration::MAX).unwrap();
+        assert_eq!(pool.stats().total().done, 1, "{policy}");
+    }
 }
 
 #[test]
