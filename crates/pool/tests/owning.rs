@@ -532,3 +532,37 @@ fn no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room() {
         assert_eq!(pool.stats().without_fiber, 0, "{policy}");
     }
 }
+
+/// Threads of this process that lend jobs their state.
+fn lending_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("/proc is there");
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.trim_end() == "headway-donor")
+        .count()
+}
+
+/// Run by [`the_threads_that_jobs_borrow_are_made_before_there_are_jobs`], in a process without other pools.
+#[test]
+#[ignore = "it counts the threads of its process"]
+fn threads_without_jobs() {
+    let pool = pool("mlfq", 2);
+    until("each worker has four", || lending_threads() == 8);
+    drop(pool);
+    until("they have ended", || lending_threads() == 0);
+}
+
+/// Where all cores compute, to make one takes milliseconds.
+#[test]
+fn the_threads_that_jobs_borrow_are_made_before_there_are_jobs() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "owning::threads_without_jobs", "--ignored"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}

@@ -3,13 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use headway_fiber::yield_now;
 use headway_policy::Resume;
-use headway_runtime::{Call, Layout, Stats, checkpoint, on_own_thread};
+use headway_runtime::{Call, Layout, Server, Stats, checkpoint, on_own_thread};
 
-use super::common::{FOREVER, is_steered, play, replay};
-use super::{alone, builder, in_both_layouts};
+use super::common::{
+    Client, FOREVER, ServeOnLoopback, is_steered, laid_out, play, replay, wait_until,
+};
+use super::{alone, builder, in_both_layouts, kernel_thread};
 
 const REQUESTS: u64 = 200;
 /// Policies that interrupt, with and without a dispatcher, and whose workers go on with what others began.
@@ -241,5 +244,87 @@ fn a_request_without_a_thread_runs_to_its_end() {
                 assert!(without > 0, "{policy}, {layout:?}: {stats:?}");
             }
         }
+    }
+}
+
+/// Classes of which each is shorter than the one before, so that under srpt each request interrupts the last one.
+const SHORTER: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
+/// What the requests of [`a_request_at_home_may_wait_for_one_that_its_policy_has_come_later`] share.
+#[derive(Default)]
+struct HeldAndWanted {
+    held: Mutex<()>,
+    wanted: Mutex<()>,
+    begun: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl HeldAndWanted {
+    fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn handle(&self, call: &mut Call<'_>) {
+        match usize::from(call.class().0) {
+            // It sleeps, so that others go home.
+            7 => {
+                self.begin();
+                drop(self.wanted.lock().unwrap());
+            }
+            6 => {
+                let own = self.wanted.lock().unwrap();
+                let worker = kernel_thread();
+                self.begin();
+                spin_until(|| kernel_thread() != worker);
+                self.is_over.store(true, Ordering::SeqCst);
+                drop(own);
+                drop(self.held.lock().unwrap());
+            }
+            class => {
+                let _held = (class == 0).then(|| self.held.lock().unwrap());
+                self.begin();
+                spin_until(|| self.is_over.load(Ordering::SeqCst));
+            }
+        }
+    }
+}
+
+/// Computes with probes until then.
+fn spin_until(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + FOREVER;
+    while !is_so() && Instant::now() < end {
+        checkpoint();
+    }
+}
+
+/// A worker that goes on asking for the request at home alone would never run the other one. Which requests go home is by chance, so this is tried many times.
+#[test]
+fn a_request_at_home_may_wait_for_one_that_its_policy_has_come_later() {
+    let _alone = alone();
+    for (policy, layout) in in_both_layouts(["srpt"; 20]) {
+        let minutes = |left: usize| Duration::from_secs(60 << left);
+        let builder = SHORTER.iter().enumerate().fold(
+            laid_out(Server::builder(), policy, layout).workers(1),
+            |builder, (at, name)| builder.class(name, minutes(SHORTER.len() - at)),
+        );
+        let shared = Arc::new(HeldAndWanted::default());
+        let inside = Arc::clone(&shared);
+        let server = builder.serving(move |call: &mut Call<'_>| inside.handle(call));
+        let mut client = Client::of(&server);
+        for class in 0..SHORTER.len() {
+            client.send(class as u8, class as u32, b"");
+            wait_until("it has begun", || {
+                shared.begun.load(Ordering::SeqCst) > class as u64
+            });
+        }
+        for _ in SHORTER {
+            client.receive();
+        }
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!(
+            stats.answered,
+            SHORTER.len() as u64,
+            "{layout:?}: {stats:?}"
+        );
     }
 }
