@@ -12,7 +12,7 @@ use headway_runtime::{Call, Layout, Server, Stats, checkpoint, on_own_thread};
 use super::common::{
     Client, FOREVER, ServeOnLoopback, is_steered, laid_out, play, replay, wait_until,
 };
-use super::{alone, builder, in_both_layouts, kernel_thread};
+use super::{alone, builder, in_both_layouts};
 
 const REQUESTS: u64 = 200;
 /// Policies that interrupt, with and without a dispatcher, and whose workers go on with what others began.
@@ -247,45 +247,46 @@ fn a_request_without_a_thread_runs_to_its_end() {
     }
 }
 
-/// Classes of which each is shorter than the one before, so that under srpt each request interrupts the last one.
-const SHORTER: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
-
-/// What the requests of [`a_request_at_home_may_wait_for_one_that_its_policy_has_come_later`] share.
-#[derive(Default)]
-struct HeldAndWanted {
-    held: Mutex<()>,
-    wanted: Mutex<()>,
-    begun: AtomicU64,
-    is_over: AtomicBool,
-}
-
-impl HeldAndWanted {
-    fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn handle(&self, call: &mut Call<'_>) {
-        match usize::from(call.class().0) {
-            // It sleeps, so that others go home.
-            7 => {
-                self.begin();
-                drop(self.wanted.lock().unwrap());
+/// A request at home waits for a lock whose holder is suspended, and comes later by the policy: a worker that goes on asking for the first alone would never run the
+/// second.
+#[test]
+fn a_request_at_home_may_wait_for_one_that_its_policy_has_come_later() {
+    let _alone = alone();
+    for (policy, layout) in in_both_layouts(["srpt"]) {
+        let lock = Arc::new(Mutex::new(()));
+        let [is_held, is_wanted]: [Arc<AtomicBool>; 2] = Default::default();
+        let inside = (
+            Arc::clone(&lock),
+            Arc::clone(&is_held),
+            Arc::clone(&is_wanted),
+        );
+        // So long that the other one is shorter at any time.
+        let hours = Duration::from_secs(36_000);
+        let builder = laid_out(Server::builder(), policy, layout)
+            .class("short", Duration::from_nanos(500))
+            .class("long", hours);
+        let server = builder.workers(1).serving(move |call: &mut Call<'_>| {
+            let (lock, is_held, is_wanted) = &inside;
+            match call.class().0 {
+                1 => {
+                    let _held = lock.lock().unwrap();
+                    is_held.store(true, Ordering::SeqCst);
+                    spin_until(|| is_wanted.load(Ordering::SeqCst));
+                }
+                _ => on_own_thread(|| {
+                    is_wanted.store(true, Ordering::SeqCst);
+                    drop(lock.lock().unwrap());
+                }),
             }
-            6 => {
-                let own = self.wanted.lock().unwrap();
-                let worker = kernel_thread();
-                self.begin();
-                spin_until(|| kernel_thread() != worker);
-                self.is_over.store(true, Ordering::SeqCst);
-                drop(own);
-                drop(self.held.lock().unwrap());
-            }
-            class => {
-                let _held = (class == 0).then(|| self.held.lock().unwrap());
-                self.begin();
-                spin_until(|| self.is_over.load(Ordering::SeqCst));
-            }
-        }
+        });
+        let mut client = Client::of(&server);
+        client.send(1, 1, b"");
+        wait_until("it has the lock", || is_held.load(Ordering::SeqCst));
+        client.send(0, 0, b"");
+        client.receive();
+        client.receive();
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!(stats.answered, 2, "{layout:?}: {stats:?}");
     }
 }
 
@@ -294,37 +295,5 @@ fn spin_until(is_so: impl Fn() -> bool) {
     let end = Instant::now() + FOREVER;
     while !is_so() && Instant::now() < end {
         checkpoint();
-    }
-}
-
-/// A worker that goes on asking for the request at home alone would never run the other one. Which requests go home is by chance, so this is tried many times.
-#[test]
-fn a_request_at_home_may_wait_for_one_that_its_policy_has_come_later() {
-    let _alone = alone();
-    for (policy, layout) in in_both_layouts(["srpt"; 20]) {
-        let minutes = |left: usize| Duration::from_secs(60 << left);
-        let builder = SHORTER.iter().enumerate().fold(
-            laid_out(Server::builder(), policy, layout).workers(1),
-            |builder, (at, name)| builder.class(name, minutes(SHORTER.len() - at)),
-        );
-        let shared = Arc::new(HeldAndWanted::default());
-        let inside = Arc::clone(&shared);
-        let server = builder.serving(move |call: &mut Call<'_>| inside.handle(call));
-        let mut client = Client::of(&server);
-        for class in 0..SHORTER.len() {
-            client.send(class as u8, class as u32, b"");
-            wait_until("it has begun", || {
-                shared.begun.load(Ordering::SeqCst) > class as u64
-            });
-        }
-        for _ in SHORTER {
-            client.receive();
-        }
-        let stats = server.shutdown(FOREVER).unwrap();
-        assert_eq!(
-            stats.answered,
-            SHORTER.len() as u64,
-            "{layout:?}: {stats:?}"
-        );
     }
 }
