@@ -45,7 +45,7 @@ std::optional<std::string> fromEnvironment(const cl::Option &Option, const char 
 }
 
 Options parse() {
-  Options O{ProbeOption, DistanceOption, ReportOption, NaiveOption, NaiveAddressesOption};
+  Options O{ProbeOption, DistanceOption, ReportOption, std::getenv("HEADWAY_LINKS_CRATES") != nullptr, NaiveOption, NaiveAddressesOption};
   if (const auto Probe = fromEnvironment(ProbeOption, "HEADWAY_PROBE")) {
     if (*Probe != "flag" && *Probe != "tsc")
       refuse("HEADWAY_PROBE", *Probe, "flag or tsc");
