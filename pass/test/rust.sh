@@ -14,11 +14,6 @@ build() { # TARGET-DIR ENVIRONMENT…
     RUSTFLAGS="-Clink-arg=$work/stub.o -Clink-arg=$work/watch.o" timeout 120 cargo build --offline --release -q
 }
 
-# The functions that have probes.
-probed() {
-  objdump -d --no-show-raw-insn "$1" | awk '/^[0-9a-f]+ </ { name = $2 } /call +\*%r11/ { print name }' | sort -u
-}
-
 say "== flag probes"
 build with HEADWAY_CRATES=yielding HEADWAY_REPORT="$work/report.json"
 timeout 60 "$work/with/release/yielding" || fail "Rust with flag probes"
