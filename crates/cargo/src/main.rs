@@ -58,7 +58,6 @@ fn run() -> Result<ExitCode, Failure> {
     RustdocFlags::new(&pass.probes, |name| env::var(name).ok()).give(&mut cargo);
     cargo
         .args(&request.cargo)
-        .env_remove("HEADWAY_PROBES")
         .envs(request.environment()?)
         .env("RUSTC_WRAPPER", &wrapper.path)
         .env("CARGO_TARGET_DIR", &directory);
