@@ -29,13 +29,13 @@ endforeach()
 
 if(NOT TARGET Headway::Preemptible)
   add_library(Headway::Preemptible INTERFACE IMPORTED)
-  # Loaded once for its options and once as a pass.
-  set(_headway_options "SHELL:-fplugin=${_headway_plugin} -fpass-plugin=${_headway_plugin}")
+  # Loaded once for its options and once as a pass. SHELL: splits at spaces, so values are in quotes.
+  set(_headway_options "SHELL:\"-fplugin=${_headway_plugin}\" \"-fpass-plugin=${_headway_plugin}\"")
   foreach(OPTION PROBE PROBE_DISTANCE REPORT)
     if(DEFINED HEADWAY_${OPTION})
       string(TOLOWER "${OPTION}" _headway_name)
       string(REPLACE "_" "-" _headway_name "${_headway_name}")
-      list(APPEND _headway_options "SHELL:-Xclang -mllvm -Xclang -headway-${_headway_name}=${HEADWAY_${OPTION}}")
+      list(APPEND _headway_options "SHELL:-Xclang -mllvm -Xclang \"-headway-${_headway_name}=${HEADWAY_${OPTION}}\"")
     endif()
   endforeach()
   target_compile_options(Headway::Preemptible INTERFACE ${_headway_options})

@@ -1,5 +1,6 @@
 #include "attributes.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/AttributeMask.h"
 #include "llvm/IR/Constants.h"
@@ -15,41 +16,47 @@ using namespace llvm;
 namespace headway {
 namespace {
 
-StringSet<> annotated(const Module &M) {
-  StringSet<> Names;
+void addAnnotated(Module &M, SmallPtrSetImpl<Function *> &Out) {
   const GlobalVariable *Annotations = M.getNamedGlobal("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
-    return Names;
+    return;
   for (const Use &Entry : cast<Constant>(Annotations->getInitializer())->operands()) {
     const auto *Fields = dyn_cast<ConstantStruct>(Entry.get());
     if (!Fields || Fields->getNumOperands() < 2)
       continue;
-    const auto *F = dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts());
+    auto *F = dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts());
     const auto *Text = dyn_cast<GlobalVariable>(Fields->getOperand(1)->stripPointerCasts());
     const auto *Data = Text && Text->hasInitializer() ? dyn_cast<ConstantDataArray>(Text->getInitializer()) : nullptr;
     if (F && Data && Data->isCString() && Data->getAsCString() == NoProbesAnnotation)
-      Names.insert(F->getName());
+      Out.insert(F);
   }
-  return Names;
 }
 
 } // namespace
 
+bool markAnnotated(Module &M) {
+  SmallPtrSet<Function *, 8> Annotated;
+  addAnnotated(M, Annotated);
+  for (Function *F : Annotated)
+    F->addFnAttr(NoProbesAttribute);
+  return !Annotated.empty();
+}
+
 bool isSupportedTarget(Module &M) {
   const Triple T(M.getTargetTriple());
-  if (T.getArch() == Triple::x86_64 && T.isOSBinFormatELF())
+  if (T.getArch() == Triple::x86_64 && T.isOSBinFormatELF() && !T.isX32())
     return true;
   M.getContext().emitError("headway: probes exist for x86-64 ELF only, this module is for " + T.str());
   return false;
 }
 
 StringMap<std::string> functionsWithoutProbes(Module &M) {
+  markAnnotated(M); // once more: the early stage may have been left out
   StringMap<std::string> Out;
   StringSet<> Resolvers;
   for (const GlobalIFunc &I : M.ifuncs())
     if (const Function *F = I.getResolverFunction())
       Resolvers.insert(F->getName());
-  const StringSet<> Annotated = annotated(M);
   for (const Function &F : M) {
     if (F.isDeclaration())
       continue;
@@ -63,7 +70,7 @@ StringMap<std::string> functionsWithoutProbes(Module &M) {
       Out[F.getName()] = "defined elsewhere";
     else if (Resolvers.contains(F.getName()))
       Out[F.getName()] = "runs before thread-local storage exists";
-    else if (Annotated.contains(F.getName()))
+    else if (F.hasFnAttribute(NoProbesAttribute))
       Out[F.getName()] = "annotated";
   }
   return Out;

@@ -13,6 +13,12 @@ constexpr const char *ProbedAttribute = "headway-probed";
 /// The annotation by which a program keeps probes out of a function (HEADWAY_NO_PROBES).
 constexpr const char *NoProbesAnnotation = "headway_no_probes";
 
+/// The same as an attribute, which the optimiser's clones and parts of the function inherit.
+constexpr const char *NoProbesAttribute = "headway-no-probes";
+
+/// Gives annotated functions their attribute, before the optimiser clones or splits them. Returns whether there are any.
+bool markAnnotated(llvm::Module &M);
+
 /// x86-64 ELF; anything else is refused with a diagnostic.
 bool isSupportedTarget(llvm::Module &M);
 

@@ -14,16 +14,14 @@
 
 namespace headway::compat {
 
-/// Calls `Add(MPM, Level, IsThinPreLink)` at the end of the optimiser.
+/// Calls `Add(MPM, Phase)` at the end of the optimiser. LLVM 19 does not tell the phase, and comes by once.
 template <typename F> void registerOptimizerLast(llvm::PassBuilder &PB, F Add) {
 #if LLVM_VERSION_MAJOR >= 20
   PB.registerOptimizerLastEPCallback(
-      [Add](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level, llvm::ThinOrFullLTOPhase Phase) {
-        Add(MPM, Level, Phase == llvm::ThinOrFullLTOPhase::ThinLTOPreLink);
-      });
+      [Add](llvm::ModulePassManager &MPM, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase Phase) { Add(MPM, Phase); });
 #else
   PB.registerOptimizerLastEPCallback(
-      [Add](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level) { Add(MPM, Level, false); });
+      [Add](llvm::ModulePassManager &MPM, llvm::OptimizationLevel) { Add(MPM, llvm::ThinOrFullLTOPhase::None); });
 #endif
 }
 

@@ -109,7 +109,7 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 
 } // namespace
 
-Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind), Directly(isForExecutables(M)) {}
+Emitter::Emitter(Module &M, ProbeKind Kind, bool MayDefine) : M(M), Kind(Kind), Directly(MayDefine && isForExecutables(M)) {}
 
 /// Calls the function that yields. It preserves every register but r11 (and what AVX-512 added, which
 /// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register.

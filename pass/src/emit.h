@@ -14,7 +14,8 @@ namespace headway {
 /// Puts probes into one module.
 class Emitter {
 public:
-  Emitter(llvm::Module &M, ProbeKind Kind);
+  /// `MayDefine`: the thread's words may be defined in this module, if it is for an executable.
+  Emitter(llvm::Module &M, ProbeKind Kind, bool MayDefine);
 
   /// Whether the offset of the flag may be computed in front of a loop: worth a register only where
   /// nothing in the loop takes registers away (a call) and the probe comes by often.

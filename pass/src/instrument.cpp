@@ -28,8 +28,8 @@ constexpr unsigned MostSplits = 16;
 
 class Instrument {
 public:
-  Instrument(Module &M, FunctionAnalysisManager &FAM)
-      : M(M), FAM(FAM), Costs(options().half()), Emit(M, options().Probe), Out(M, options()),
+  Instrument(Module &M, FunctionAnalysisManager &FAM, Linked How)
+      : M(M), FAM(FAM), Costs(options().half()), Emit(M, options().Probe, How == Linked::AsObject), Out(M, options()),
         Unwanted(functionsWithoutProbes(M)) {}
 
   bool run() {
@@ -210,7 +210,7 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   if (!isSupportedTarget(M))
     return PreservedAnalyses::all();
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
-  return Instrument(M, FAM).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  return Instrument(M, FAM, How).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 } // namespace headway

@@ -1,4 +1,6 @@
 #include "opaque.h"
+#include "attributes.h"
+#include "options.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/AttributeMask.h"
@@ -33,7 +35,7 @@ void forgetPurity(AttributeMask &Mask) {
 
 /// In a shared object the address of a thread-local object may only be known to the loader: a
 /// function of its own asks for it, which the optimiser cannot see through.
-Function *accessor(GlobalVariable &G) {
+Function *accessor(GlobalValue &G) {
   Module &M = *G.getParent();
   const std::string Name = (AccessorPrefix + G.getName()).str();
   if (Function *Known = M.getFunction(Name))
@@ -51,9 +53,14 @@ bool isSharedObject(const Module &M) {
   return M.getPICLevel() != PICLevel::NotPIC && M.getPIELevel() == PIELevel::Default;
 }
 
-Value *opaqueAddress(IRBuilder<> &B, GlobalVariable &G) {
-  const bool ByLoader = isSharedObject(*G.getParent()) && G.getThreadLocalMode() == GlobalVariable::GeneralDynamicTLSModel;
-  if (ByLoader)
+/// The models in which the loader may place the object after the program has started.
+bool isDynamic(const GlobalValue &G) {
+  const auto Mode = G.getThreadLocalMode();
+  return Mode == GlobalValue::GeneralDynamicTLSModel || Mode == GlobalValue::LocalDynamicTLSModel;
+}
+
+Value *opaqueAddress(IRBuilder<> &B, GlobalValue &G) {
+  if (options().EmulatedTls || (isSharedObject(*G.getParent()) && isDynamic(G)))
     return B.CreateCall(accessor(G));
   auto *Type = FunctionType::get(G.getType(), {G.getType()}, false);
   auto *Asm = InlineAsm::get(Type, InitialExec, "=r,s,~{memory},~{dirflag},~{fpsr},~{flags}", /*hasSideEffects=*/true);
@@ -128,6 +135,7 @@ private:
 } // namespace
 
 PreservedAnalyses OpaqueAddressesPass::run(Module &M, ModuleAnalysisManager &) {
+  const bool Marked = markAnnotated(M);
   AttributeMask Purity;
   forgetPurity(Purity);
   SmallVector<IntrinsicInst *, 16> Addresses;
@@ -144,14 +152,14 @@ PreservedAnalyses OpaqueAddressesPass::run(Module &M, ModuleAnalysisManager &) {
           Addresses.push_back(II);
   }
   for (IntrinsicInst *I : Addresses) {
-    auto *G = dyn_cast<GlobalVariable>(I->getArgOperand(0)->stripPointerCasts());
+    auto *G = dyn_cast<GlobalValue>(I->getArgOperand(0)->stripPointerCasts());
     if (!G || I->getFunction()->getName().starts_with(AccessorPrefix))
       continue;
     IRBuilder<> B(I);
     I->replaceAllUsesWith(opaqueAddress(B, *G));
     I->eraseFromParent();
   }
-  return Addresses.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
+  return Addresses.empty() && !Marked ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
 void refreshAddresses(Function &F) {

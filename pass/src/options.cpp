@@ -27,6 +27,8 @@ cl::opt<std::string> ReportOption(
     "headway-report", cl::value_desc("file or directory"),
     cl::desc("Write every probe and its reason there as JSON; a directory gets a file per module"));
 
+cl::opt<bool> EmulatedTlsOption("headway-emulated-tls", cl::init(false), cl::Hidden, cl::desc("The code is for -femulated-tls"));
+
 cl::opt<bool> NaiveOption("headway-naive-plain-load", cl::init(false), cl::Hidden,
                           cl::desc("Negative control of the tests: a plain load that the optimiser may hoist"));
 
@@ -45,7 +47,7 @@ std::optional<std::string> fromEnvironment(const cl::Option &Option, const char 
 }
 
 Options parse() {
-  Options O{ProbeOption, DistanceOption, ReportOption, NaiveOption, NaiveAddressesOption};
+  Options O{ProbeOption, DistanceOption, ReportOption, EmulatedTlsOption, std::getenv("HEADWAY_LINKS_CRATES") != nullptr, NaiveOption, NaiveAddressesOption};
   if (const auto Probe = fromEnvironment(ProbeOption, "HEADWAY_PROBE")) {
     if (*Probe != "flag" && *Probe != "tsc")
       refuse("HEADWAY_PROBE", *Probe, "flag or tsc");

@@ -15,6 +15,10 @@ struct Options {
   uint64_t Distance;
   /// Where the JSON report goes: a file, or a directory that gets a file per module. Empty: nowhere.
   std::string Report;
+  /// Thread-local objects are reached by calls (`-femulated-tls`), which the module does not say: the wrapper around clang does.
+  bool EmulatedTls;
+  /// rustc links the module with those of other crates (`lto`, or `linker-plugin-lto`); the wrapper around rustc says so.
+  bool LinksCrates;
   /// The placement of the negative control: a plain, non-volatile load at entries and back-edges,
   /// put in before the optimiser runs. It is wrong by design and only the tests ask for it.
   bool NaivePlainLoad;

@@ -7,9 +7,30 @@
 #include "opaque.h"
 #include "options.h"
 
+#include <optional>
+
 using namespace llvm;
 
 namespace {
+
+/// Which pass adds the probes where the compiler tells the phases of LTO. A module that is linked with other crates' gets them before the link: what
+/// comes by afterwards is every crate's code, among it the runtime's and the standard library's. Where rustc links only the parts of one crate,
+/// the probes wait for the vectoriser behind that link.
+std::optional<headway::InstrumentPass> instrumentIn(ThinOrFullLTOPhase Phase) {
+  const bool LinksCrates = headway::options().LinksCrates;
+  switch (Phase) {
+  case ThinOrFullLTOPhase::None:
+    return headway::InstrumentPass();
+  case ThinOrFullLTOPhase::ThinLTOPreLink:
+    return LinksCrates ? std::optional(headway::InstrumentPass(headway::Linked::WithOthers)) : std::nullopt;
+  case ThinOrFullLTOPhase::ThinLTOPostLink:
+    return LinksCrates ? std::nullopt : std::optional(headway::InstrumentPass());
+  case ThinOrFullLTOPhase::FullLTOPreLink:
+    return headway::InstrumentPass(headway::Linked::WithOthers);
+  default:
+    return std::nullopt;
+  }
+}
 
 void registerPasses(PassBuilder &PB) {
   PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel) {
@@ -18,10 +39,10 @@ void registerPasses(PassBuilder &PB) {
     if (headway::options().NaivePlainLoad)
       MPM.addPass(headway::NaivePass());
   });
-  headway::compat::registerOptimizerLast(PB, [](ModulePassManager &MPM, OptimizationLevel, bool IsThinPreLink) {
-    // A pipeline that tells its phases comes by again after the thin link, with the vectoriser behind it.
-    if (!IsThinPreLink && !headway::options().NaivePlainLoad)
-      MPM.addPass(headway::InstrumentPass());
+  headway::compat::registerOptimizerLast(PB, [](ModulePassManager &MPM, ThinOrFullLTOPhase Phase) {
+    const auto Instrument = instrumentIn(Phase);
+    if (Instrument && !headway::options().NaivePlainLoad)
+      MPM.addPass(headway::InstrumentPass(*Instrument));
   });
   PB.registerPipelineParsingCallback([](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
     if (Name == "headway-opaque")

@@ -53,6 +53,21 @@ cmake -G Ninja -S "$work/untouched" -B "$work/untouched/build" \
 ninja -C "$work/untouched/build" >/dev/null
 finds_primes "$work/untouched/build/primes"
 
+say "== a prefix with a space: CMake and the wrappers take it, rustc cannot"
+spaced="$work/a prefix"
+cmake --install "$build" --prefix "$spaced" >/dev/null
+"$spaced/bin/headway-cc" -O2 "$examples/c/primes.c" -o "$work/primes"
+finds_primes "$work/primes"
+CC=clang-19 CXX=clang++-19 cmake -G Ninja -S "$examples" -B "$work/spaced" -DCMAKE_PREFIX_PATH="$spaced" \
+  -DHEADWAY_REPORT="$work/a report.json" >/dev/null
+ninja -C "$work/spaced" primes >/dev/null || fail "find_package with a space"
+finds_primes "$work/spaced/primes"
+[ -e "$work/a report.json" ] || fail "no report at a path with a space"
+printf '#!/bin/sh\necho "LLVM version: 22.1.0"\n' >"$work/rustc"
+chmod +x "$work/rustc"
+if said=$("$spaced/bin/headway-rustc" "$work/rustc" --crate-name x x.rs 2>&1); then fail "not refused: $said"; fi
+grep -qF "path with a space" <<<"$said" || { say "$said"; fail "headway-rustc does not say why"; }
+
 say "== pkg-config"
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig

@@ -29,6 +29,8 @@ refused "is not there" env HEADWAY_CLANG=no-such-clang "$bin/headway-cc" -c "$wo
 say "== another machine"
 refused "x86-64 ELF only" "$bin/headway-cc" --target=aarch64-linux-gnu -c "$work/a.c" -o "$work/a.o"
 
+refused "x86-64 ELF only" "$bin/headway-cc" -mx32 -c "$work/a.c" -o "$work/a.o"
+
 say "== an option that does not exist"
 refused "headway-probe" "$bin/headway-cc" -mllvm -headway-probe=bell -c "$work/a.c" -o "$work/a.o"
 refused "expected flag or tsc" env HEADWAY_PROBE=bell "$bin/headway-cc" -c "$work/a.c" -o "$work/a.o"

@@ -19,6 +19,18 @@ build with HEADWAY_CRATES=yielding HEADWAY_REPORT="$work/report.json"
 timeout 60 "$work/with/release/yielding" || fail "Rust with flag probes"
 grep -q '"reason": "strip-mined-loop"' "$work/report.json" || fail "the report of the Rust crate has no loop"
 
+for lto in thin fat; do
+  say "== lto = $lto: the probes look at the runtime's word, and what is linked with the crate has none"
+  build "$lto" HEADWAY_CRATES=yielding CARGO_PROFILE_RELEASE_LTO="$lto"
+  timeout 60 "$work/$lto/release/yielding" || fail "Rust with lto = $lto"
+  others=$(probed "$work/$lto/release/yielding" | grep -vE 'yielding|<main>') || true
+  [ -z "$others" ] || fail "probes outside the crate: $(head -3 <<<"$others")"
+done
+
+say "== lto = thin: a library with probes in a program without"
+build library HEADWAY_CRATES=plain CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_DEBUG=false
+probed "$work/library/release/yielding" | grep plain >"$work/names" || fail "the library has no probes"
+
 say "== TSC probes, no list: every crate outside cargo's own directory"
 build tsc HEADWAY_PROBE=tsc HEADWAY_PROBE_DISTANCE=2000
 timeout 60 "$work/tsc/release/yielding" || fail "Rust with TSC probes"

@@ -26,7 +26,8 @@ Options, before or behind the command:
   -h, --help             this text
   -V, --version          the version
 
-HEADWAY_PROBE, HEADWAY_PROBE_DISTANCE and HEADWAY_CRATES are heeded where the option is not given.
+HEADWAY_PROBE, HEADWAY_PROBE_DISTANCE, HEADWAY_CRATES and HEADWAY_REPORT are heeded where the option
+is not given.
 HEADWAY_PASS_DIR is the directory of the compiler pass, if it is neither installed nor built in
 Headway's sources. Programs are in target/headway, or in a directory there for other options.
 ";
@@ -88,7 +89,7 @@ impl CargoRequest {
     ) -> Result<CargoAction, Failure> {
         let mut arguments = arguments.into_iter().peekable();
         arguments.next_if(|first| first == "headway");
-        let mut request = Self::of_environment(variable)?;
+        let mut request = Self::of_environment(&variable)?;
         while let Some(argument) = arguments.next() {
             if argument == "--" {
                 request.cargo.push(argument);
@@ -110,6 +111,11 @@ impl CargoRequest {
         if request.cargo.is_empty() {
             return Err(Failure::Usage(format!("no command for cargo\n\n{HELP}")));
         }
+        if variable("HEADWAY_PROBES").as_deref() == Some("off") {
+            return Err(Failure::Usage(
+                "HEADWAY_PROBES=off: this command builds with probes; plain cargo builds without, in a directory of its own".into(),
+            ));
+        }
         Ok(CargoAction::Run(request))
     }
 
@@ -119,6 +125,7 @@ impl CargoRequest {
             ("HEADWAY_PROBE", "--probe"),
             ("HEADWAY_PROBE_DISTANCE", "--distance"),
             ("HEADWAY_CRATES", "--crates"),
+            ("HEADWAY_REPORT", "--report"),
         ] {
             if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
                 request.set(option, name, &value)?;
@@ -355,6 +362,29 @@ mod tests {
             panic!("it is accepted");
         };
         assert!(text.starts_with("HEADWAY_PROBE_DISTANCE: 'far'"), "{text}");
+        let report = of("build", "HEADWAY_REPORT", "out").unwrap();
+        assert!(matches!(
+            report,
+            CargoAction::Run(CargoRequest {
+                report: Some(place),
+                ..
+            }) if place == Path::new("out")
+        ));
+    }
+
+    #[test]
+    fn no_probes_at_all_are_plain_cargos() {
+        let off = |words: &str| {
+            let words = words.split_whitespace().map(OsString::from);
+            CargoRequest::parse(words, |asked| {
+                (asked == "HEADWAY_PROBES").then(|| "off".to_owned())
+            })
+        };
+        assert_eq!(off("--help").unwrap(), CargoAction::Help);
+        let Err(Failure::Usage(text)) = off("build") else {
+            panic!("it is accepted");
+        };
+        assert!(text.contains("plain cargo"), "{text}");
     }
 
     #[test]

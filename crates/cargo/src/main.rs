@@ -7,6 +7,7 @@ mod arguments;
 mod cache;
 mod cargo;
 mod failure;
+mod rustdoc;
 mod wrapper;
 
 use std::env;
@@ -15,6 +16,7 @@ use std::process::{Command, ExitCode};
 use arguments::{CargoAction, CargoRequest};
 use cargo::Package;
 use failure::Failure;
+use rustdoc::RustdocFlags;
 use wrapper::Wrapper;
 
 fn main() -> ExitCode {
@@ -48,14 +50,14 @@ fn run() -> Result<ExitCode, Failure> {
     let wrapper = Wrapper::find()?;
     let pass = wrapper.check(&cargo::rustc())?;
     let directory = cache::directory(&package, &request)?;
-    cache::prepare(&directory, &request, &pass)?;
+    cache::prepare(&directory, &request, &pass.files)?;
     if let Some(other) = env::var_os("RUSTC_WRAPPER").filter(|other| *other != wrapper.path) {
         headway_words::remark!("note: RUSTC_WRAPPER={} is set aside", other.display());
     }
     let mut cargo = Command::new(cargo::cargo());
+    RustdocFlags::new(&pass.probes, |name| env::var(name).ok()).give(&mut cargo);
     cargo
         .args(&request.cargo)
-        .env_remove("HEADWAY_PROBES")
         .envs(request.environment()?)
         .env("RUSTC_WRAPPER", &wrapper.path)
         .env("CARGO_TARGET_DIR", &directory);

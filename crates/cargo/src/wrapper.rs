@@ -18,6 +18,15 @@ pub(crate) struct Wrapper {
     pub(crate) path: PathBuf,
 }
 
+/// The compiler pass.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    /// All its files, by which a new pass is noticed.
+    pub(crate) files: Vec<PathBuf>,
+    /// The library that probes call where there is no runtime.
+    pub(crate) probes: PathBuf,
+}
+
 impl Wrapper {
     /// Finds the wrapper beside the pass, beside this program, in the source trees of either, or in the path.
     pub(crate) fn find() -> Result<Self, Failure> {
@@ -44,8 +53,8 @@ impl Wrapper {
         }
     }
 
-    /// Checks that the pass exists and fits this rustc. Returns the files of the pass, by which a new pass is noticed.
-    pub(crate) fn check(&self, rustc: &OsStr) -> Result<Vec<PathBuf>, Failure> {
+    /// Checks that the pass exists and fits this rustc.
+    pub(crate) fn check(&self, rustc: &OsStr) -> Result<Pass, Failure> {
         let mut command = Command::new(&self.path);
         command.arg("--headway-check").arg(rustc);
         let output = command.output().map_err(|error| {
@@ -58,8 +67,18 @@ impl Wrapper {
                 .collect::<Vec<_>>()
         };
         if output.status.success() {
-            let parts = lines(&output.stdout).into_iter().map(PathBuf::from);
-            return Ok(parts.chain([self.path.clone()]).collect());
+            let parts: Vec<PathBuf> = lines(&output.stdout)
+                .into_iter()
+                .map(PathBuf::from)
+                .collect();
+            let [plugin, probes] = parts.as_slice() else {
+                return Err(Failure::Impossible(format!(
+                    "{NAME} does not name the parts of the pass"
+                )));
+            };
+            let files = vec![plugin.clone(), probes.clone(), self.path.clone()];
+            let probes = probes.clone();
+            return Ok(Pass { files, probes });
         }
         let said = lines(&output.stderr).join("\n");
         Err(Failure::Impossible(format!("{said}\nhint: {WITHOUT}")))
