@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
 use headway_machine::Clock;
+use headway_machine::thread::fork;
 use headway_sync::{Guarded, MutexGuard};
 
 use crate::abi::words::{NEVER, SELF_TIMED};
@@ -22,7 +23,7 @@ use crate::timed::{RenewSlice, give_clock};
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
 /// Dropping it waits until all [`YieldFlag`]s of the thread are dropped, since they point into the thread's memory. So the thread itself must not
-/// keep a flag longer. (A thread that leaks its `Attached` waits when it ends.)
+/// keep a flag longer. (A thread that leaks its `Attached` waits when it ends, unless it is the process's first.)
 #[derive(Debug)]
 pub struct Attached {
     flags: Arc<FlagCount>,
@@ -386,6 +387,10 @@ impl Drop for Thread {
         // stays until the process ends, so flags need not be dropped first. Until then the fiber keeps the thread.
         if !local::fiber().is_null() {
             return local::set_no_preempt(local::no_preempt() + 1);
+        }
+        // Nor does the line of this one go before the process: it may end by `exit` with flags of its own.
+        if fork::is_first_thread() {
+            return;
         }
         self.flags.wait();
     }

@@ -1,6 +1,6 @@
 //! Fibers, asked in every way there is, on one thread.
 
-#![expect(unsafe_code, reason = "resuming and unwinding fibers")]
+#![expect(unsafe_code, reason = "resuming and unwinding fibers; a fork")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -535,4 +535,25 @@ fn what_a_renewal_takes_is_not_counted_as_work() {
     assert_eq!(fiber.run(0, 0), Turn::Finished(WORK / ROUND));
     assert!(renewals >= WORK / 100 - 1, "{renewals}");
     assert_eq!(NOW.load(Relaxed), WORK + renewals * RENEWAL);
+}
+
+#[test]
+fn a_process_ends_though_its_first_thread_has_flags() {
+    // SAFETY: the child, whose first thread this is, ends in any case; the parent waits for it.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(10);
+            let attached = Attached::new();
+            let _flag = attached.flag();
+            std::process::exit(7);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        status
+    };
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
+        "{status:#x}"
+    );
 }

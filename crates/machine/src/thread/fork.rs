@@ -37,9 +37,10 @@ pub fn forked_here() -> bool {
     IS_CHILD.load(Ordering::Relaxed) && is_first_thread()
 }
 
-/// Whether the caller is the thread with which its process began: in a child, the one that forked it.
+/// Whether the caller is the thread with which its process began: in a child, the one that forked it. Its thread-local variables stay until the process ends.
 #[cold]
-fn is_first_thread() -> bool {
+#[must_use]
+pub fn is_first_thread() -> bool {
     // SAFETY: always valid to ask.
     unsafe { libc::gettid() == libc::getpid() }
 }
