@@ -1,8 +1,8 @@
 //! A [`tower`](https://docs.rs/tower) layer that runs each request in a [`Pool`], in the class that a function of the program gives it.
 //!
 //! The inner service's future is [spawned](Pool::spawn) there: each of its polls is a job for the pool's policy. So a handler that computes keeps a worker of
-//! the pool, not a thread that serves connections, and short requests do not wait behind long ones. Tokio's runtime is entered for each poll, so that
-//! handlers may use its timers and sockets.
+//! the pool, not a thread that serves connections, and short requests do not wait behind long ones. Tokio's runtime is entered for each poll and where
+//! the future is dropped, so that handlers and their destructors may use its timers and sockets, and spawn.
 //!
 //! A request that the pool refuses is answered at once: `503 Service Unavailable` with `Retry-After`, or for gRPC the status `RESOURCE_EXHAUSTED`. When a client
 //! goes away, its request is cancelled: one that waits leaves the pool's queue, one that runs ends at its next await.

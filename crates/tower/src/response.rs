@@ -9,6 +9,8 @@ use headway_pool::{JobFuture, JoinError, SubmitError};
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 
+use crate::runtime::TokioOwned;
+
 /// The status of a gRPC request that was refused for overload.
 const RESOURCE_EXHAUSTED: &str = "8";
 
@@ -16,7 +18,7 @@ const RESOURCE_EXHAUSTED: &str = "8";
 const UNAVAILABLE: &str = "14";
 
 /// The inner service's future in the pool.
-pub(crate) type ScheduledJob<R, E> = JobFuture<Result<Response<R>, E>>;
+pub(crate) type ScheduledJob<R, E> = JobFuture<TokioOwned<Result<Response<R>, E>>>;
 
 /// How a request wants to hear of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +90,7 @@ impl<R: Default, E> Future for ScheduledResponse<R, E> {
         Pin::new(&mut self.job)
             .poll(context)
             .map(|ended| match ended {
-                Ok(response) => response,
+                Ok(response) => response.into_inner(),
                 Err(JoinError::Panic(payload)) => std::panic::resume_unwind(payload),
                 Err(error) => Ok(protocol.refusal(&error)),
             })
