@@ -1,5 +1,6 @@
 //! A response on its way from the pool, or the answer in its place.
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -59,14 +60,26 @@ impl Protocol {
                 };
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
                 headers.insert("grpc-status", HeaderValue::from_static(status));
-                let message = error.to_string();
-                if let Ok(message) = HeaderValue::from_str(&message) {
-                    headers.insert("grpc-message", message);
-                }
+                let message = HeaderValue::from_str(&percent_encoded(&error.to_string()));
+                headers.insert("grpc-message", message.expect("it is printable ASCII"));
             }
         }
         response
     }
+}
+
+/// As "gRPC over HTTP/2" wants `Status-Message`: `%` and what is not printable ASCII as `%` and two digits, each byte of UTF-8.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for &byte in text.as_bytes() {
+        match byte {
+            b'%' | ..0x20 | 0x7f.. => {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+            _ => encoded.push(char::from(byte)),
+        }
+    }
+    encoded
 }
 
 /// The response of a request that runs in a pool. A handler's panic goes on in whoever awaits it, as without the layer.
@@ -125,5 +138,16 @@ mod tests {
         let over: Response<()> = grpc.refusal(&JoinError::Abandoned);
         assert_eq!(over.headers()["grpc-status"], UNAVAILABLE);
         assert!(!over.headers().contains_key(RETRY_AFTER));
+    }
+    #[test]
+    fn a_message_of_grpc_is_percent_encoded() {
+        let grpc = Protocol::Grpc;
+        let answer: Response<()> = grpc.refusal(&overloaded(Duration::from_micros(250)));
+        let message = answer.headers()["grpc-message"].to_str().unwrap();
+        assert!(
+            message.contains(" 7 wait: try again in 250%C2%B5s"),
+            "{message}"
+        );
+        assert_eq!(percent_encoded("100 % of ~\n\u{7f}"), "100 %25 of ~%0A%7F");
     }
 }
