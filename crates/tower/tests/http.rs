@@ -192,7 +192,7 @@ fn points_pass_reports_and_what_is_too_much_is_refused() {
     }
     let (status, _, _) = receive(send(server.address, "/nothing", ""));
     assert_eq!(
-        status, "HTTP/1.1 503 Service Unavailable",
+        status, "HTTP/1.1 500 Internal Server Error",
         "no class is called so"
     );
     assert!(server.pool.stats().total().add_up());
@@ -224,4 +224,30 @@ fn what_a_cancelled_handler_holds_ends_within_tokio() {
     assert!(server.ended.recv_timeout(LIMIT).unwrap());
     until("it was cancelled", || total().cancelled == 1);
     assert!(total().add_up());
+}
+
+/// In a process of its own, whose standard error shows that the second of two mistakes is not told.
+#[test]
+fn a_class_that_the_pool_does_not_have_is_told_once() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "requests_of_no_class", "--ignored"])
+        .args(["--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{said}");
+    let told = said.lines().filter(|line| line.contains("ScheduleLayer"));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].contains("no class is called 'nothing'"), "{said}");
+}
+
+#[test]
+#[ignore = "a process of its own, for the test above"]
+fn requests_of_no_class() {
+    let server = server();
+    for path in ["/nothing", "/neither"] {
+        let (status, _, _) = receive(send(server.address, path, ""));
+        assert_eq!(status, "HTTP/1.1 500 Internal Server Error");
+    }
 }
