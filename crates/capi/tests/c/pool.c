@@ -1,5 +1,6 @@
 /* Tests the promises of a pool from inside: each job has one end and says which; a full queue is told at once; mistakes get words. */
 #include <headway_pool.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -142,6 +143,13 @@ static void mistakes(void) {
     CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
     options = (struct headway_pool_options){.size = sizeof options, .class_count = 2};
     CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+    const double shares[] = {NAN, -1, INFINITY, 1e300};
+    for (size_t at = 0; at < sizeof shares / sizeof *shares; at++) {
+        struct headway_pool_class class = {.name = "point", .share = shares[at]};
+        options = (struct headway_pool_options){.size = sizeof options, .classes = &class, .class_count = 1};
+        CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+        CHECK(strstr(headway_last_error(), "share of class 'point'"));
+    }
     CHECK(headway_pool_start(NULL, NULL) == HEADWAY_E_ARGUMENT);
     CHECK(headway_pool_wait_idle(NULL) == HEADWAY_E_ARGUMENT);
     CHECK(headway_pool_submit(pool, 7, counts, NULL, NULL) == HEADWAY_E_ARGUMENT);
