@@ -69,7 +69,7 @@ struct headway_pool_options {
     uint32_t layout;
     // The number of classes that are learnt from the keys of jobs (HEADWAY_CLASS_LEARNT), beside the declared ones.
     uint32_t learn_classes;
-    // The number of `cores`; 0 leaves the threads to the kernel.
+    // The number of `cores`, at most 8192; 0 leaves the threads to the kernel.
     uint32_t core_count;
     // The cores to which the threads are pinned, the first to the first and so on, and round again; null for none.
     const uint32_t *cores;

@@ -54,7 +54,7 @@ struct headway_awaited {
 struct headway_runtime_options {
     // sizeof(struct headway_runtime_options).
     size_t size;
-    // Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
+    // Kernel threads, at most 256, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
     // kernel thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
     size_t kthreads;
     // Usable bytes of each thread's stack; 64 KiB by default.

@@ -21,6 +21,9 @@ use crate::versioned::Versioned;
 pub const HEADWAY_POOL_MAX_CLASSES: usize = 15;
 const _: () = assert!(HEADWAY_POOL_MAX_CLASSES == headway_pool::MAX_POOL_CLASSES);
 
+/// The most cores of a pool's list: no kernel for x86-64 is built for more (`NR_CPUS`).
+const MOST_CORES: u32 = 8192;
+
 /// A class of a pool's jobs. 0 is each field's default, but the name's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +76,7 @@ pub struct HeadwayPoolOptions {
     pub layout: u32,
     /// The number of classes that are learnt from the keys of jobs (HEADWAY_CLASS_LEARNT), beside the declared ones.
     pub learn_classes: u32,
-    /// The number of `cores`; 0 leaves the threads to the kernel.
+    /// The number of `cores`, at most 8192; 0 leaves the threads to the kernel.
     pub core_count: u32,
     /// The cores to which the threads are pinned, the first to the first and so on, and round again; null for none.
     pub cores: *const u32,
@@ -131,6 +134,12 @@ pub(crate) unsafe fn classes<'a>(
         (true, count) => {
             return Err(CallFailure::argument(format!(
                 "headway_pool_options.classes is null, and class_count is {count}"
+            )));
+        }
+        // A mistaken count would make the reads below run past the array.
+        (false, count) if count > HEADWAY_POOL_MAX_CLASSES => {
+            return Err(CallFailure::argument(format!(
+                "headway_pool_options.class_count is {count}: a pool has at most {HEADWAY_POOL_MAX_CLASSES} classes"
             )));
         }
         // SAFETY: the caller's promise.
@@ -275,6 +284,12 @@ unsafe fn cores(options: &HeadwayPoolOptions) -> Result<Vec<usize>, CallFailure>
         (true, count) => {
             return Err(CallFailure::argument(format!(
                 "headway_pool_options.cores is null, and core_count is {count}"
+            )));
+        }
+        // As for the classes.
+        (false, count) if count > MOST_CORES => {
+            return Err(CallFailure::argument(format!(
+                "headway_pool_options.core_count is {count}: name at most {MOST_CORES} cores"
             )));
         }
         // SAFETY: the caller's promise.

@@ -52,6 +52,16 @@ fn null(what: &str) -> CallFailure {
     CallFailure::argument(format!("the {what} is null"))
 }
 
+/// Refuses a number of elements that no array has: a slice of more bytes than `isize` holds is undefined behaviour.
+fn fits<T>(what: &str, count: usize) -> Result<(), CallFailure> {
+    if count <= isize::MAX as usize / size_of::<T>() {
+        return Ok(());
+    }
+    Err(CallFailure::argument(format!(
+        "the {what} is {count}: no array has as many"
+    )))
+}
+
 /// The end of a wait; `None` for one without end.
 fn end_of(timeout_ns: u64) -> Option<Instant> {
     Instant::now()
@@ -177,6 +187,7 @@ pub unsafe extern "C" fn headway_tcp_receive(
         if to.is_null() || bytes.is_null() {
             return Err(null("place for the bytes"));
         }
+        fits::<u8>("room", room)?;
         // SAFETY: the caller's promise.
         let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), room) };
         let received = stream.0.receive(to).map_err(|error| failure(&error))?;
@@ -202,6 +213,7 @@ pub unsafe extern "C" fn headway_tcp_send(
         if from.is_null() {
             return Err(null("place of the bytes"));
         }
+        fits::<u8>("number of bytes", bytes)?;
         // SAFETY: the caller's promise.
         let mut rest = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
         while !rest.is_empty() {
@@ -230,6 +242,7 @@ pub unsafe extern "C" fn headway_tcp_wait(
         if awaited.is_null() {
             return Err(null("list of streams"));
         }
+        fits::<HeadwayAwaited>("number of streams", count)?;
         // SAFETY: the caller's promise.
         let awaited = unsafe { std::slice::from_raw_parts_mut(awaited, count) };
         if awaited.iter().any(|one| one.stream.is_null()) {
@@ -316,4 +329,17 @@ pub unsafe extern "C" fn headway_tcp_flush(
             )
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_has_no_more_bytes_than_an_address_space() {
+        fits::<u8>("room", isize::MAX as usize).unwrap();
+        fits::<u8>("room", isize::MAX as usize + 1).unwrap_err();
+        fits::<HeadwayAwaited>("number of streams", 1 << 16).unwrap();
+        fits::<HeadwayAwaited>("number of streams", usize::MAX / 16).unwrap_err();
+    }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use headway_host::client::ClientOptions;
 use headway_stack::{NetStack, Uthreads};
 use headway_threads::{
-    JoinHandle, Migration, Runtime, RuntimeBuilder, STOP_AT_SIGNAL, in_thread, sleep, try_spawn,
-    yield_now,
+    JoinHandle, MAX_KTHREADS, Migration, Runtime, RuntimeBuilder, STOP_AT_SIGNAL, in_thread, sleep,
+    try_spawn, yield_now,
 };
 
 use crate::granted::HostNames;
@@ -23,7 +23,7 @@ use crate::versioned::{self, Versioned};
 pub struct HeadwayRuntimeOptions {
     /// sizeof(struct headway_runtime_options).
     pub size: usize,
-    /// Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
+    /// Kernel threads, at most 256, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may resume on another
     /// kernel thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
     pub kthreads: usize,
     /// Usable bytes of each thread's stack; 64 KiB by default.
@@ -107,6 +107,12 @@ unsafe fn configured(
     options: &HeadwayRuntimeOptions,
 ) -> Result<(RuntimeBuilder, RuntimeStack), CallFailure> {
     refuse_plain_fibers("threads in user space")?;
+    if options.kthreads > MAX_KTHREADS {
+        let kthreads = options.kthreads;
+        return Err(CallFailure::argument(format!(
+            "headway_runtime_options.kthreads is {kthreads}: give 1 to {MAX_KTHREADS}, or 0 for one"
+        )));
+    }
     let mut stack = None;
     // SAFETY: the caller's promise.
     let (host, migration) = unsafe {

@@ -170,6 +170,7 @@ impl PoolBuilder {
                 return Err(BuildError::SameName { name: name.clone() });
             }
             check_room(name, options)?;
+            check_share(name, options.share)?;
         }
         let mut shape = Shape::new(workers);
         shape.classes = declared.iter().map(|(_, options)| options.hint()).collect();
@@ -294,6 +295,14 @@ fn check_pins(cores: &[usize]) -> Result<(), BuildError> {
         tried.expect("pinning does not panic")?;
     }
     Ok(())
+}
+
+fn check_share(name: &str, share: f64) -> Result<(), BuildError> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    let class = name.into();
+    Err(BuildError::Share { class, share })
 }
 
 fn check_room(name: &str, options: &ClassOptions) -> Result<(), BuildError> {

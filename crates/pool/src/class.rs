@@ -40,10 +40,10 @@ impl ClassOptions {
         self
     }
 
-    /// Its share of all jobs, 0 to 1, as far as known.
+    /// Its share of all jobs, 0 to 1, as far as known. Others are refused by [`PoolBuilder::build`](crate::PoolBuilder::build).
     #[must_use]
     pub fn share(mut self, share: f64) -> Self {
-        self.share = share.clamp(0.0, 1.0);
+        self.share = share;
         self
     }
 

@@ -79,6 +79,14 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
+    /// A class's share is no part of all jobs.
+    #[error("share of class '{class}' is {share}: give 0 to 1, or leave it out")]
+    Share {
+        /// The class.
+        class: String,
+        /// What was said.
+        share: f64,
+    },
     /// A limit is zero, so that no job could ever run or wait.
     #[error("{what} of class '{class}' is 0: give at least 1, or leave it out")]
     NoRoom {

@@ -91,6 +91,14 @@ fn a_pool_of_no_use_is_refused() {
         .workers(1)
         .class("a", ClassOptions::new().workers_at_most(0));
     assert!(matches!(closed.build(), Err(BuildError::NoRoom { .. })));
+    for share in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
+        let class = ClassOptions::new().share(share);
+        let refused = Pool::builder().workers(1).class("a", class).build();
+        assert!(
+            matches!(refused, Err(BuildError::Share { .. })),
+            "share {share}"
+        );
+    }
     assert!(matches!(
         Pool::builder().workers(1).capacity(0).build(),
         Err(BuildError::Capacity { .. })

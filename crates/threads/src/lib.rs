@@ -61,7 +61,7 @@ pub use mutex::{Mutex, MutexGuard};
 pub use packets::PacketPoll;
 pub use park::{Unparker, park, park_timeout, unparker, waker};
 pub use read_cell::ReadCell;
-pub use runtime::{Migration, Runtime, RuntimeBuilder};
+pub use runtime::{MAX_KTHREADS, Migration, Runtime, RuntimeBuilder};
 pub use schedule::yield_now;
 pub use semaphore::Semaphore;
 pub use sleep::sleep;

@@ -38,10 +38,41 @@ impl Migration {
     }
 }
 
+/// The most kthreads of a runtime.
+pub const MAX_KTHREADS: usize = 256;
+
+/// Who grants the kthreads their cores.
+#[derive(Clone)]
+enum KthreadSource {
+    /// So many kthreads have a core whenever they want one. They are made at the start, which refuses a number that is out of range.
+    Alone(usize),
+    /// An arbiter.
+    Arbiter(Arc<dyn CoreSource>),
+}
+
+impl KthreadSource {
+    fn into_source(self) -> io::Result<Arc<dyn CoreSource>> {
+        let kthreads = match &self {
+            Self::Alone(kthreads) => *kthreads,
+            Self::Arbiter(source) => source.kthreads(),
+        };
+        if !(1..=MAX_KTHREADS).contains(&kthreads) {
+            let words = format!(
+                "a runtime has 1 to {MAX_KTHREADS} kthreads, not {kthreads}; choose at most one per core"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        Ok(match self {
+            Self::Alone(kthreads) => Arc::new(Standalone::new(kthreads)),
+            Self::Arbiter(source) => source,
+        })
+    }
+}
+
 /// The options of a [`Runtime`].
 #[derive(Clone)]
 pub struct RuntimeBuilder {
-    source: Arc<dyn CoreSource>,
+    source: KthreadSource,
     stack_bytes: usize,
     patience: Patience,
     slice: Duration,
@@ -50,17 +81,17 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Sets the number of kthreads, each of which has a core whenever it wants one. The default, one, needs no promise.
+    /// Sets the number of kthreads, 1 to [`MAX_KTHREADS`], each of which has a core whenever it wants one. The default, one, needs no promise.
     #[must_use]
     pub fn kthreads(mut self, kthreads: usize, _: Migration) -> Self {
-        self.source = Arc::new(Standalone::new(kthreads.max(1)));
+        self.source = KthreadSource::Alone(kthreads.max(1));
         self
     }
 
     /// Uses the kthreads of an application whose cores come from an arbiter.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn CoreSource>, _: Migration) -> Self {
-        self.source = source;
+        self.source = KthreadSource::Arbiter(source);
         self
     }
 
@@ -104,10 +135,10 @@ impl RuntimeBuilder {
     /// Starts the kthreads.
     ///
     /// # Errors
-    /// The operating system refuses a thread or memory, or a core to pin it to.
+    /// The operating system refuses a thread, which the error names, or memory. `InvalidInput`: the number of kthreads is out of range.
     pub fn start(self) -> io::Result<Runtime> {
         let shared = RuntimeShared::new(
-            self.source,
+            self.source.into_source()?,
             self.patience,
             self.slice,
             self.stack_bytes,
@@ -120,8 +151,9 @@ impl RuntimeBuilder {
         for index in 0..runtime.shared.kthreads().len() {
             let shared = Arc::clone(&runtime.shared);
             let core = (!self.cores.is_empty()).then(|| self.cores[index % self.cores.len()]);
-            let kthread = thread::Builder::new().name(format!("kthread-{index}"));
-            runtime.kthreads.push(kthread.spawn(move || {
+            let name = format!("kthread-{index}");
+            let kthread = thread::Builder::new().name(name.clone());
+            let spawned = kthread.spawn(move || {
                 if let Some(core) = core
                     && let Err(error) = pin_current(core)
                 {
@@ -129,6 +161,10 @@ impl RuntimeBuilder {
                     let _ = writeln!(io::stderr(), "headway: a kthread stays unpinned: {error}");
                 }
                 run_kthread(&shared.kthreads()[index]);
+            });
+            runtime.kthreads.push(spawned.map_err(|error| {
+                let words = format!("cannot start thread {name}: {error}; see `ulimit -u`");
+                io::Error::new(error.kind(), words)
             })?);
         }
         Ok(runtime)
@@ -150,7 +186,7 @@ impl Runtime {
     /// One kthread, stacks of 64 KiB.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder {
-            source: Arc::new(Standalone::new(1)),
+            source: KthreadSource::Alone(1),
             stack_bytes: 64 << 10,
             patience: Patience::default(),
             slice: Duration::from_micros(10),

@@ -1,11 +1,13 @@
 //! A [`tower`](https://docs.rs/tower) layer that runs each request in a [`Pool`], in the class that a function of the program gives it.
 //!
 //! The inner service's future is [spawned](Pool::spawn) there: each of its polls is a job for the pool's policy. So a handler that computes keeps a worker of
-//! the pool, not a thread that serves connections, and short requests do not wait behind long ones. Tokio's runtime is entered for each poll, so that
-//! handlers may use its timers and sockets.
+//! the pool, not a thread that serves connections, and short requests do not wait behind long ones. Tokio's runtime is entered for each poll and where
+//! the future is dropped, so that handlers and their destructors may use its timers and sockets, and spawn.
 //!
-//! A request that the pool refuses is answered at once: `503 Service Unavailable` with `Retry-After`, or for gRPC the status `RESOURCE_EXHAUSTED`. When a client
-//! goes away, its request is cancelled: one that waits leaves the pool's queue, one that runs ends at its next await.
+//! A request that the pool refuses is answered at once: `503 Service Unavailable` with `Retry-After`, or for gRPC the status `RESOURCE_EXHAUSTED`. One whose
+//! class the pool does not have is a mistake of the program: `500 Internal Server Error`, or `INTERNAL`, and the first is told on standard error.
+//!
+//! When a client goes away, its request is cancelled: one that waits leaves the pool's queue, one that runs ends at its next await.
 //!
 //! ```no_run
 #![doc = include_str!("../examples/axum.rs")]
@@ -24,7 +26,7 @@ use http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::response::{Protocol, ScheduledJob};
+use crate::response::{MistakeNotice, Protocol, ScheduledJob};
 use crate::runtime::InRuntime;
 
 /// Runs the requests of the service below it in a pool.
@@ -32,6 +34,7 @@ use crate::runtime::InRuntime;
 pub struct ScheduleLayer<C> {
     pool: Pool,
     classify: C,
+    notice: MistakeNotice,
 }
 
 impl<C> ScheduleLayer<C> {
@@ -44,6 +47,7 @@ impl<C> ScheduleLayer<C> {
         Self {
             pool: pool.clone(),
             classify,
+            notice: MistakeNotice::default(),
         }
     }
 }
@@ -85,14 +89,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let ScheduleLayer { pool, classify } = &self.layer;
+        let ScheduleLayer {
+            pool,
+            classify,
+            notice,
+        } = &self.layer;
         let (class, protocol) = (classify(&request), Protocol::of(&request));
         // The service that is ready takes the request, and its clone gets ready for the next.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
         let job: ScheduledJob<R, S::Error> =
             pool.spawn(class, InRuntime::new(begun(ready, request)));
-        ScheduledResponse::new(job, protocol)
+        ScheduledResponse::new(job, protocol, notice.clone())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -34,18 +34,31 @@ impl Gate {
     }
 }
 
-/// A server on a runtime with one thread, its pool, and the gate of its reports.
+/// What a handler holds over an await: its end says whether Tokio's runtime was there.
+struct EndsInRuntime(mpsc::Sender<bool>);
+
+impl Drop for EndsInRuntime {
+    fn drop(&mut self) {
+        let in_runtime = tokio::runtime::Handle::try_current().is_ok();
+        let _ = self.0.send(in_runtime);
+        tokio::spawn(async {});
+    }
+}
+
+/// A server on a runtime with one thread, its pool, the gate of its reports, and how its leavers ended.
 struct Server {
     address: SocketAddr,
     pool: Pool,
     gate: Gate,
+    ended: mpsc::Receiver<bool>,
     _runtime: tokio::runtime::Runtime,
 }
 
 fn server() -> Server {
     let builder = Pool::builder()
         .workers(2)
-        .class("point", ClassOptions::new());
+        .class("point", ClassOptions::new())
+        .class("leaver", ClassOptions::new());
     let report = ClassOptions::new().workers_at_most(1).queue_limit(1);
     let pool = builder.class("report", report).build().unwrap();
     let gate = Gate::default();
@@ -69,8 +82,18 @@ fn server() -> Server {
             "outside"
         }
     };
+    let (ends, ended) = mpsc::channel();
+    let leaver = get(move || {
+        let held = EndsInRuntime(ends.clone());
+        async move {
+            until("its client is gone", headway_pool::cancelled);
+            tokio::time::sleep(LIMIT).await;
+            drop(held);
+        }
+    });
     let service = Router::new()
         .route("/point", get(slept))
+        .route("/leaver", leaver)
         .route("/report", report)
         .layer(layer);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -87,6 +110,7 @@ fn server() -> Server {
         address,
         pool,
         gate,
+        ended,
         _runtime: runtime,
     }
 }
@@ -168,7 +192,7 @@ fn points_pass_reports_and_what_is_too_much_is_refused() {
     }
     let (status, _, _) = receive(send(server.address, "/nothing", ""));
     assert_eq!(
-        status, "HTTP/1.1 503 Service Unavailable",
+        status, "HTTP/1.1 500 Internal Server Error",
         "no class is called so"
     );
     assert!(server.pool.stats().total().add_up());
@@ -187,4 +211,43 @@ fn a_client_that_goes_away_leaves_the_queue() {
     assert_eq!(total().waiting, 0);
     server.gate.open();
     assert_eq!(receive(runs).2, "report");
+}
+
+/// A handler that runs when its client goes away ends at its next await: a thread of the pool drops it.
+#[test]
+fn what_a_cancelled_handler_holds_ends_within_tokio() {
+    let server = server();
+    let total = || server.pool.stats().total();
+    let runs = send(server.address, "/leaver", "");
+    until("a handler runs", || total().running == 1);
+    drop(runs);
+    assert!(server.ended.recv_timeout(LIMIT).unwrap());
+    until("it was cancelled", || total().cancelled == 1);
+    assert!(total().add_up());
+}
+
+/// In a process of its own, whose standard error shows that the second of two mistakes is not told.
+#[test]
+fn a_class_that_the_pool_does_not_have_is_told_once() {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "requests_of_no_class", "--ignored"])
+        .args(["--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{said}");
+    let told = said.lines().filter(|line| line.contains("ScheduleLayer"));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].contains("no class is called 'nothing'"), "{said}");
+}
+
+#[test]
+#[ignore = "a process of its own, for the test above"]
+fn requests_of_no_class() {
+    let server = server();
+    for path in ["/nothing", "/neither"] {
+        let (status, _, _) = receive(send(server.address, path, ""));
+        assert_eq!(status, "HTTP/1.1 500 Internal Server Error");
+    }
 }

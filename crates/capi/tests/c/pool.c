@@ -1,10 +1,12 @@
 /* Tests the promises of a pool from inside: each job has one end and says which; a full queue is told at once; mistakes get words. */
 #include <headway_pool.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { POINT, REPORT };
@@ -108,7 +110,31 @@ static void stops_while_a_job_submits(const struct headway_pool_options *options
     CHECK(atomic_load(&sum) == 1 && stats.running == 0 && stats.done == stats.submitted);
 }
 
+/* A mistaken count is refused before anything behind the array is read: a page that cannot be. */
+static void mistaken_counts(void) {
+    enum { CLASSES = 16 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+    struct headway_pool_class *classes = (void *)(pages + page - CLASSES * sizeof *classes);
+    for (int at = 0; at < CLASSES; at++) classes[at].name = "point";
+    const size_t counts[] = {1000, SIZE_MAX, CLASSES};
+    struct headway_pool *none;
+    for (size_t at = 0; at < sizeof counts / sizeof *counts; at++) {
+        struct headway_pool_options options = {
+            .size = sizeof options, .classes = classes, .class_count = counts[at]};
+        CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+        CHECK(strstr(headway_last_error(), "class_count"));
+    }
+    struct headway_pool_options options = {
+        .size = sizeof options, .cores = (uint32_t *)(pages + page) - 1, .core_count = UINT32_MAX};
+    CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+    CHECK(strstr(headway_last_error(), "core_count"));
+    munmap(pages, 2 * page);
+}
+
 static void mistakes(void) {
+    mistaken_counts();
     struct headway_pool *none;
     struct headway_pool_options options = {.size = sizeof options, .policy = "darc-stabel"};
     CHECK(headway_pool_start(&options, &none) == HEADWAY_E_POLICY);
@@ -117,6 +143,13 @@ static void mistakes(void) {
     CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
     options = (struct headway_pool_options){.size = sizeof options, .class_count = 2};
     CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+    const double shares[] = {NAN, -1, INFINITY, 1e300};
+    for (size_t at = 0; at < sizeof shares / sizeof *shares; at++) {
+        struct headway_pool_class class = {.name = "point", .share = shares[at]};
+        options = (struct headway_pool_options){.size = sizeof options, .classes = &class, .class_count = 1};
+        CHECK(headway_pool_start(&options, &none) == HEADWAY_E_ARGUMENT);
+        CHECK(strstr(headway_last_error(), "share of class 'point'"));
+    }
     CHECK(headway_pool_start(NULL, NULL) == HEADWAY_E_ARGUMENT);
     CHECK(headway_pool_wait_idle(NULL) == HEADWAY_E_ARGUMENT);
     CHECK(headway_pool_submit(pool, 7, counts, NULL, NULL) == HEADWAY_E_ARGUMENT);

@@ -48,6 +48,10 @@ static void ask(void)
     char buffer[64];
     size_t all = 0, bytes;
     must(headway_tcp_connect(runtime, peer, peer_port, 20000000000, &stream), "connect");
+    struct headway_awaited awaited = { stream, HEADWAY_READABLE, 0 };
+    if (headway_tcp_send(stream, buffer, SIZE_MAX) != HEADWAY_E_ARGUMENT) exit(10);
+    if (headway_tcp_receive(stream, buffer, SIZE_MAX, &bytes) != HEADWAY_E_ARGUMENT) exit(11);
+    if (headway_tcp_wait(runtime, &awaited, SIZE_MAX / 2, 0) != HEADWAY_E_ARGUMENT) exit(12);
     must(headway_tcp_send(stream, "question", 8), "send");
     must(headway_tcp_shutdown(stream), "shutdown");
     do {

@@ -1,8 +1,12 @@
 // Tests the promises of threads in user space to C and C++. The program prints a broken promise and returns 1.
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <headway_threads.hpp>
 #include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 static int failures = 0;
@@ -28,6 +32,35 @@ static void c_functions(void *place) {
         headway_thread_sleep(3'600'000'000'000);
         return nullptr;
     }, nullptr);
+}
+
+// How many kernel threads a runtime may have, and which one the system refuses.
+static void kernel_threads() {
+    headway_runtime *none = nullptr;
+    headway_runtime_options options{};
+    options.size = sizeof options;
+    for (std::size_t kthreads : {std::size_t{257}, std::size_t{1'000'000'000'000}, SIZE_MAX}) {
+        options.kthreads = kthreads;
+        EXPECT(headway_runtime_start(&options, &none) == HEADWAY_E_ARGUMENT);
+        EXPECT(std::strstr(headway_last_error(), "1 to 256"));
+    }
+    // Their stacks need more memory than the child may have.
+    pid_t child = fork();
+    if (child == 0) {
+        unsigned long pages = 0;
+        std::FILE *memory = std::fopen("/proc/self/statm", "r");
+        if (memory == nullptr || std::fscanf(memory, "%lu", &pages) != 1) _exit(2);
+        rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{128} << 20);
+        rlimit limit{bytes, bytes};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(3);
+        options.kthreads = 256;
+        if (headway_runtime_start(&options, &none) != HEADWAY_E_START) _exit(4);
+        if (std::strstr(headway_last_error(), "thread kthread-")) _exit(0);
+        std::fprintf(stderr, "%s\n", headway_last_error());
+        _exit(5);
+    }
+    int status = 0;
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
 static void locks() {
@@ -208,6 +241,7 @@ int main() {
             EXPECT(thrown == "thrown");
         }
     }
+    kernel_threads();
     headway_runtime_options options{};
     options.slice_ns = 20'000;
     EXPECT(headway::runtime(options).run([] { return 7; }) == 7);

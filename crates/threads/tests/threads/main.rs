@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use headway_threads::{Migration, Runtime, park, sleep, spawn, unparker, yield_now};
+use headway_threads::{MAX_KTHREADS, Migration, Runtime, park, sleep, spawn, unparker, yield_now};
 
 /// A runtime with this many kthreads.
 fn runtime(kthreads: usize) -> Runtime {
@@ -24,6 +24,18 @@ fn runtime(kthreads: usize) -> Runtime {
         .kthreads(kthreads, migration)
         .start()
         .expect("kthreads")
+}
+
+#[test]
+fn more_kthreads_than_a_machine_has_cores_are_refused() {
+    for kthreads in [MAX_KTHREADS + 1, 1 << 40, usize::MAX] {
+        // SAFETY: no thread runs.
+        let migration = unsafe { Migration::allow() };
+        let refused = Runtime::builder().kthreads(kthreads, migration).start();
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("1 to 256"), "{error}");
+    }
 }
 
 #[test]
