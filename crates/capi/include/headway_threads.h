@@ -237,7 +237,7 @@ int headway_tcp_close(struct headway_stream *stream);
 int headway_tcp_close_listener(struct headway_listener *listener);
 
 // Waits until the peers of closed streams have all that was sent, at most for `timeout_ns`. Call it before the program ends. HEADWAY_E_TIMEOUT: they
-// have not.
+// have not, or never will: a reset or a timeout ended a closed stream early since the last call.
 //
 // # Safety
 // `runtime` came from headway_runtime_start().

@@ -309,7 +309,7 @@ pub unsafe extern "C" fn headway_tcp_close_listener(listener: *mut HeadwayListen
 }
 
 /// Waits until the peers of closed streams have all that was sent, at most for `timeout_ns`. Call it before the program ends. HEADWAY_E_TIMEOUT: they
-/// have not.
+/// have not, or never will: a reset or a timeout ended a closed stream early since the last call.
 ///
 /// # Safety
 /// `runtime` came from headway_runtime_start().
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn headway_tcp_flush(
         has_all.then_some(()).ok_or_else(|| {
             CallFailure::new(
                 HEADWAY_E_TIMEOUT,
-                "the peers have not acknowledged everything",
+                "the peers have not acknowledged everything, or a reset or a timeout ended a stream early",
             )
         })
     })

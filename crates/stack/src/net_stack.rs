@@ -97,6 +97,8 @@ pub struct NetStack<T> {
     begun: Instant,
     pub(crate) buffer_bytes: usize,
     pub(crate) threads: T,
+    /// The silent losses that a flush has told.
+    told_losses: AtomicU64,
     /// Called after the stack wrote packets into the lanes.
     bell: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -165,6 +167,7 @@ impl<T: ThreadParking> NetStack<T> {
             begun: Instant::now(),
             buffer_bytes: settings.buffer_bytes,
             threads,
+            told_losses: AtomicU64::new(0),
             bell: OnceLock::new(),
         })
     }
@@ -249,19 +252,33 @@ impl<T: ThreadParking> NetStack<T> {
     }
 
     /// Waits until the peers have acknowledged all data and ends of dropped connections, and the data plane has taken every packet. Waits at most for
-    /// `patience`, and returns whether that happened.
+    /// `patience`, and returns whether that happened. `false` also if a dropped connection ended early, by a reset or a timeout, since the last call that did
+    /// not run out of patience: its peer will acknowledge nothing more. A connection whose owner got that error from a read or a write does not count.
     ///
     /// Call it before the process ends, which loses unsent and unacknowledged data. Another thread must keep polling meanwhile.
     #[must_use]
     pub fn flush(&self, patience: Duration) -> bool {
         let begun = Instant::now();
+        let told = self.told_losses.load(Ordering::Relaxed);
         while self.owes_anything() {
             let Some(left) = patience.checked_sub(begun.elapsed()) else {
                 return false;
             };
             self.threads.park(Some(left.min(FLUSH_LOOK)));
         }
-        true
+        // Counted by now: a connection that owes nothing more has either paid or is lost.
+        let lost = self.silent_losses();
+        self.told_losses.fetch_max(lost, Ordering::Relaxed);
+        lost == told
+    }
+
+    fn silent_losses(&self) -> u64 {
+        let _section = self.threads.enter_section();
+        let losses = |shard: &FlowShard| {
+            let table = shard.table.lock().unwrap_or_else(PoisonError::into_inner);
+            table.silent_losses()
+        };
+        self.shards.iter().map(losses).sum()
     }
 
     fn owes_anything(&self) -> bool {

@@ -220,6 +220,28 @@ fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
     assert!(received == bytes, "the same bytes");
 }
 
+/// A reset ends a dropped connection that still owes data: no peer will acknowledge it.
+#[test]
+fn flush_says_once_that_a_dropped_connection_lost_data() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 1).expect("the port");
+    let at = listener.local_addr();
+    let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
+    let accepted = listener.accept().expect("a connection");
+    // Twice the server's buffer: it cannot have acknowledged all of it.
+    let bytes = pattern(65_536);
+    for _ in 0..2 {
+        (&stream).write_all(&bytes).expect("there is room for it");
+    }
+    drop(stream);
+    let mut first = [0; 100];
+    (&accepted).read_exact(&mut first).expect("they came");
+    drop(accepted);
+    let patience = Duration::from_secs(20);
+    assert!(!client.stack.flush(patience), "data was lost");
+    assert!(client.stack.flush(patience), "nothing since the last flush");
+}
+
 /// An echo for each connection, in threads in user space on both sides.
 #[test]
 fn threads_in_user_space_block_in_sockets_and_the_others_go_on() {

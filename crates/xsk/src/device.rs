@@ -53,6 +53,21 @@ impl NetDevice {
         Ok(device)
     }
 
+    /// Looks up a device whose frames begin with an Ethernet header, by which the program and the senders here read and write them.
+    pub(crate) fn find_ethernet(name: &str) -> Result<Self, XskError> {
+        let device = Self::find(name)?;
+        let link_type = system::link_type(name);
+        let link_type =
+            link_type.map_err(|source| XskError::of_call(name, 0, "link type", source))?;
+        if link_type != libc::ARPHRD_ETHER {
+            return Err(XskError::NotEthernet {
+                device: device.name,
+                link_type,
+            });
+        }
+        Ok(device)
+    }
+
     /// What must stay as it is.
     pub(crate) fn watch(&self) -> DeviceWatch {
         DeviceWatch {
@@ -63,9 +78,9 @@ impl NetDevice {
         }
     }
 
-    /// Looks up a device for UDP service. It must have an address, and the kernel must support these sockets.
+    /// Looks up a device for UDP service. It must carry Ethernet frames and have an address, and the kernel must support these sockets.
     pub(crate) fn find_reachable(name: &str) -> Result<Self, XskError> {
-        let device = Self::find(name)?;
+        let device = Self::find_ethernet(name)?;
         if device.addresses.is_empty() {
             return Err(XskError::NoAddress {
                 device: device.name,

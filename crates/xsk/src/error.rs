@@ -18,6 +18,28 @@ pub enum XskError {
         /// The device asked for.
         device: String,
     },
+    /// The device's frames have no Ethernet header.
+    #[error(
+        "device {device} carries no Ethernet frames (link type {link_type}, where Ethernet is 1), and no others are served: name an Ethernet device"
+    )]
+    NotEthernet {
+        /// The device.
+        device: String,
+        /// The type of its link layer, by the kernel's `ARPHRD` numbers.
+        link_type: u16,
+    },
+    /// The device lies above another one, which chooses the frames for it by Ethernet address.
+    #[error(
+        "device {device} is a {kind}, which gets no frames for Ethernet addresses but its own: name the device below it{lower}"
+    )]
+    KeepsFramesBack {
+        /// The device.
+        device: String,
+        /// The kernel's word for devices of its kind.
+        kind: String,
+        /// A comma and the name of the device below it, if that is in this network namespace.
+        lower: String,
+    },
     /// The device has no address.
     #[error(
         "device {device} has no IP address: give it one (`ip address add ADDRESS/24 dev {device}`)"

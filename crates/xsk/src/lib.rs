@@ -17,6 +17,7 @@
 //! | sockets and their rings | `socket.rs`, `queue.rs` |
 //! | packet memory | `umem.rs` |
 //! | a device's addresses and queues, and what must stay of them | `device.rs`, [`DeviceWatch`] |
+//! | devices above another, which keep back frames for hosts behind them | `link_kind.rs` |
 //! | what this machine lacks for it | [`missing`] |
 
 mod checksum;
@@ -24,6 +25,7 @@ mod datapath;
 mod device;
 mod error;
 mod frame;
+mod link_kind;
 mod links;
 mod mac;
 mod port;

@@ -11,6 +11,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::device::{DeviceWatch, NetDevice};
 use crate::error::XskError;
+use crate::link_kind::check_that_all_frames_come;
 use crate::mac::MacAddress;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceQueue, DeviceSockets};
@@ -52,7 +53,8 @@ impl XskPort {
     /// # Errors
     /// [`XskError`], which names the remedy.
     pub fn open(device: &str) -> Result<Self, XskError> {
-        let device = NetDevice::find(device)?;
+        let device = NetDevice::find_ethernet(device)?;
+        check_that_all_frames_come(&device)?;
         let failed = |source| XskError::System {
             device: device.name.clone(),
             operation: "rings",

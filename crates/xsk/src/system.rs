@@ -135,6 +135,14 @@ pub(crate) fn mtu(device: &str) -> io::Result<u32> {
     Ok(u32::try_from(mtu).unwrap_or(0))
 }
 
+/// The type of the device's link layer (`ARPHRD_ETHER` and the like).
+pub(crate) fn link_type(device: &str) -> io::Result<u16> {
+    let mut request = request_of(device);
+    control(libc::SIOCGIFHWADDR, &mut request)?;
+    // SAFETY: the kernel wrote this member.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
 /// Has a device take frames to every Ethernet address for as long as the descriptor is open: a bridge, and a device that filters, keep those back that are
 /// not for their own.
 pub(crate) fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {

@@ -2,6 +2,7 @@
 
 #[path = "../../xdp/tests/common/net.rs"]
 mod net;
+mod refused_devices;
 mod tags;
 
 use headway_machine::thread::uninterrupted;

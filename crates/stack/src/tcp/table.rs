@@ -54,6 +54,8 @@ pub(crate) struct TcpTable {
     timers: TimerWheel,
     fired: Vec<u32>,
     blocked: VecDeque<u32>,
+    /// Connections without an owner that ended before the peer had acknowledged everything.
+    silent_losses: u64,
     /// The latest time that it heard of.
     latest_ns: u64,
 }
@@ -79,6 +81,7 @@ impl TcpTable {
             timers: TimerWheel::new(),
             fired: Vec::new(),
             blocked: VecDeque::new(),
+            silent_losses: 0,
             latest_ns: 0,
         }
     }
@@ -261,6 +264,11 @@ impl TcpTable {
     pub(crate) fn owes_anything(&self) -> bool {
         let mut entries = self.connections.iter().flatten();
         entries.any(|entry| entry.connection.is_orphan() && entry.connection.owes())
+    }
+
+    /// Connections that ended before their peers had acknowledged everything, and whose owners did not hear of it.
+    pub(crate) fn silent_losses(&self) -> u64 {
+        self.silent_losses
     }
 
     /// Connections, and those in TIME-WAIT.
@@ -524,6 +532,8 @@ impl TcpTable {
         if events.writable {
             entry.writers.wake();
         }
+        // Before it is removed, which waits for room in the lane: a flush must not miss it.
+        self.silent_losses += u64::from(entry.connection.take_silent_loss());
         let state = entry.connection.state();
         let is_over = matches!(state, TcpState::Closed | TcpState::TimeWait) && !entry.is_blocked;
         if is_over && !entry.is_detached {

@@ -245,7 +245,10 @@ impl TcpConnection {
             return;
         }
         match self.state {
-            TcpState::FinWait1 => self.state = TcpState::FinWait2,
+            TcpState::FinWait1 => {
+                self.state = TcpState::FinWait2;
+                self.bound_last_wait(now_ns);
+            }
             TcpState::Closing => self.state = TcpState::TimeWait,
             TcpState::LastAck => self.ended(None),
             _ => {}
@@ -273,7 +276,7 @@ impl TcpConnection {
         }
         let has_fin = header.flags.has(TcpFlags::FIN);
         let fate = self.receiver.take(position, payload, has_fin);
-        if self.is_orphan && self.receiver.readable() > 0 {
+        if self.is_orphan() && self.receiver.readable() > 0 {
             // Nobody will read it.
             self.abort();
             return;

@@ -23,7 +23,7 @@ const ACK_DELAY_NS: u64 = MILLISECOND_NS;
 /// The interval of keep-alive probes after the first, and how many of them.
 const PROBE_NS: u64 = SECOND_NS;
 const PROBES: u32 = 5;
-/// The time that a connection without an owner has to end (a peer need not ever send its FIN).
+/// The time that the peer of a connection without an owner has for its FIN, once it has everything: it need not ever send one.
 const ORPHAN_NS: u64 = 60 * SECOND_NS;
 
 /// The states of RFC 9293, 3.3.2. Listening is the [listener's](super::listening), and what comes before the handshake's end the
@@ -126,10 +126,13 @@ pub(crate) struct TcpConnection {
     is_reset_due: bool,
     /// Two timeouts passed in succession: a loss alone explains one.
     is_in_doubt: bool,
-    /// Nobody reads or writes any more.
-    is_orphan: bool,
+    /// When the owner went: nobody reads or writes any more.
+    orphan_since_ns: Option<u64>,
+    /// The owner heard of the failure.
+    is_failure_told: bool,
     /// Of a retransmission, or a probe of a shut window.
     retransmit_at_ns: Option<u64>,
+    /// The end of the wait for the FIN of an orphan's peer.
     orphan_until_ns: Option<u64>,
     /// The last time that the peer acknowledged something new, or that something new waited for it.
     progress_ns: u64,
@@ -169,7 +172,8 @@ impl TcpConnection {
             is_probe_due: false,
             is_reset_due: false,
             is_in_doubt: false,
-            is_orphan: false,
+            orphan_since_ns: None,
+            is_failure_told: false,
             retransmit_at_ns: None,
             orphan_until_ns: None,
             progress_ns: now_ns,
@@ -242,7 +246,7 @@ impl TcpConnection {
     }
 
     pub(crate) fn is_orphan(&self) -> bool {
-        self.is_orphan
+        self.orphan_since_ns.is_some()
     }
 
     /// The events since the last call.
@@ -273,6 +277,22 @@ impl TcpConnection {
         !is_over && self.sender.owes()
     }
 
+    /// Whether it ended before the peer acknowledged all data and the end, and no owner heard of it. Says so once.
+    pub(crate) fn take_silent_loss(&mut self) -> bool {
+        // Until the SYN is acknowledged nothing can be written.
+        let is_lost = self.state == TcpState::Closed
+            && self.is_orphan()
+            && self.sender.unacknowledged() > 0
+            && self.sender.owes();
+        is_lost && !std::mem::replace(&mut self.is_failure_told, true)
+    }
+
+    /// The error of a connection that is over.
+    fn tell_failure(&mut self) -> TcpFailure {
+        self.is_failure_told = self.state == TcpState::Closed;
+        self.failure.unwrap_or(TcpFailure::Reset)
+    }
+
     /// Reads what has come; `None` if that is nothing yet.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> Option<Result<usize, TcpFailure>> {
         let bytes = self.receiver.read(to);
@@ -286,13 +306,13 @@ impl TcpConnection {
             return Some(Ok(0));
         }
         let is_closed = self.state == TcpState::Closed;
-        is_closed.then(|| Err(self.failure.unwrap_or(TcpFailure::Reset)))
+        is_closed.then(|| Err(self.tell_failure()))
     }
 
     /// Writes as much as there is room for; `None` if there is none. An error once the connection is closed or closing.
     pub(crate) fn write(&mut self, from: &[u8], now_ns: u64) -> Option<Result<usize, TcpFailure>> {
         if !matches!(self.state, TcpState::Established | TcpState::CloseWait) {
-            return Some(Err(self.failure.unwrap_or(TcpFailure::Reset)));
+            return Some(Err(self.tell_failure()));
         }
         if !self.sender.owes() {
             self.progress_ns = now_ns;
@@ -319,12 +339,19 @@ impl TcpConnection {
 
     /// The owner has gone. The connection goes on by itself: it closes, or resets if data was not read (RFC 2525, 2.17).
     pub(crate) fn abandon(&mut self, now_ns: u64) {
-        self.is_orphan = true;
-        self.orphan_until_ns = Some(now_ns + ORPHAN_NS);
+        self.orphan_since_ns = Some(now_ns);
         if self.receiver.readable() > 0 {
             self.abort();
         } else {
             self.close(now_ns);
+            self.bound_last_wait(now_ns);
+        }
+    }
+
+    /// Bounds the wait for the peer's FIN, where nobody is left to wait for it.
+    fn bound_last_wait(&mut self, now_ns: u64) {
+        if self.is_orphan() && self.state == TcpState::FinWait2 {
+            self.orphan_until_ns = Some(now_ns + ORPHAN_NS);
         }
     }
 
@@ -423,11 +450,12 @@ impl TcpConnection {
     }
 
     fn on_retransmission_time(&mut self, now_ns: u64) {
-        // While a peer says that its window is shut it is alive, however long that lasts.
         let since = if self.sender.has_outstanding() && self.sender.window() > 0 {
             self.progress_ns
         } else {
-            self.progress_ns.max(self.heard_ns)
+            // While a peer says that its window is shut it is alive, however long that lasts. Without an owner nobody could end that wait.
+            let alive_ns = self.orphan_since_ns.unwrap_or(self.heard_ns);
+            self.progress_ns.max(alive_ns)
         };
         let until = since.saturating_add(self.settings.user_timeout_ns);
         if until <= now_ns {

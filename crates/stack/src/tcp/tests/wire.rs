@@ -207,7 +207,16 @@ impl Wire {
     }
 
     pub(super) fn read(&mut self, host: usize, id: u32) -> Option<Result<Vec<u8>, TcpFailure>> {
-        let mut buffer = vec![0; 100_000];
+        self.read_up_to(host, id, 100_000)
+    }
+
+    pub(super) fn read_up_to(
+        &mut self,
+        host: usize,
+        id: u32,
+        most: usize,
+    ) -> Option<Result<Vec<u8>, TcpFailure>> {
+        let mut buffer = vec![0; most];
         let result = self.act(host, |table, now_ns, sink| {
             table.read(id, &mut buffer, Waker::noop(), now_ns, sink)
         });
