@@ -74,7 +74,7 @@ pub use held::{Held, Section};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};
 pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
-pub use overflow::{LabelName, report_overflows};
+pub use overflow::{LabelName, report_overflows, report_thread_overflows};
 pub use send_fiber::SendFiber;
 pub use signal::BySignal;
 pub use signal_handler::suspend_interrupted;

@@ -22,17 +22,26 @@ static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2]
 
 /// Reports stack overflows of fibers of [attached](crate::Attached) threads from now on: one line on standard error with `name(label)` of the
 /// job (the label of [`Fiber::run`](crate::Fiber::run)), then the process aborts. Other faults go to the previous handlers. A second call
-/// has no effect.
+/// names nothing anew.
 ///
 /// # Errors
 /// The kernel refuses the handlers.
 pub fn report_overflows(name: LabelName) -> io::Result<()> {
+    LABEL_NAME.get_or_init(|| name);
+    report_thread_overflows()
+}
+
+/// As [`report_overflows`], for schedulers of [strands](crate::Strand), whose overflows are reported without a label. Leaves the naming of labels to a call
+/// of that.
+///
+/// # Errors
+/// The kernel refuses the handlers.
+pub fn report_thread_overflows() -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
-    LABEL_NAME.get_or_init(|| name);
     for (signal, previous) in SIGNALS.iter().zip(&PREVIOUS) {
         install(*signal, previous)?;
     }
@@ -77,7 +86,7 @@ fn report(control: &FiberControl) {
     if !control.kind.is_null() {
         line.text("headway: stack overflow in a user-level thread: it has ");
         line.number((control.stack_bytes() >> 10) as u64);
-        line.text(" KiB of stack; give threads larger ones, or recurse less\n");
+        line.text(" KiB of stack; give threads larger ones (stack_bytes), or recurse less\n");
     } else {
         line.text("headway: stack overflow in a request of class ");
         let label = control.label.get();

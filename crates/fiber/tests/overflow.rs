@@ -10,7 +10,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use common::{run_alone, stacks};
-use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, report_overflows, yield_now};
+use headway_fiber::{
+    Attached, Fiber, SendFiber, Stacks, Turn, report_overflows, report_thread_overflows, yield_now,
+};
 
 fn assert_died(test: &str, signal: i32, says: &str) {
     let output = run_alone(test, "");
@@ -67,6 +69,8 @@ fn recurse(depth: &mut u64) -> u64 {
 
 fn overflow_in_a_fiber(label: u64) {
     let _attached = Attached::new();
+    // A scheduler of strands that was first leaves the names to others.
+    report_thread_overflows().expect("handlers can be installed");
     report_overflows(name).expect("handlers can be installed");
     let mut fiber = Fiber::new(stacks().take().unwrap(), |depth: &mut u64| {
         recurse(depth);

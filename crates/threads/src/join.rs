@@ -33,16 +33,16 @@ pub struct Abandoned;
 /// The closure and the result lie on the thread's own stack; together they may take 4 KiB. Box larger ones.
 ///
 /// # Panics
-/// The caller is no thread of a runtime: use [`Runtime::spawn`](crate::Runtime::spawn). Or there is no memory for a stack.
+/// The caller is no thread of a runtime: use [`Runtime::spawn`](crate::Runtime::spawn). Or a stack cannot be mapped.
 #[inline]
 pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    try_spawn(body).expect("there is memory for a thread's stack")
+    try_spawn(body).expect("a thread gets a stack")
 }
 
 /// As [`spawn`].
 ///
 /// # Errors
-/// There is no memory for a stack.
+/// A stack cannot be mapped: there is no memory, or the process has as many mappings as it may (`vm.max_map_count`). Each stack takes two.
 ///
 /// # Panics
 /// The caller is no thread of a runtime.

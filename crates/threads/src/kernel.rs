@@ -24,6 +24,7 @@ use crate::packets::PacketPoll;
 use crate::reads::ReadSections;
 use crate::siblings::siblings;
 use crate::spin::SpinLock;
+use crate::stack_error::without_stack;
 use crate::timers::Timers;
 
 /// A kernel thread of the runtime. Only that thread touches [`KthreadOwn`], in no-preempt sections; all kthreads touch the rest.
@@ -502,7 +503,7 @@ impl RuntimeShared {
         if let Some(thread) = own.pop() {
             return Ok(thread);
         }
-        let stack = self.stacks.take()?;
+        let stack = self.stacks.take().map_err(|error| without_stack(&error))?;
         let thread = Uthread::new(stack, UthreadHead::new((&raw const *self).cast()));
         fibers.all.push(thread);
         Ok(thread)

@@ -23,6 +23,11 @@
 //! assert_eq!(sum, 14);
 //! # Ok::<(), std::io::Error>(())
 //! ```
+//!
+//! # Panics
+//! A destructor may wait while its thread unwinds; the thread then resumes on the same kthread. `std` counts panics per kernel thread: meanwhile
+//! [`std::thread::panicking`] is true in the other threads of this kthread, which poison locks of `std` and roll back guards as if they panicked. Keep destructors
+//! from waiting, or end the panic by [`catch_unwind`](std::panic::catch_unwind) before the thread waits.
 
 mod channel;
 mod condvar;
@@ -48,6 +53,7 @@ mod sleep;
 mod slices;
 #[cfg_attr(loom, path = "model/spin.rs")]
 mod spin;
+mod stack_error;
 #[cfg_attr(loom, path = "model/suspending.rs")]
 mod suspending;
 mod timers;

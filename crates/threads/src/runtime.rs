@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use headway_fiber::report_thread_overflows;
 use headway_kthread::{CoreSource, Standalone};
 use headway_machine::thread::pin_current;
 use headway_policy::host::Patience;
@@ -64,7 +65,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Usable bytes of each thread's stack, 64 KiB by default.
+    /// Usable bytes of each thread's stack, 64 KiB by default. A thread that overflows it ends the process, which says so on standard error.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
@@ -106,6 +107,8 @@ impl RuntimeBuilder {
     /// # Errors
     /// The operating system refuses a thread or memory, or a core to pin it to.
     pub fn start(self) -> io::Result<Runtime> {
+        // Refused, an overflow is what it is without: a segmentation fault.
+        let _ = report_thread_overflows();
         let shared = RuntimeShared::new(
             self.source,
             self.patience,
@@ -162,23 +165,23 @@ impl Runtime {
     /// Starts a thread from outside. Threads of the runtime call [`spawn`](crate::spawn), which is faster.
     ///
     /// # Panics
-    /// There is no memory for its stack.
+    /// A stack for it cannot be mapped, as for [`try_spawn`](crate::try_spawn).
     pub fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         // SAFETY: it borrows nothing.
-        unsafe { spawn_from_outside(&self.shared, body) }.expect("there is memory for a stack")
+        unsafe { spawn_from_outside(&self.shared, body) }.expect("a thread gets a stack")
     }
 
     /// Runs `body` in a thread of the runtime, and waits for its result. It resumes a panic of the thread here.
     ///
     /// # Panics
-    /// There is no memory for its stack.
+    /// A stack for it cannot be mapped, as for [`try_spawn`](crate::try_spawn).
     pub fn run<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         // SAFETY: the thread ends before this returns: the runtime, which is borrowed, does not end first.
         let thread = unsafe { spawn_from_outside(&self.shared, body) };
-        let ended = thread.expect("there is memory for a stack").join();
+        let ended = thread.expect("a thread gets a stack").join();
         ended.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

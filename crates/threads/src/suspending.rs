@@ -125,7 +125,8 @@ impl Drop for Suspending {
     }
 }
 
-/// The standard library counts panics per kernel thread, so a thread that waits while it unwinds must resume on the same one.
+/// The standard library counts panics per kernel thread, so a thread that waits while it unwinds must resume on the same one. Other
+/// threads that run there meanwhile count as panicking too ([`crate`]).
 #[cold]
 fn bind(me: Uthread) {
     // SAFETY: the thread that runs, in a no-preempt section.

@@ -9,6 +9,7 @@ mod interrupts;
 mod searching;
 mod soak;
 mod source;
+mod stacks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
