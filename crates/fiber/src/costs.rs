@@ -13,7 +13,7 @@ use crate::checkpoint::checkpoint;
 use crate::fiber::{Fiber, Turn};
 use crate::mechanism::{ByFlag, Preempter};
 use crate::stack::{Stack, Stacks};
-use crate::switch::yield_now;
+use crate::yielding::yield_now;
 
 /// The number of measurements, of which the median counts.
 const ROUNDS: usize = 7;

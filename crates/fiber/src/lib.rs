@@ -65,6 +65,7 @@ mod switch;
 mod timed;
 mod turn_watch;
 mod work_meter;
+mod yielding;
 
 pub use alive::{alive_ns, set_alive_ns};
 pub use attached::{Attached, YieldFlag};
@@ -84,7 +85,8 @@ pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use stack_copy::{StackCopy, read as read_own_memory};
 pub use strand::{LeftStrand, Strand, StrandKind};
 pub use suspects::{LateRun, LateRuns, Suspects};
-pub use switch::{in_fiber, note_held, on_own_thread, pauses, suspensions, yield_now};
+pub use switch::{in_fiber, note_held, pauses, suspensions};
 pub use timed::RenewSlice;
 pub use turn_watch::{ReadsOwnTime, TurnWatch, TurnsSeen, WorkerTurns};
 pub use work_meter::WorkMeter;
+pub use yielding::{on_own_thread, yield_now};

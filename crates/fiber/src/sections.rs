@@ -4,7 +4,8 @@
 mod real {
     pub(crate) use crate::local::no_preempt;
     pub(crate) use crate::no_preempt::NoPreempt;
-    pub(crate) use crate::switch::{in_fiber, yield_now};
+    pub(crate) use crate::switch::in_fiber;
+    pub(crate) use crate::yielding::yield_now;
 
     /// The number of attempts before a waiter lets others run: they take as long as several transfers of a cache line, there and back.
     pub(crate) const SPINS: u32 = 100;
