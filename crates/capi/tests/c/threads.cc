@@ -245,6 +245,11 @@ int main() {
         cpp.run(locals);
         EXPECT(Counted::alive == 0);
         EXPECT(cpp.run([] { return std::string("returned"); }) == "returned");
+        int number = 7;
+        std::string text = "moved";
+        EXPECT(&cpp.run([&]() -> int & { return number; }) == &number);
+        EXPECT(&cpp.run([&]() -> const int & { return number; }) == &number);
+        EXPECT(std::string(cpp.run([&]() -> std::string && { return std::move(text); })) == "moved" && text.empty());
         try {
             cpp.run([] { throw std::string("thrown"); });
             EXPECT(!"it throws");
