@@ -136,7 +136,7 @@
 // The pool is shut down, or the process was forked and its pool is the parent's.
 #define HEADWAY_E_SHUT_DOWN -14
 
-// A job of the pool would wait for the pool itself.
+// A job of the pool would wait for the pool itself, or a thread of a runtime would end that.
 #define HEADWAY_E_INSIDE -15
 
 // A connection was refused, reset, or is closed.

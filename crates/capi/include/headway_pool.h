@@ -183,6 +183,7 @@ struct headway_job_options {
     // sizeof(struct headway_job_options).
     size_t size;
     // Runs in a thread of the pool. It is interrupted at its probes where the policy interrupts: those of headway-cc, and headway_checkpoint(). No C++ exception may leave it.
+    // It ends by returning: pthread_exit() in it aborts the process.
     void (*function)(void *data);
     // Handed to both functions. In use until the job has ended.
     void *data;

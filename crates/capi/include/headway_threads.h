@@ -260,11 +260,11 @@ int headway_runtime_run(const struct headway_runtime *runtime,
                         void (*body)(void *argument),
                         void *argument);
 
-// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. The caller must not be a
-// thread of the runtime.
+// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. HEADWAY_E_INSIDE: the caller is a
+// thread of the runtime; nothing has ended, and the handle stays valid.
 //
 // # Safety
-// `runtime` is null or came from headway_runtime_start(), and is not used afterwards.
+// `runtime` is null or came from headway_runtime_start(), and is not used after HEADWAY_OK.
 int headway_runtime_stop(struct headway_runtime *runtime);
 
 // Whether the caller is a thread of a runtime.

@@ -55,9 +55,12 @@ class runtime {
     /* Runs body() in a thread of the runtime. Returns what it returns, or throws what it throws. */
     template <class Body> std::invoke_result_t<Body &> run(Body &&body) {
         using Result = std::invoke_result_t<Body &>;
+        /* No optional holds a reference: its address stands for it. */
+        using Kept = std::conditional_t<std::is_reference_v<Result>, std::add_pointer_t<Result>,
+                                        std::conditional_t<std::is_void_v<Result>, char, Result>>;
         struct Call {
             std::remove_reference_t<Body> &body;
-            std::conditional_t<std::is_void_v<Result>, std::optional<char>, std::optional<Result>> result{};
+            std::optional<Kept> result{};
             std::exception_ptr failure{};
         } call{body};
         detail::check(headway_runtime_run(
@@ -65,15 +68,22 @@ class runtime {
             [](void *argument) {
                 auto &call = *static_cast<Call *>(argument);
                 try {
-                    if constexpr (std::is_void_v<Result>) std::invoke(call.body);
-                    else call.result.emplace(std::invoke(call.body));
+                    if constexpr (std::is_void_v<Result>) {
+                        std::invoke(call.body);
+                    } else if constexpr (std::is_reference_v<Result>) {
+                        Result &&referred = std::invoke(call.body);
+                        call.result.emplace(std::addressof(referred));
+                    } else {
+                        call.result.emplace(std::invoke(call.body));
+                    }
                 } catch (...) {
                     call.failure = std::current_exception();
                 }
             },
             &call));
         if (call.failure) std::rethrow_exception(call.failure);
-        if constexpr (!std::is_void_v<Result>) return std::move(*call.result);
+        if constexpr (std::is_reference_v<Result>) return static_cast<Result>(**call.result);
+        else if constexpr (!std::is_void_v<Result>) return std::move(*call.result);
     }
 
   private:

@@ -22,6 +22,7 @@ pub struct HeadwayJobOptions {
     /// sizeof(struct headway_job_options).
     pub size: usize,
     /// Runs in a thread of the pool. It is interrupted at its probes where the policy interrupts: those of headway-cc, and headway_checkpoint(). No C++ exception may leave it.
+    /// It ends by returning: pthread_exit() in it aborts the process.
     pub function: Option<unsafe extern "C" fn(data: *mut c_void)>,
     /// Handed to both functions. In use until the job has ended.
     pub data: *mut c_void,

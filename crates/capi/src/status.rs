@@ -40,7 +40,7 @@ pub const HEADWAY_E_CANCELLED: c_int = -12;
 pub const HEADWAY_E_ABANDONED: c_int = -13;
 /// The pool is shut down, or the process was forked and its pool is the parent's.
 pub const HEADWAY_E_SHUT_DOWN: c_int = -14;
-/// A job of the pool would wait for the pool itself.
+/// A job of the pool would wait for the pool itself, or a thread of a runtime would end that.
 pub const HEADWAY_E_INSIDE: c_int = -15;
 /// A connection was refused, reset, or is closed.
 pub const HEADWAY_E_CONNECTION: c_int = -16;

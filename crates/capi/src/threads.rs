@@ -15,7 +15,7 @@ use headway_threads::{
 
 use crate::granted::HostNames;
 use crate::safe_stack::refuse_plain_fibers;
-use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_E_START, report};
+use crate::status::{CallFailure, HEADWAY_E_INSIDE, HEADWAY_E_NONE, HEADWAY_E_START, report};
 use crate::versioned::{self, Versioned};
 
 /// A runtime's options. 0 is every field's default.
@@ -176,18 +176,27 @@ pub unsafe extern "C" fn headway_runtime_run(
     })
 }
 
-/// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. The caller must not be a
-/// thread of the runtime.
+/// Ends a runtime and frees its handle. Threads that have not ended never resume, and joining one returns HEADWAY_E_NONE. HEADWAY_E_INSIDE: the caller is a
+/// thread of the runtime; nothing has ended, and the handle stays valid.
 ///
 /// # Safety
-/// `runtime` is null or came from headway_runtime_start(), and is not used afterwards.
+/// `runtime` is null or came from headway_runtime_start(), and is not used after HEADWAY_OK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_runtime_stop(runtime: *mut HeadwayRuntime) -> c_int {
     report(|| {
-        if !runtime.is_null() {
-            // SAFETY: the caller's promise.
-            drop(unsafe { Box::from_raw(runtime) });
+        // SAFETY: the caller's promise.
+        let Some(running) = (unsafe { runtime.as_ref() }) else {
+            return Ok(());
+        };
+        if running.runtime.is_inside() {
+            return Err(CallFailure::new(
+                HEADWAY_E_INSIDE,
+                "a thread of the runtime itself would end it, and would wait for itself: call headway_runtime_stop() after headway_runtime_run() has \
+                 returned",
+            ));
         }
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(runtime) });
         Ok(())
     })
 }

@@ -210,6 +210,12 @@ impl Runtime {
         unsafe { spawn_from_outside(&self.shared, body) }.expect("a thread gets a stack")
     }
 
+    /// Whether the caller is a thread of this runtime, which must not drop it.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        Uthread::current().is_some_and(|me| me.head().shared == (&raw const *self.shared).cast())
+    }
+
     /// Runs `body` in a thread of the runtime, and waits for its result. It resumes a panic of the thread here.
     ///
     /// # Panics
@@ -224,9 +230,11 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let inside = Uthread::current()
-            .is_some_and(|me| me.head().shared == (&raw const *self.shared).cast());
-        assert!(!inside, "a runtime is dropped outside of its own threads");
+        let is_inside = self.is_inside();
+        assert!(
+            !is_inside,
+            "a runtime is dropped outside of its own threads"
+        );
         for kthread in self.shared.kthreads() {
             kthread.closing.store(true, Ordering::Release);
         }

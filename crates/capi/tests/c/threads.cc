@@ -63,6 +63,16 @@ static void kernel_threads() {
     EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
+// A thread does not end its own runtime, which goes on.
+static void stops_from_inside(void *runtime) {
+    EXPECT(headway_runtime_stop(*static_cast<headway_runtime **>(runtime)) == HEADWAY_E_INSIDE);
+    EXPECT(std::strstr(headway_last_error(), "headway_runtime_run()"));
+    headway_thread *thread;
+    void *result = nullptr;
+    EXPECT(headway_spawn(&thread, doubled, reinterpret_cast<void *>(4)) == HEADWAY_OK);
+    EXPECT(headway_join(thread, &result) == HEADWAY_OK && result == reinterpret_cast<void *>(8));
+}
+
 static void locks() {
     headway::mutex mutex;
     headway::condition_variable changed;
@@ -222,6 +232,7 @@ int main() {
         EXPECT(headway_runtime_start(&options, &runtime) == HEADWAY_OK);
         EXPECT(headway_runtime_run(runtime, c_functions, &sleeps) == HEADWAY_OK);
         EXPECT(headway_runtime_run(runtime, nullptr, nullptr) == HEADWAY_E_ARGUMENT);
+        EXPECT(headway_runtime_run(runtime, stops_from_inside, &runtime) == HEADWAY_OK);
         EXPECT(headway_runtime_stop(runtime) == HEADWAY_OK);
         EXPECT(headway_join(sleeps, nullptr) == HEADWAY_E_NONE);
 
@@ -234,6 +245,11 @@ int main() {
         cpp.run(locals);
         EXPECT(Counted::alive == 0);
         EXPECT(cpp.run([] { return std::string("returned"); }) == "returned");
+        int number = 7;
+        std::string text = "moved";
+        EXPECT(&cpp.run([&]() -> int & { return number; }) == &number);
+        EXPECT(&cpp.run([&]() -> const int & { return number; }) == &number);
+        EXPECT(std::string(cpp.run([&]() -> std::string && { return std::move(text); })) == "moved" && text.empty());
         try {
             cpp.run([] { throw std::string("thrown"); });
             EXPECT(!"it throws");
