@@ -156,7 +156,7 @@ struct headway_server;
 
 // A class of requests.
 struct headway_class {
-    // Its name in reports.
+    // Its name in reports: no other class's, and not "unknown". Null for "class-0" and so on.
     const char *name;
     // Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
     uint64_t mean_ns;

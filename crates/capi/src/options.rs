@@ -75,7 +75,7 @@ const _: () = assert!(HEADWAY_MAX_CLASSES == MAX_CLASSES);
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeadwayClass {
-    /// Its name in reports.
+    /// Its name in reports: no other class's, and not "unknown". Null for "class-0" and so on.
     pub name: *const c_char,
     /// Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
     pub mean_ns: u64,

@@ -81,6 +81,7 @@ impl From<StartError> for CallFailure {
             StartError::Policy(_) => HEADWAY_E_POLICY,
             StartError::Bind(_) => HEADWAY_E_ADDRESS,
             StartError::Setup { .. } => HEADWAY_E_SETUP,
+            StartError::SameName { .. } => HEADWAY_E_ARGUMENT,
             _ => HEADWAY_E_START,
         };
         Self::new(code, error.to_string())

@@ -183,6 +183,14 @@ pub enum StartError {
         /// Its share of the requests.
         share: f64,
     },
+    /// Two classes have one name, or one has that of the server's own: their series in the metrics would be one.
+    #[error(
+        "class '{name}' is declared twice, or is one of the server's own: give each its own name"
+    )]
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// Too many classes were declared.
     #[error("a server has at most {max} classes, not {classes}; merge some in the classifier")]
     Classes {
@@ -294,9 +302,10 @@ impl StartError {
                 ServerSetting::Policy
             }
             Self::Workers { .. } => ServerSetting::Workers,
-            Self::NoTime { .. } | Self::Hint { .. } | Self::Classes { .. } => {
-                ServerSetting::Classes
-            }
+            Self::NoTime { .. }
+            | Self::Hint { .. }
+            | Self::SameName { .. }
+            | Self::Classes { .. } => ServerSetting::Classes,
             Self::QueueLimit { .. }
             | Self::UnlimitedQueues { .. }
             | Self::OutOfRange {

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use headway_capi::options::{
-    HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE, HEADWAY_PREEMPT_CLOCK, HeadwayOptions,
+    HEADWAY_LAYOUT_DEDICATED, HEADWAY_LAYOUT_INLINE, HEADWAY_PREEMPT_CLOCK, HeadwayClass,
+    HeadwayOptions,
 };
 use headway_capi::server::{HeadwayServer, headway_metrics_port};
 use headway_capi::status::HEADWAY_E_ARGUMENT;
@@ -105,4 +106,27 @@ fn looks_and_the_clock_are_refused_where_nobody_goes_by_them() {
         words.contains("headway_options.metrics is 'localhost:9'"),
         "{words}"
     );
+}
+
+/// Else they would be one series in the metrics.
+#[test]
+fn classes_have_names_of_their_own() {
+    for names in [[c"get", c"get"], [c"get", c"unknown"], [c"class-1", c""]] {
+        let classes = names.map(|name| HeadwayClass {
+            name: if name.is_empty() {
+                std::ptr::null()
+            } else {
+                name.as_ptr()
+            },
+            mean_ns: 1_000,
+        });
+        let options = HeadwayOptions {
+            classes: classes.as_ptr(),
+            class_count: classes.len(),
+            ..options()
+        };
+        let (code, words) = start(&options, &service()).unwrap_err();
+        assert_eq!(code, HEADWAY_E_ARGUMENT, "{words}");
+        assert!(words.contains("is declared twice, or is one of"), "{words}");
+    }
 }

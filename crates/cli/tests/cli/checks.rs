@@ -69,6 +69,19 @@ fn a_check_refuses_the_numbers_that_a_start_refuses() {
     assert_eq!(headway(&largest).status.code(), Some(0));
 }
 
+/// The server's own class, of requests that are of no other, has a name in reports and metrics.
+#[test]
+fn a_class_called_like_the_server_s_own_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.toml").display().to_string();
+    let workload = r#"class = [{ name = "unknown", share = 1.0, service = { dist = "constant", mean = "1us" } }]"#;
+    std::fs::write(&path, workload).unwrap();
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        let args = [command, &["--workload", &path]].concat();
+        refused(&args, &["--workload: ", "class 'unknown'", "its own name"]);
+    }
+}
+
 #[test]
 fn a_check_refuses_the_steering_that_a_start_refuses() {
     for command in [&["serve"][..], &["serve", "--check"]] {

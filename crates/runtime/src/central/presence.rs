@@ -193,7 +193,7 @@ mod tests {
             steps in prop::collection::vec((0..WORKERS, 0_u16..2), 1..300),
             limit in 1..=WORKERS,
         ) {
-            let classes = [1, 100].map(|us| DeclaredClass::new("it", Duration::from_micros(us)));
+            let classes = [1, 100].map(|us| DeclaredClass::new(us.to_string(), Duration::from_micros(us)));
             let shape = Shape {
                 job_capacity: 400,
                 ..server_shape(WORKERS, &classes, 64).expect("a shape")

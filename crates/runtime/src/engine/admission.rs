@@ -1,12 +1,14 @@
 //! Which policies a live server runs, and how: decided without starting anything.
 
+use std::collections::HashSet;
+
 use headway_net::pool::MAX_SLOTS;
 use headway_policy::server::role::Owner;
 use headway_policy::server::systems::{Facts, Preemption, ServerSpec};
 use headway_policy::spec::SpecError;
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
-use super::class::DeclaredClass;
+use super::class::{DeclaredClass, UNKNOWN_NAME};
 use crate::error::StartError;
 use crate::request::intake::BATCH;
 
@@ -128,6 +130,7 @@ pub(crate) fn unbuffered(
         let (classes, max) = (classes.len(), MAX_CLASSES);
         return Err(StartError::Classes { classes, max });
     }
+    check_names(classes)?;
     check_hints(classes)?;
     let queue_limit = queue_limit.unwrap_or(QUEUE_LIMIT);
     within("queue_limit", queue_limit, 1, usize::MAX)?;
@@ -194,6 +197,17 @@ pub(crate) fn within(
     })
 }
 
+/// Names by which people and metrics tell the classes apart.
+fn check_names(classes: &[DeclaredClass]) -> Result<(), StartError> {
+    let mut names = HashSet::from([UNKNOWN_NAME]);
+    match classes.iter().find(|class| !names.insert(&class.name)) {
+        Some(class) => Err(StartError::SameName {
+            name: class.name.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Times and shares by which policies order the classes.
 fn check_hints(classes: &[DeclaredClass]) -> Result<(), StartError> {
     let unusable = classes.iter().find(|class| {
@@ -217,6 +231,7 @@ mod tests {
     use headway_policy::server::systems;
 
     use super::*;
+    use crate::error::ServerSetting;
 
     fn admitted(policy: &str) -> Result<Admission, StartError> {
         admitted_to(policy, Resume::Anywhere)
@@ -252,10 +267,27 @@ mod tests {
         assert!(admitted_to("concord", Resume::OwnWorker).is_ok());
     }
 
+    fn numbered(classes: usize) -> Vec<DeclaredClass> {
+        (0..classes)
+            .map(|class| DeclaredClass::new(class.to_string(), Duration::from_micros(1)))
+            .collect()
+    }
+
+    #[test]
+    fn each_class_has_a_name_of_its_own() {
+        for names in [["a", "a"], ["a", "unknown"]] {
+            let classes = names.map(|name| DeclaredClass::new(name, Duration::from_micros(1)));
+            let refused = server_shape(1, &classes, QUEUE_LIMIT).unwrap_err();
+            assert_eq!(refused.setting(), ServerSetting::Classes);
+            let words = format!("class '{}' is declared twice", names[1]);
+            assert!(refused.to_string().contains(&words), "{refused}");
+        }
+    }
+
     #[test]
     fn the_largest_queue_limit_leaves_a_buffer_for_every_request() {
         for (workers, classes) in [(1, 0), (2, 2), (MAX_WORKERS, 16)] {
-            let named = vec![DeclaredClass::new("one", Duration::from_micros(1)); classes];
+            let named = numbered(classes);
             let most = max_queue_limit(workers, classes);
             let slots = server_shape(workers, &named, most).unwrap().job_capacity;
             assert!(slots <= MAX_SLOTS, "{slots}");
@@ -264,7 +296,7 @@ mod tests {
             let refused = server_shape(workers, &named, most + 1);
             assert!(matches!(refused, Err(StartError::QueueLimit { .. })));
         }
-        let many = vec![DeclaredClass::new("one", Duration::from_micros(1)); MAX_CLASSES];
+        let many = numbered(MAX_CLASSES);
         let shape = server_shape(MAX_WORKERS, &many, QUEUE_LIMIT).unwrap();
         assert!(shape.job_capacity <= MAX_SLOTS);
     }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use headway_policy::ClassHint;
 
+/// What reports call the class of requests of no declared class.
+pub(crate) const UNKNOWN_NAME: &str = "unknown";
+
 /// A request class, as declared.
 ///
 /// ```
@@ -15,7 +18,7 @@ use headway_policy::ClassHint;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeclaredClass {
-    /// What reports call it.
+    /// What reports call it: another name than the other classes', and not `unknown`, which is the server's own.
     pub name: String,
     /// What is known of it before the first request.
     pub hint: ClassHint,

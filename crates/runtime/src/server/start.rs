@@ -13,6 +13,7 @@ use super::doors::status::ServerSubject;
 use super::launch::{Launch, StartedEngine};
 use super::source::{OpenDatapath, Source};
 use super::{Observer, Server, Stopper, Tuner};
+use crate::engine::class::UNKNOWN_NAME;
 use crate::engine::parts::{EngineParts, ServerConfig};
 use crate::engine::settings::{AdmittedServer, ServerSettings};
 use crate::error::StartError;
@@ -25,7 +26,7 @@ impl<S, D> Builder<S, D> {
         let names = settings.classes.iter().map(|class| class.name.clone());
         ServerConfig {
             clock,
-            class_names: names.chain(["unknown".to_owned()]).collect(),
+            class_names: names.chain([UNKNOWN_NAME.to_owned()]).collect(),
             idle: self.idle,
             layout: admitted.layout,
             pin: settings.pin.clone(),
