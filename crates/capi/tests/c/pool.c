@@ -1,23 +1,13 @@
 /* Tests the promises of a pool from inside: each job has one end and says which; a full queue is told at once; mistakes get words. */
-#include <headway_pool.h>
+#include "check.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { POINT, REPORT };
-
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s; last words: %s\n", __FILE__, __LINE__, #what, headway_last_error()); \
-            exit(1); \
-        } \
-    } while (0)
 
 static atomic_int gate_open, at_gate, sum;
 static atomic_int ends[17];

@@ -1,17 +1,7 @@
 /* Tests that threads in user space may wait for a pool's jobs, and yield as a request does. */
-#include <headway_pool.h>
+#include "check.h"
 #include <headway_threads.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s; last words: %s\n", __FILE__, __LINE__, #what, headway_last_error()); \
-            exit(1); \
-        } \
-    } while (0)
 
 static struct headway_pool *pool;
 static atomic_int jobs;

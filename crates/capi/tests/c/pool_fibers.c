@@ -1,18 +1,8 @@
 /* Tests what an interrupted job of a pool shares with the job that runs meanwhile: its thread-local variables on plain fibers, nothing otherwise. And
    that jobs beyond a limit are not interrupted, and that workers take a program's events in. */
-#include <headway_pool.h>
+#include "check.h"
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s; last words: %s\n", __FILE__, __LINE__, #what, headway_last_error()); \
-            exit(1); \
-        } \
-    } while (0)
 
 static _Thread_local int mark;
 static atomic_int has_begun, seen;

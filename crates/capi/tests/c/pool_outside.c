@@ -1,24 +1,14 @@
 /* Tests what a pool tells those outside, and the limits of its classes: control socket, metrics, histograms, shares, deadlines, learnt classes. Arguments: a path for the
  * socket, and a policy that has a dispatcher. */
+#include "check.h"
 #include <arpa/inet.h>
-#include <headway_pool.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 enum { POINT, SHARED, SOON, DECLARED, LEARNT = 2 };
-
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
-            fprintf(stderr, "%s:%d: %s; last words: %s\n", __FILE__, __LINE__, #what, headway_last_error()); \
-            exit(1); \
-        } \
-    } while (0)
 
 static struct headway_pool *pool;
 static atomic_int gate_open, at_gate, at_once, most_at_once, shed;
