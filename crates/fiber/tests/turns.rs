@@ -552,8 +552,7 @@ fn a_process_ends_though_its_first_thread_has_flags() {
         assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
         status
     };
-    assert!(
-        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
-        "{status:#x}"
-    );
+    // The address sanitizer looks for leaks then, and takes what the parent's other threads have for some.
+    let is_told = libc::WEXITSTATUS(status) == 7 || cfg!(headway_asan);
+    assert!(libc::WIFEXITED(status) && is_told, "{status:#x}");
 }
