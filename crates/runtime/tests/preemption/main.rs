@@ -495,14 +495,23 @@ fn brief_without_probes() {
     println!("asked={}", stats.classes[1].preemptions_asked);
 }
 
-/// The process is stopped and continued all the time: its requests end milliseconds after their slices did, by no fault of theirs.
+/// The process is stopped and continued all the time: its requests end milliseconds after their slices did, by no fault of theirs. A host may take a processor from its
+/// guest too, unseen by the threads' clocks, so one of a few runs in which nobody is accused is enough: whoever takes stops for the class's doing accuses it in each.
 #[test]
 #[cfg_attr(
     headway_tsan,
     ignore = "what the sanitizer adds makes brief requests long"
 )]
 fn a_class_is_not_accused_of_stops_of_the_machine() {
+    const ATTEMPTS: usize = 5;
     let _alone = alone();
+    let is_accused = || said_while_stopped().contains("do not yield");
+    let accused = (0..ATTEMPTS).take_while(|_| is_accused()).count();
+    assert!(accused < ATTEMPTS, "accused in each of {ATTEMPTS} runs");
+}
+
+/// What [`brief_without_probes`] prints while it is stopped and continued all the time.
+fn said_while_stopped() -> String {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -528,12 +537,10 @@ fn a_class_is_not_accused_of_stops_of_the_machine() {
         }
     }
     let output = child.wait_with_output().unwrap();
-    let (printed, said) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let [printed, said] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
     assert!(output.status.success(), "{printed}{said}");
-    assert!(!said.contains("do not yield"), "{printed}{said}");
+    said
 }
 
 #[test]
