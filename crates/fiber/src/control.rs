@@ -70,6 +70,8 @@ pub(crate) struct FiberControl {
     pub(crate) kind: *const (),
     /// Whether a probe or a signal suspended it, rather than a call.
     pub(crate) preempted: Cell<bool>,
+    /// Of a strand: it left by `yield_now`, and counts as `preempted` until it is resumed.
+    pub(crate) yielded: Cell<bool>,
     /// Whether it runs or is suspended in the signal handler.
     pub(crate) in_handler: Cell<bool>,
     /// Whether a request to yield met a no-preempt section in this turn.
@@ -114,6 +116,14 @@ pub(crate) struct FiberControl {
 }
 
 impl FiberControl {
+    /// A strand that had [`yielded`](Self::yielded) is resumed.
+    #[inline(always)]
+    pub(crate) fn forget_yield(&self) {
+        if self.yielded.replace(false) {
+            self.preempted.set(false);
+        }
+    }
+
     /// Whether its job was suspended.
     #[inline(always)]
     pub(crate) fn is_suspended(&self) -> bool {

@@ -148,6 +148,7 @@ impl<J> Fiber<J> {
             renewals: Cell::new(0),
             label: Cell::new(0),
             preempted: Cell::new(false),
+            yielded: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),

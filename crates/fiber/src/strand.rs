@@ -80,7 +80,7 @@ pub enum LeftStrand<H: 'static> {
     Finished(Strand<H>),
     /// It suspended itself, and has no successor.
     Suspended(Strand<H>),
-    /// A probe or a signal suspended it.
+    /// A probe or a signal suspended it, or [`yield_now`](crate::yield_now).
     Preempted(Strand<H>),
 }
 
@@ -135,6 +135,7 @@ impl<H> Strand<H> {
             renewals: Cell::new(0),
             label: Cell::new(0),
             preempted: Cell::new(false),
+            yielded: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
             said: Cell::new(Said::Nothing),
@@ -296,6 +297,7 @@ impl<H> Strand<H> {
         let left_at = self.take_left_at();
         let control = self.control();
         local::set_no_preempt(u32::from(!control.preempted.get()));
+        control.forget_yield();
         local::set_fiber(self.core.as_ptr().cast());
         // SAFETY: the caller's promises; from now on only the strand uses its memory.
         let (left_at, left) = unsafe {
@@ -303,11 +305,17 @@ impl<H> Strand<H> {
             shadow.running(|| context::enter(self.core.cast(), left_at, false))
         };
         local::set_fiber(ptr::null_mut());
+        let sections = local::no_preempt();
         local::set_no_preempt(0);
         let left = Strand {
             core: left.cast(),
             bound: PhantomData,
         };
+        // One that waits leaves in a section. `yield_now` knows nothing of schedulers, who would have this one wait for somebody that wakes it.
+        if sections == 0 && left_at != rest::IDLE && !left.control().preempted.get() {
+            left.control().preempted.set(true);
+            left.control().yielded.set(true);
+        }
         // Read before another thread resumes it.
         let preempted = left.control().preempted.get();
         left.left_at().store(left_at, Ordering::Release);
@@ -357,6 +365,7 @@ impl<H> Strand<H> {
         local::set_fiber(next.core.as_ptr().cast());
         if control.preempted.get() {
             local::set_no_preempt(0);
+            control.forget_yield();
         }
         left_at
     }

@@ -10,12 +10,11 @@ use crate::control::FiberControl;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::signal_frames::in_handler;
-use crate::slow::suspend;
 use crate::switch::{leave, leave_plain, leave_with_thread};
 
 /// Suspends the calling fiber until it is resumed. Has no effect outside a fiber, while the thread panics, or in a signal's handler of a fiber with a
 /// [thread's state](crate::Stacks::of_donors); without one, handlers must not call it. Inside a no-preempt section the
-/// fiber yields at the section's end. A [strand](crate::Strand) goes back to its scheduler as one that a probe suspended.
+/// fiber yields at the section's end. A [strand](crate::Strand) goes back to its scheduler, which takes it for one that a probe suspended.
 ///
 /// Unlike a probe, this does not preserve `errno` and the floating-point control words (rounding mode): restore them before the call.
 #[inline(always)]
@@ -35,21 +34,10 @@ pub fn yield_now() {
     if thread::panicking() {
         return;
     }
-    // SAFETY: as above.
-    if unsafe { !control.as_ref().kind.is_null() } {
-        return yield_strand(control);
-    }
     // SAFETY: this thread's current fiber, which runs: the code that sets the current fiber does not call this before the switch.
     if unsafe { leave_plain(control) } {
         context::unwind();
     }
-}
-
-/// As [`yield_now`], in a [strand](crate::Strand): as if a probe had suspended it, so that its scheduler has it wait for its turn, not for somebody who wakes it.
-#[cold]
-fn yield_strand(control: NonNull<FiberControl>) {
-    // SAFETY: as in `yield_now`; strands are not unwound from outside.
-    unsafe { suspend(control) };
 }
 
 /// As [`yield_now`], in a fiber that owns a thread's state. Of its own, so that the callers of `yield_now` have the plain switch alone among their code.
