@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use headway_machine::doctor::{has_invariant_tsc, has_user_interrupts};
+use headway_machine::doctor::{has_steady_tsc, has_user_interrupts};
 
 use crate::attached::{Attached, YieldFlag};
 use crate::signal_handler;
@@ -64,9 +64,9 @@ impl Mechanism {
     fn obstacle(self) -> Option<String> {
         match self {
             Mechanism::Flag => None,
-            Mechanism::Tsc if has_invariant_tsc() => None,
+            Mechanism::Tsc if has_steady_tsc() => None,
             Mechanism::Tsc => Some(
-                "the time-stamp counter does not run at a constant rate (CPUID 8000_0007h, EDX bit 8)"
+                "the time-stamp counter is not steady: neither the CPU (CPUID 8000_0007h, EDX bit 8) nor the kernel (available_clocksource) says so"
                     .into(),
             ),
             Mechanism::Signal => signal_handler::obstacle(),

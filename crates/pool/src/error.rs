@@ -254,7 +254,7 @@ headway_words::debug_is_display!(OutsidePool);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PoolWarning {
-    /// The policy interrupts, and the pool runs jobs to their end: the machine has no invariant time-stamp counter, by which jobs interrupt themselves.
+    /// The policy interrupts, and the pool runs jobs to their end: the machine has no [steady](headway_machine::doctor::has_steady_tsc) time-stamp counter, by which jobs interrupt themselves.
     RunsToEnd {
         /// The policy.
         policy: &'static str,
@@ -271,7 +271,7 @@ impl fmt::Display for PoolWarning {
         match self {
             Self::RunsToEnd { policy } => write!(
                 f,
-                "policy {policy} interrupts long jobs, and this machine has no invariant time-stamp counter, by which they would see their time: each runs to its \
+                "policy {policy} interrupts long jobs, and this machine has no steady time-stamp counter, by which they would see their time: each runs to its \
                  end. Choose a policy that does not interrupt, such as darc-stable"
             ),
             Self::OneWorker { policy } => write!(

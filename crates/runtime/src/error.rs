@@ -114,7 +114,7 @@ pub enum StartError {
     Hosted(String),
     /// Nothing tells the time that code may look at cheaply.
     #[error(
-        "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \
+        "policies that interrupt running requests need a steady time-stamp counter, which this machine does not have; \
          choose darc to protect short requests without interruption"
     )]
     NoTsc,

@@ -22,7 +22,7 @@ impl Counter {
     /// The cheapest counter that can be trusted on this CPU.
     pub(super) fn best() -> Counter {
         #[cfg(target_arch = "x86_64")]
-        if crate::doctor::has_invariant_tsc() {
+        if crate::doctor::has_steady_tsc() {
             return Counter::Tsc;
         }
         Counter::Kernel

@@ -2,7 +2,7 @@
 //!
 //! A `clock_gettime` costs ~25 ns here and a TSC read ~11 ns, and a scheduler reads the time several
 //! times per request. The TSC is trusted only when the CPU says that it is invariant (constant rate,
-//! never stops); otherwise every reading is a `clock_gettime`, with the same arithmetic and epoch.
+//! never stops) or the kernel finds it [fit to keep its own time by](crate::doctor::has_steady_tsc); otherwise every reading is a `clock_gettime`, with the same arithmetic and epoch.
 
 mod counter;
 

@@ -9,6 +9,30 @@ pub fn has_invariant_tsc() -> bool {
     false
 }
 
+/// Where the kernel lists the counters that it can keep its own time by.
+#[cfg(target_arch = "x86_64")]
+const CLOCK_SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// Whether time may be told by the time-stamp counter: the CPU calls it [invariant](has_invariant_tsc), or the kernel, which compares it with its other clocks
+/// and between cores, finds it fit to keep its own time by (`tsc` among the available clock sources). So it is in many virtual machines whose host hides the
+/// CPU's flag, lest they count on it when they move to another host. One that does move goes on with the rate that it had, unless its host scales the counter.
+pub fn has_steady_tsc() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static IS_STEADY: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        return *IS_STEADY.get_or_init(|| has_invariant_tsc() || is_listed(CLOCK_SOURCES));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Whether the file lists the time-stamp counter as a clock source. One that the kernel found unstable is not listed.
+#[cfg(target_arch = "x86_64")]
+fn is_listed(path: &str) -> bool {
+    let sources = std::fs::read_to_string(path).unwrap_or_default();
+    sources.split_ascii_whitespace().any(|name| name == "tsc")
+}
+
 /// Of `AT_HWCAP2`: the kernel lets programs set the base of thread-local variables (`Documentation/arch/x86/x86_64/fsgs.rst`).
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 
@@ -34,4 +58,35 @@ fn leaf(number: u32, sub: u32) -> Option<core::arch::x86_64::CpuidResult> {
     use core::arch::x86_64::__cpuid_count;
     let highest = __cpuid_count(number & 0x8000_0000, 0).eax;
     (highest >= number).then(|| __cpuid_count(number, sub))
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_is_told_by_the_kernels_list() {
+        let list = tempfile::NamedTempFile::new().unwrap();
+        let path = list.path().to_str().unwrap();
+        for (sources, is_there) in [
+            ("tsc kvm-clock hpet acpi_pm \n", true),
+            ("kvm-clock tsc \n", true),
+            ("kvm-clock acpi_pm \n", false),
+            ("tsc-early hpet \n", false),
+            ("", false),
+        ] {
+            std::fs::write(list.path(), sources).unwrap();
+            assert_eq!(is_listed(path), is_there, "{sources}");
+        }
+        assert!(!is_listed("/proc/none"));
+    }
+
+    #[test]
+    fn a_counter_that_the_cpu_calls_invariant_is_steady() {
+        assert!(has_steady_tsc() || !has_invariant_tsc());
+        assert_eq!(
+            has_steady_tsc(),
+            has_invariant_tsc() || is_listed(CLOCK_SOURCES)
+        );
+    }
 }

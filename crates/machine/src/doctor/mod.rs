@@ -8,7 +8,7 @@ mod socket;
 use std::fs;
 use std::thread::available_parallelism;
 
-pub use cpu::{has_fsgsbase, has_invariant_tsc, has_user_interrupts};
+pub use cpu::{has_fsgsbase, has_invariant_tsc, has_steady_tsc, has_user_interrupts};
 pub use finding::{Finding, Severity};
 
 use crate::description::{kernel_release, kernel_version};
@@ -89,6 +89,14 @@ fn invariant_tsc() -> Finding {
     const NAME: &str = "invariant TSC";
     if has_invariant_tsc() {
         return Finding::good(NAME, "clock readings are TSC reads");
+    }
+    if has_steady_tsc() {
+        return Finding::bad(
+            NAME,
+            Severity::Degraded,
+            "clock readings are TSC reads, as the kernel trusts the counter: when this virtual machine moves to another host, figures of that run may be off",
+        )
+        .remedy("on a virtual machine, have the host expose the invtsc CPU flag");
     }
     Finding::bad(
         NAME,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headway_load::{Load, LoadReport, Threads};
-use headway_machine::doctor::has_invariant_tsc;
+use headway_machine::doctor::has_steady_tsc;
 use headway_policy::Rng;
 use headway_report::{ClassMeta, ClassResult, Overall, Recorder};
 use headway_workload::{Offered, Workload};
@@ -241,8 +241,8 @@ impl<'a> LiveSession<'a> {
             let build = &self.experiment.server.build;
             return Some(format!("there is no {} (`{build}`)", program.display()));
         }
-        if system.tsc && !has_invariant_tsc() {
-            return Some("the time-stamp counter does not run at a constant rate".into());
+        if system.tsc && !has_steady_tsc() {
+            return Some("the time-stamp counter is not steady".into());
         }
         let tried = self.start(system).and_then(ServerProcess::stop);
         tried.err().map(|error| error.to_string())
