@@ -1,6 +1,8 @@
 //! The CPU's own description, from CPUID, and what the kernel lets programs use of it.
 #![expect(unsafe_code, reason = "asks what the kernel told the process")]
 
+use std::sync::OnceLock;
+
 /// Whether the time-stamp counter runs at a constant rate in every power state (CPUID 8000_0007h, EDX bit 8).
 pub fn has_invariant_tsc() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -10,24 +12,17 @@ pub fn has_invariant_tsc() -> bool {
 }
 
 /// Where the kernel lists the counters that it can keep its own time by.
-#[cfg(target_arch = "x86_64")]
 const CLOCK_SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// Whether time may be told by the time-stamp counter: the CPU calls it [invariant](has_invariant_tsc), or the kernel, which compares it with its other clocks
 /// and between cores, finds it fit to keep its own time by (`tsc` among the available clock sources). So it is in many virtual machines whose host hides the
 /// CPU's flag, lest they count on it when they move to another host. One that does move goes on with the rate that it had, unless its host scales the counter.
 pub fn has_steady_tsc() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        static IS_STEADY: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        return *IS_STEADY.get_or_init(|| has_invariant_tsc() || is_listed(CLOCK_SOURCES));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    static IS_STEADY: OnceLock<bool> = OnceLock::new();
+    *IS_STEADY.get_or_init(|| has_invariant_tsc() || is_listed(CLOCK_SOURCES))
 }
 
-/// Whether the file lists the time-stamp counter as a clock source. One that the kernel found unstable is not listed.
-#[cfg(target_arch = "x86_64")]
+/// Whether the file lists the time-stamp counter, which only x86-64 has, as a clock source. One that the kernel found unstable is not listed.
 fn is_listed(path: &str) -> bool {
     let sources = std::fs::read_to_string(path).unwrap_or_default();
     sources.split_ascii_whitespace().any(|name| name == "tsc")
@@ -60,7 +55,7 @@ fn leaf(number: u32, sub: u32) -> Option<core::arch::x86_64::CpuidResult> {
     (highest >= number).then(|| __cpuid_count(number, sub))
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
