@@ -134,6 +134,16 @@ fn orders_that_cannot_be_carried_out_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_lease_that_a_busy_machine_would_miss_is_refused() {
+    for lease in ["1ms", "500ms"] {
+        refused(
+            &["rack", "--server", "10.0.0.1:7", "--lease", lease],
+            &["--lease", "give it 1s or more, or 0ms"],
+        );
+    }
+}
+
+#[test]
 fn on_sighup_the_servers_of_the_file_are_read_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rack.toml");

@@ -201,6 +201,23 @@ fn what_nobody_takes_up_is_detached_by_order_and_passes_packets_on_when_its_leas
     });
 }
 
+/// It renews the lease several times while it lasts.
+#[test]
+fn a_switch_of_the_shortest_lease_answers_all_while_its_process_lives() {
+    in_namespaces("the shortest lease of headway rack --xdp", || {
+        let mut room = Room::new("4s", "60s");
+        let rack = room.rack(&["--lease", "1s"]);
+        room.begin();
+        let run = room.run();
+        assert_eq!(count(&run, "lost"), 0, "{run}");
+        rack.signal(libc::SIGTERM);
+        let (code, said) = rack.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains("lease had run out"), "{said}");
+        room.end();
+    });
+}
+
 #[test]
 fn servers_come_to_the_kernels_switch_drain_and_go() {
     in_namespaces("the servers of headway rack --xdp", || {

@@ -14,6 +14,7 @@ use headway_xdp::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The program, which this process attaches, or takes up from an earlier one.
 pub(super) struct KernelSwitch {
@@ -21,6 +22,9 @@ pub(super) struct KernelSwitch {
     /// Whether it goes on with what an earlier process left.
     is_taken_up: bool,
     is_leased: bool,
+    /// Time between two renewals of the lease.
+    renew_every: Duration,
+    next_renewal: Instant,
     /// Whether a failure leaves the switch to the next process: an earlier one's, or this one once it is attached.
     stays: bool,
 }
@@ -56,6 +60,8 @@ impl KernelSwitch {
             switch,
             is_taken_up,
             is_leased,
+            renew_every: renewal_of(settings.lease),
+            next_renewal: Instant::now(),
             stays,
         })
     }
@@ -105,10 +111,19 @@ impl KernelSwitch {
         Ok(())
     }
 
-    pub(super) fn renew_lease(&mut self) -> Result<(), SwitchError> {
+    /// Renews the lease when that is due.
+    pub(super) fn keep_lease(&mut self) -> Result<(), SwitchError> {
+        if Instant::now() < self.next_renewal {
+            return Ok(());
+        }
+        self.renew_lease()
+    }
+
+    fn renew_lease(&mut self) -> Result<(), SwitchError> {
         if !self.is_leased {
             return Ok(());
         }
+        self.next_renewal = Instant::now() + self.renew_every;
         if self.switch.renew_lease()? > 0 {
             say!("the switch's lease had run out: it passed packets on until now");
         }
@@ -128,6 +143,12 @@ impl Drop for KernelSwitch {
             self.end();
         }
     }
+}
+
+/// Four renewals in a lease, so that one which comes late does not end it; one a second is enough.
+fn renewal_of(lease: Option<Duration>) -> Duration {
+    let most = Duration::from_secs(1);
+    lease.map_or(most, |lease| (lease / 4).min(most))
 }
 
 fn config(

@@ -163,8 +163,8 @@ impl Relay {
                 self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
                 self.devices.check()?;
                 self.reach_again()?;
-                self.program.kernel.renew_lease()?;
             }
+            self.program.kernel.keep_lease()?;
         }
         Ok(())
     }
