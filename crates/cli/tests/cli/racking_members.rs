@@ -133,6 +133,32 @@ fn orders_that_cannot_be_carried_out_are_refused_with_the_reason() {
     );
 }
 
+/// Nothing of a socket of one family gets to the other one's addresses.
+#[test]
+fn servers_of_a_family_that_the_switch_cannot_send_to_are_refused() {
+    let family = "of another family than the switch's address";
+    for (listen, server) in [
+        ("127.0.0.1:0", "[::1]:7"),
+        ("0.0.0.0:0", "[::1]:7"),
+        ("[::1]:0", "127.0.0.1:7"),
+        ("[::1]:0", "[::ffff:127.0.0.1]:7"),
+    ] {
+        refused(
+            &["rack", "--listen", listen, "--server", server],
+            &["--server", family],
+        );
+    }
+    let one = server();
+    let rack = rack(&[&one], &[]);
+    let output = order(port(&rack), "add", "[::1]:7");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(family), "{said}");
+    rack.signal(libc::SIGTERM);
+    let (_, said) = rack.end();
+    assert!(said.contains("unsent 0"), "{said}");
+}
+
 #[test]
 fn a_lease_that_a_busy_machine_would_miss_is_refused() {
     for lease in ["1ms", "500ms"] {

@@ -22,10 +22,11 @@ use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
 use headway_rack::{
-    PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
+    LostPackets, PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
     UdpPort, keep_control,
 };
 use headway_xsk::DeviceWatch;
+use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -157,7 +158,7 @@ fn serve<S: Switch + Send + 'static>(
     let device = DeviceLook::begin(device, move || stopper.stop())?;
     let forward = || {
         switch.run(&stopped);
-        *switch.switch().counts()
+        (*switch.switch().counts(), switch.lost())
     };
     let counted = forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
         let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
@@ -165,11 +166,21 @@ fn serve<S: Switch + Send + 'static>(
             keep_control(control, clock, &stopped, score, observe, control_failed);
         }
     })?;
-    let told = tell(settings, &counts(&counted));
+    let (counted, lost) = counted;
+    let told = tell(settings, &with_lost(counts(&counted), lost));
     // Nobody may read the counts; the end has its reason all the same.
     device.map_or(Ok(()), DeviceLook::end)?;
     told?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The counts with what the port lost, as far as it knows.
+fn with_lost(mut counts: Value, lost: LostPackets) -> Value {
+    counts["unsent"] = lost.unsent.into();
+    if let Some(rejected) = lost.rejected {
+        counts["rejected"] = rejected.into();
+    }
+    counts
 }
 
 fn limits(settings: &RackSettings) -> SwitchLimits {

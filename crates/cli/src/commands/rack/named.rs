@@ -65,7 +65,7 @@ pub(super) fn check_servers(
     listen: &RackListen,
 ) -> Result<Vec<NamedServer>> {
     for server in servers {
-        check_own(listen, server.value.addr).map_err(|why| server.refused(why))?;
+        check_place(listen, server.value.addr).map_err(|why| server.refused(why))?;
     }
     let addresses: Vec<_> = servers.iter().map(|server| server.value.addr).collect();
     let checked = ServerAddresses::new(&addresses)
@@ -85,14 +85,26 @@ pub(super) fn check_servers(
     })
 }
 
-/// Checks that `server` is not the switch itself.
-pub(super) fn check_own(listen: &RackListen, server: SocketAddr) -> Result<(), String> {
+/// Checks that `server` is not the switch itself, and that the switch's socket sends to such addresses.
+pub(super) fn check_place(listen: &RackListen, server: SocketAddr) -> Result<(), String> {
     if is_own(listen, server) {
         return Err(format!(
             "{server} is where the switch itself listens: name the server's own address, or another --listen"
         ));
     }
-    Ok(())
+    match *listen {
+        RackListen::Udp(own) if !sends_to(own, server) => Err(format!(
+            "{server} is of another family than the switch's address {own}, from where nothing gets there: listen at an address of its family"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a socket that is bound to `own` reaches addresses of the server's family.
+fn sends_to(own: SocketAddr, server: SocketAddr) -> bool {
+    let has_both = own.is_ipv6() && own.ip().is_unspecified();
+    let of_ip4 = |at: SocketAddr| at.ip().to_canonical().is_ipv4();
+    has_both || of_ip4(own) == of_ip4(server)
 }
 
 /// Whether a packet to `server` would reach the switch itself.

@@ -2,7 +2,7 @@
 
 use super::file::{KEYS, RackFile};
 use super::listen::RackListen;
-use super::named::{NamedServer, check_own, check_servers, named_server, named_servers};
+use super::named::{NamedServer, check_place, check_servers, named_server, named_servers};
 use super::settings::RackSettings;
 use super::xdp_reach::{ASK_FOR, ReachCheck};
 use anyhow::Result;
@@ -59,11 +59,16 @@ impl ServerOrders {
 
     fn add(&self, named: NamedServer) -> CtlResponse {
         let NamedServer { addr, cores } = named;
-        check_own(&self.listen, addr)?;
-        (self.reaches)(addr, ASK_FOR)?;
+        self.check(addr, ASK_FOR)?;
         let revision = self.roster.add(addr, cores);
         self.await_done(revision.map_err(|error| error.to_string())?)?;
         Ok(json!({ "server": addr.to_string(), "state": "serves", "cores": cores }))
+    }
+
+    /// Checks that a server may be added, and that packets get there.
+    fn check(&self, addr: SocketAddr, patience: Duration) -> Result<(), String> {
+        check_place(&self.listen, addr)?;
+        (self.reaches)(addr, patience)
     }
 
     fn take_out(&self, addr: SocketAddr, membership: Membership) -> CtlResponse {
@@ -150,7 +155,7 @@ pub(super) fn admission(orders: &Arc<ServerOrders>) -> AdmitServer {
     let orders = Arc::clone(orders);
     Box::new(move |server| {
         let AnnouncedServer { address, workers } = server;
-        let reached = (orders.reaches)(address, Duration::ZERO);
+        let reached = orders.check(address, Duration::ZERO);
         let added = reached.and_then(|()| {
             let added = orders.roster.add(address, workers);
             added.map_err(|error| error.to_string())
