@@ -96,6 +96,15 @@ fn a_server_that_is_removed_loses_what_it_had_and_no_more() {
         (&removed["state"], &removed["lost"]),
         (&"removed".into(), &20.into())
     );
+    // One that was added by another name is found all the same, and what it lost is known.
+    let last = server();
+    let mapped = last.addr().replace("127.0.0.1", "[::ffff:127.0.0.1]");
+    ordered(port(&rack), "add", &mapped);
+    let removed = ordered(port(&rack), "remove", &mapped);
+    assert_eq!(
+        (&removed["server"], &removed["lost"]),
+        (&last.addr().into(), &0.into())
+    );
     // Its answers come too late.
     one.signal(libc::SIGCONT);
     asking.send(40);

@@ -7,7 +7,7 @@ use crate::commands::serve::config::Sourced;
 use anyhow::Result;
 use headway_policy::MAX_WORKERS;
 use headway_rack::{AddressError, ServerAddresses};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// A server and its number of workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +54,18 @@ pub(super) fn named_server(text: &str) -> Result<NamedServer, String> {
         }
     };
     Ok(NamedServer {
-        addr: server_host_port(place)?,
+        addr: canonical(server_host_port(place)?),
         cores,
     })
+}
+
+/// The one way to write this address, so that a server is found by whatever name it was added: `::ffff:10.0.0.1` is 10.0.0.1.
+pub(super) fn canonical(at: SocketAddr) -> SocketAddr {
+    match at.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, at.port()),
+        // With its scope.
+        IpAddr::V6(_) => at,
+    }
 }
 
 /// These servers, each of which may be sent requests.

@@ -2,7 +2,7 @@
 
 use super::file::{KEYS, RackFile};
 use super::listen::RackListen;
-use super::named::{NamedServer, check_place, check_servers, named_server, named_servers};
+use super::named::{NamedServer, canonical, check_place, check_servers, named_server, named_servers};
 use super::settings::RackSettings;
 use super::xdp_reach::{ASK_FOR, ReachCheck};
 use anyhow::Result;
@@ -155,6 +155,7 @@ pub(super) fn admission(orders: &Arc<ServerOrders>) -> AdmitServer {
     let orders = Arc::clone(orders);
     Box::new(move |server| {
         let AnnouncedServer { address, workers } = server;
+        let address = canonical(address);
         let reached = orders.check(address, Duration::ZERO);
         let added = reached.and_then(|()| {
             let added = orders.roster.add(address, workers);
