@@ -215,6 +215,38 @@ fn on_sighup_the_servers_of_the_file_are_read_anew() {
     }
 }
 
+#[test]
+fn a_file_that_cannot_be_carried_out_as_a_whole_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rack.toml");
+    let (one, two, three) = (server(), server(), server());
+    let write = |servers: &[&str]| {
+        let text =
+            format!("listen = \"127.0.0.1:0\"\nmost-servers = 2\nserver = {servers:?}\n");
+        fs::write(&path, text).unwrap();
+    };
+    write(&[one.addr()]);
+    let rack = Serving::start_command(&["rack", "-c", path.to_str().unwrap()]);
+    // The second of each is refused: it has no place, or no packet gets there.
+    for other in [three.addr(), "[2001:db8::1]:7"] {
+        write(&[two.addr(), other, one.addr()]);
+        rack.signal(libc::SIGHUP);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(servers(&status(&rack)), [one.addr()], "{other}");
+    }
+    write(&[two.addr()]);
+    rack.signal(libc::SIGHUP);
+    let mut asking = Asking::of(&rack);
+    ask_until(&rack, &mut asking, &[two.addr()]);
+    rack.signal(libc::SIGTERM);
+    let (code, said) = rack.end();
+    assert_eq!(code, Some(0), "{said}");
+    for part in ["all 2 places are taken", "of another family"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(said.matches("the servers stay as they are").count(), 2);
+}
+
 /// The greatest exposure, in tenths.
 const EXPOSURE_MAX: &str = "--threshold=25";
 
