@@ -43,7 +43,7 @@ pub(super) fn serve<S: Switch>(
     let reach = Arc::new(Reach::of(interfaces, at)?);
     let mut kernel = KernelSwitch::load(settings, at, &shaper, interfaces)?;
     let left = kernel.left(settings)?;
-    let roster = Arc::new(xdp_left::roster(settings, left.as_ref()));
+    let roster = Arc::new(xdp_left::roster(settings, left.as_ref())?);
     xdp_left::place_servers(&mut control, &roster);
     let tables = SwitchTables::new(settings.types.len()).with_agents(settings.places);
     let tables = Arc::new(tables);

@@ -1,5 +1,6 @@
 //! The program in the kernel, and what an earlier process left of it.
 
+use super::named::NamedServer;
 use super::settings::RackSettings;
 use super::xdp_devices::some_lack_checksums;
 use super::xdp_expiry::ANSWER;
@@ -178,10 +179,10 @@ fn config(
     }
 }
 
-/// The servers in the places that they had. Those that the settings do not name were added while the switch ran: they stay, unless they drained.
-pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> RackRoster {
+/// The servers in the places that they had. Those that the settings do not name stay, unless they drained: they may have been added while the switch ran.
+pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Result<RackRoster> {
     let Some(left) = left else {
-        return settings.roster();
+        return Ok(settings.roster());
     };
     let mut places = vec![None; settings.places];
     let mut named = settings.servers.clone();
@@ -189,27 +190,42 @@ pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Rack
         let Some(Neighbour { address, .. }) = *server else {
             continue;
         };
-        let cores = left.layout.cores[place]
-            .iter()
-            .copied()
-            .map(usize::from)
-            .sum();
         let by_name = named.iter().position(|server| server.addr == address);
-        let (cores, membership) = match by_name {
-            Some(at) => (named.remove(at).cores, Membership::Serves),
-            None if cores > 0 => {
-                say!(
-                    "{address} was added while the switch ran: it stays, until `headway rack drain`"
-                );
-                (cores, Membership::Serves)
-            }
-            None => (1, Membership::Drains),
+        let (cores, membership) = match (by_name, left.member_cores[place]) {
+            (Some(at), _) => (named.remove(at).cores, Membership::Serves),
+            (None, 0) => (1, Membership::Drains),
+            (None, cores) => (usize::from(cores), Membership::Serves),
         };
         places[place] = Some(RackMember {
             address,
             cores,
             membership,
         });
+    }
+    place_new(&mut places, &named)?;
+    for member in places.iter().flatten() {
+        let is_named = |server: &NamedServer| server.addr == member.address;
+        if member.membership == Membership::Serves && !settings.servers.iter().any(is_named) {
+            say!(
+                "{} is not in the settings any more, or was added while the switch ran: it stays, until `headway rack drain`",
+                member.address
+            );
+        }
+    }
+    Ok(RackRoster::of_places(places))
+}
+
+/// Gives each server that the settings name, and that an earlier process did not have, a vacant place.
+fn place_new(places: &mut [Option<RackMember>], named: &[NamedServer]) -> Result<()> {
+    let taken = places.iter().flatten().count();
+    if let Some(first) = named.get(places.len() - taken) {
+        let why = format!(
+            "there is no place for {}: {taken} of {} are those of servers that an earlier process left, which stay. Start with at least {}, and have those drain that are to go (`headway rack drain`); or remove that switch by `headway rack detach`",
+            first.addr,
+            places.len(),
+            taken + named.len()
+        );
+        return Err(usage("--most-servers", why));
     }
     let vacant = places.iter_mut().filter(|place| place.is_none());
     for (place, server) in vacant.zip(named) {
@@ -219,7 +235,7 @@ pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Rack
             membership: Membership::Serves,
         });
     }
-    RackRoster::of_places(places)
+    Ok(())
 }
 
 /// Has a control plane lay out the servers in the places that they have.
