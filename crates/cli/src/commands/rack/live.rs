@@ -7,7 +7,7 @@ use super::routes;
 use super::settings::RackSettings;
 use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
-    liveness, score, tell,
+    liveness, reload_on, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
@@ -150,7 +150,7 @@ fn serve<S: Switch + Send + 'static>(
     let stopped = Arc::new(AtomicBool::new(false));
     let stopper = switch.stopper(&stopped);
     let on_signal = stopper.clone();
-    heed_signals(&orders, move || on_signal.stop())?;
+    reload_on(heed_signals(move || on_signal.stop())?, &orders)?;
     let subject = RackSubject::new(settings, at, (name, &params), &tables, &observed, orders);
     let subject = Arc::new(subject.with_agents(agents.clone()));
     let _doors = answer(socket, metrics, &subject)?;

@@ -5,7 +5,7 @@ use super::orders::ServerOrders;
 use super::settings::RackSettings;
 use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
-    liveness, score, tell,
+    liveness, reload_on, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject};
 use super::xdp_left::{self, KernelSwitch};
@@ -41,6 +41,10 @@ pub(super) fn serve<S: Switch>(
     let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref().map(http::bind).transpose()?;
     let reach = Arc::new(Reach::of(interfaces, at)?);
+    // What is pinned from here on goes when the start has come to its end.
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    let wishes = heed_signals(move || stop.store(true, Ordering::Release))?;
     let mut kernel = KernelSwitch::load(settings, at, &shaper, interfaces)?;
     let left = kernel.left(settings)?;
     let roster = Arc::new(xdp_left::roster(settings, left.as_ref())?);
@@ -61,7 +65,6 @@ pub(super) fn serve<S: Switch>(
         }
     };
     observe(control.control());
-    let stopped = Arc::new(AtomicBool::new(false));
     let watch = watch(settings, &port, &roster, kernel.switch().question_index())?;
     let mut relay = Relay::new(
         kernel,
@@ -73,8 +76,7 @@ pub(super) fn serve<S: Switch>(
     let begun = relay.begin(&reach, left.as_ref());
     begun.map_err(|why| reach.refused(interfaces, why))?;
     relay.round().map_err(|error| interfaces.refused(error))?;
-    let stop = Arc::clone(&stopped);
-    heed_signals(&orders, move || stop.store(true, Ordering::Release))?;
+    reload_on(wishes, &orders)?;
     let policy = (system.name, &system.params);
     let subject = RackSubject::new(settings, at, policy, &tables, &observed, orders);
     let subject = Arc::new(subject.with_agents(agents.clone()));
