@@ -15,11 +15,11 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 use headway_policy::rack::Cloning;
 use nix::errno::Errno;
 use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
 use std::error::Error;
-use std::{io, iter};
+use std::hash::{Hash as _, Hasher as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
+use std::{io, iter};
 
 /// The path of responses to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +74,9 @@ pub enum SwitchError {
     Program(#[source] ProgramError),
     /// The interface does not take the program.
     #[error(
-        "cannot attach to interface {interface}: {}. {}", because(source), attach_remedy(interface, source)
+        "cannot attach to interface {interface}: {}. {}",
+        because(source),
+        attach_remedy(interface, source)
     )]
     Attach {
         /// The interface.
@@ -140,7 +142,10 @@ fn attach_remedy(interface: &str, error: &ProgramError) -> String {
     let first: &(dyn Error + 'static) = error;
     let mut causes = iter::successors(Some(first), |cause| cause.source());
     let system = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
-    match system.and_then(io::Error::raw_os_error).map(Errno::from_raw) {
+    match system
+        .and_then(io::Error::raw_os_error)
+        .map(Errno::from_raw)
+    {
         Some(Errno::ERANGE | Errno::EINVAL) => format!(
             "Its MTU, or that of a veth pair's other end, may be more than its driver takes with an XDP program: `ip link set {interface} mtu 1500` at both ends, or name another interface"
         ),

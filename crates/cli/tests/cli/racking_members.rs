@@ -221,8 +221,7 @@ fn a_file_that_cannot_be_carried_out_as_a_whole_changes_nothing() {
     let path = folder.path().join("rack.toml");
     let (one, two, three) = (server(), server(), server());
     let write = |servers: &[&str]| {
-        let text =
-            format!("listen = \"127.0.0.1:0\"\nmost-servers = 2\nserver = {servers:?}\n");
+        let text = format!("listen = \"127.0.0.1:0\"\nmost-servers = 2\nserver = {servers:?}\n");
         fs::write(&path, text).unwrap();
     };
     write(&[one.addr()]);

@@ -287,7 +287,11 @@ fn the_next_process_keeps_silent_servers_that_were_added_and_refuses_what_has_no
         rack.kill();
         let three = "10.77.0.11:6001";
         let refused = refused_by(&[], &args_of(&ctl, &[one, three], "2"));
-        for part in ["--most-servers", "there is no place for 10.77.0.11:6001", "at least 3"] {
+        for part in [
+            "--most-servers",
+            "there is no place for 10.77.0.11:6001",
+            "at least 3",
+        ] {
             assert!(refused.contains(part), "{part}: {refused}");
         }
         let rack = Serving::start_command(&args_of(&ctl, &[one], "2"));
@@ -296,7 +300,9 @@ fn the_next_process_keeps_silent_servers_that_were_added_and_refuses_what_has_no
         let names: Vec<_> = servers.iter().map(|server| &server["server"]).collect();
         assert_eq!(names, [one, two], "{now}");
         assert_eq!(servers[1]["state"], "serves", "{now}");
-        room.signals[1].send(libc::SIGCONT).expect("it stands still");
+        room.signals[1]
+            .send(libc::SIGCONT)
+            .expect("it stands still");
         room.run();
         await_status(&ctl, "the second one is back", |status| {
             status["servers"][1]["silent"] == false

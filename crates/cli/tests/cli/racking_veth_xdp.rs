@@ -2,7 +2,9 @@
 
 use super::children::TestChild;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
-use super::racking_xdp::{LISTEN, has_program, in_namespaces, rack_args, refused_by, stop, wire_to};
+use super::racking_xdp::{
+    LISTEN, has_program, in_namespaces, rack_args, refused_by, stop, wire_to,
+};
 use super::serving::Serving;
 use headway_net::header::{Flag, Header, Status};
 use std::net::UdpSocket;

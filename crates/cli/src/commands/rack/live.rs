@@ -22,8 +22,8 @@ use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
 use headway_rack::{
-    LostPackets, PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
-    UdpPort, keep_control,
+    LostPackets, PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits,
+    SwitchTables, UdpPort, keep_control,
 };
 use headway_xsk::DeviceWatch;
 use serde_json::Value;

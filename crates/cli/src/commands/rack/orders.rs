@@ -2,7 +2,9 @@
 
 use super::file::{KEYS, RackFile};
 use super::listen::RackListen;
-use super::named::{NamedServer, canonical, check_place, check_servers, named_server, named_servers};
+use super::named::{
+    NamedServer, canonical, check_place, check_servers, named_server, named_servers,
+};
 use super::settings::RackSettings;
 use super::xdp_reach::{ASK_FOR, ReachCheck};
 use anyhow::Result;

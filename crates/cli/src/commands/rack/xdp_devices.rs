@@ -89,7 +89,8 @@ impl AttachedDevices {
                 return Err(DeviceError::Gone(device.name.clone()));
             }
             let took = device.takes;
-            device.takes = !(several || device.redirects_back()) || takes_redirected(&device.name).unwrap_or(true);
+            device.takes = !(several || device.redirects_back())
+                || takes_redirected(&device.name).unwrap_or(true);
             if took && !device.takes {
                 let error = DeviceError::TakesNothing(device.name.clone());
                 say!("{error}");
