@@ -75,8 +75,8 @@ pub enum SwitchError {
     /// The interface does not take the program.
     #[error(
         "cannot attach to interface {interface}: {}. {}",
-        because(source),
-        attach_remedy(interface, source)
+        because(.source),
+        attach_remedy(.interface, .source)
     )]
     Attach {
         /// The interface.
