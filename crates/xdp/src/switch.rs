@@ -132,7 +132,7 @@ impl From<TickError> for SwitchError {
 
 /// An error with all its causes: that of the system call is the last.
 fn because(error: &ProgramError) -> String {
-    let causes = iter::successors(error.source(), |cause| cause.source());
+    let causes = iter::successors(error.source(), |&cause| cause.source());
     let causes: String = causes.map(|cause| format!(": {cause}")).collect();
     format!("{error}{causes}")
 }
@@ -140,7 +140,7 @@ fn because(error: &ProgramError) -> String {
 /// What to do about an interface that takes no program, by the system's error.
 fn attach_remedy(interface: &str, error: &ProgramError) -> String {
     let first: &(dyn Error + 'static) = error;
-    let mut causes = iter::successors(Some(first), |cause| cause.source());
+    let mut causes = iter::successors(Some(first), |&cause| cause.source());
     let system = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
     match system
         .and_then(io::Error::raw_os_error)
