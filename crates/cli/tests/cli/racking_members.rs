@@ -163,9 +163,6 @@ fn servers_of_a_family_that_the_switch_cannot_send_to_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(family), "{said}");
-    rack.signal(libc::SIGTERM);
-    let (_, said) = rack.end();
-    assert!(said.contains("unsent 0"), "{said}");
 }
 
 #[test]

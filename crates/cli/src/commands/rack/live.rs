@@ -206,3 +206,24 @@ fn watching<S: Switch, P: PacketPort>(
     }
     Ok(switch)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_rack::PacketCounts;
+
+    #[test]
+    fn what_the_port_lost_is_among_the_counts_as_far_as_it_knows() {
+        let told = |rejected| {
+            let lost = LostPackets {
+                unsent: 3,
+                rejected,
+            };
+            with_lost(counts(&PacketCounts::default()), lost)
+        };
+        let over_udp = told(None);
+        assert_eq!(over_udp["unsent"], 3);
+        assert!(over_udp.get("rejected").is_none(), "{over_udp}");
+        assert_eq!(told(Some(2))["rejected"], 2);
+    }
+}
