@@ -160,13 +160,13 @@ fn serve<S: Switch + Send + 'static>(
         switch.run(&stopped);
         (*switch.switch().counts(), switch.lost())
     };
-    let counted = forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
-        let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
-        if let Some(control) = control {
-            keep_control(control, clock, &stopped, score, observe, control_failed);
-        }
-    })?;
-    let (counted, lost) = counted;
+    let (counted, lost) =
+        forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
+            let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
+            if let Some(control) = control {
+                keep_control(control, clock, &stopped, score, observe, control_failed);
+            }
+        })?;
     let told = tell(settings, &with_lost(counts(&counted), lost));
     // Nobody may read the counts; the end has its reason all the same.
     device.map_or(Ok(()), DeviceLook::end)?;

@@ -4,8 +4,8 @@ use super::listen::RackListen;
 use super::orders::ServerOrders;
 use super::settings::RackSettings;
 use super::start::{
-    announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
-    liveness, reload_on, score, tell,
+    ReloadWishes, announce, answer, begin_control, control_failed, forward_beside, hear_agents,
+    heed_signals, liveness, reload_on, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject};
 use super::xdp_left::{self, KernelSwitch};
@@ -41,10 +41,7 @@ pub(super) fn serve<S: Switch>(
     let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref().map(http::bind).transpose()?;
     let reach = Arc::new(Reach::of(interfaces, at)?);
-    // What is pinned from here on goes when the start has come to its end.
-    let stopped = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&stopped);
-    let wishes = heed_signals(move || stop.store(true, Ordering::Release))?;
+    let (stopped, wishes) = stop_on_signals()?;
     let mut kernel = KernelSwitch::load(settings, at, &shaper, interfaces)?;
     let left = kernel.left(settings)?;
     let roster = Arc::new(xdp_left::roster(settings, left.as_ref())?);
@@ -97,6 +94,14 @@ pub(super) fn serve<S: Switch>(
     })?;
     tell(settings, &relayed?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The flag that signals to stop set. It is there before anything is pinned, so that the end of the start removes the pins.
+fn stop_on_signals() -> Result<(Arc<AtomicBool>, ReloadWishes)> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    let wishes = heed_signals(move || stop.store(true, Ordering::Release))?;
+    Ok((stopped, wishes))
 }
 
 /// The tables of a policy that has them, and what makes them.
