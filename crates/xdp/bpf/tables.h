@@ -68,7 +68,9 @@ struct server_entry {
 	__u16 port;
 	struct mac_pair macs;
 	__u8 family;       /* 0: no such server */
-	__u8 pad[5];
+	__u8 pad;
+	__u16 member_cores; /* for the next control plane; 0: the server drains */
+	__u8 pad_end[2];
 };
 
 /* A group's part of a server. */

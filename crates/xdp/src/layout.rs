@@ -170,6 +170,7 @@ mirror! {
         mac: [u8; 6] as "macs.dest" at 22,
         own_mac: [u8; 6] as "macs.source" at 28,
         family: u8 as "family" at 34,
+        member_cores: u16 as "member_cores" at 36,
     }
 }
 
@@ -306,6 +307,7 @@ mod tests {
             mac: [3; 6],
             own_mac: [4; 6],
             family: 6,
+            member_cores: 0,
         };
         let bytes: [u8; 40] = bytes_of(&entry);
         let back = ServerEntry::get(&bytes);

@@ -12,6 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct LeftTables {
     /// The servers by place, up to the last one, and the ways to them.
     pub servers: Vec<Option<Neighbour>>,
+    /// The cores that each of them had by order, 0 of one that drained.
+    pub member_cores: Vec<u16>,
     /// The type bytes of the types known, by class.
     pub type_bytes: Vec<u8>,
     /// Groups, cores and demand. Of as many servers as `servers` has places.
@@ -60,8 +62,10 @@ fn left_of(tables: &RackTables, types: usize) -> LeftTables {
             }
         }
     }
+    let entries = tables.server.iter().take(places);
     LeftTables {
         servers: servers.collect(),
+        member_cores: entries.map(|entry| entry.member_cores).collect(),
         // Types are numbered as they appeared: the first that has no byte is not there yet.
         type_bytes: (0..types).map_while(bytes_of).collect(),
         layout: LastLayout {
@@ -115,8 +119,10 @@ mod tests {
         };
         let servers = [Some(server(1, 7)), None, Some(server(2, 8))];
         let tables = tables_of_places(&shaper, 2, &[0, 77], &servers).unwrap();
-        let left = left_of(&tables.for_demand(&types).0, 2);
+        let tables = tables.for_demand(&types).for_members(&[3, 0, 2]);
+        let left = left_of(&tables.0, 2);
         assert_eq!(left.servers, servers);
+        assert_eq!(left.member_cores, [3, 0, 2]);
         assert_eq!(left.type_bytes, [0, 77]);
         assert_eq!(left.layout.types, types);
         let mut again = ControlPlane::new(&[1, 1, 1], &[types[1]; 2], ControlRules::default());

@@ -13,11 +13,13 @@ use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::{ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use headway_policy::rack::Cloning;
+use nix::errno::Errno;
 use std::collections::hash_map::DefaultHasher;
+use std::error::Error;
 use std::hash::{Hash as _, Hasher as _};
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
+use std::{io, iter};
 
 /// The path of responses to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +74,9 @@ pub enum SwitchError {
     Program(#[source] ProgramError),
     /// The interface does not take the program.
     #[error(
-        "cannot attach to interface {interface}: {source}. `ip link show {interface}` shows whether it exists and has another XDP program: end that one, or name another interface"
+        "cannot attach to interface {interface}: {}. {}",
+        because(.source),
+        attach_remedy(.interface, .source)
     )]
     Attach {
         /// The interface.
@@ -123,6 +127,31 @@ impl From<TickError> for SwitchError {
             TickError::Missing(part) => Self::Missing(part),
             TickError::Program(source) => Self::Program(source),
         }
+    }
+}
+
+/// An error with all its causes: that of the system call is the last.
+fn because(error: &ProgramError) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+    format!("{error}{causes}")
+}
+
+/// What to do about an interface that takes no program, by the system's error.
+fn attach_remedy(interface: &str, error: &ProgramError) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let mut causes = iter::successors(Some(first), |&cause| cause.source());
+    let system = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    match system
+        .and_then(io::Error::raw_os_error)
+        .map(Errno::from_raw)
+    {
+        Some(Errno::ERANGE | Errno::EINVAL) => format!(
+            "Its MTU, or that of a veth pair's other end, may be more than its driver takes with an XDP program: `ip link set {interface} mtu 1500` at both ends, or name another interface"
+        ),
+        _ => format!(
+            "`ip link show {interface}` shows whether it exists and has another XDP program: end that one, or name another interface"
+        ),
     }
 }
 

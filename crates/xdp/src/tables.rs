@@ -83,6 +83,16 @@ pub fn tables_of_places(
 }
 
 impl XdpTables {
+    /// Tells the next control plane how many cores each place's server has by order, 0 if it drains. Those that the tables give it turns for are
+    /// fewer while it is silent.
+    #[must_use]
+    pub fn for_members(mut self, cores: &[u16]) -> Self {
+        for (entry, &cores) in self.0.server.iter_mut().zip(cores) {
+            entry.member_cores = cores;
+        }
+        self
+    }
+
     /// Tells the next control plane the demand that the tables were made for, by type.
     #[must_use]
     pub fn for_demand(mut self, types: &[ClassHint]) -> Self {
@@ -142,6 +152,7 @@ fn entry_of(server: &Neighbour) -> ServerEntry {
         mac: server.mac,
         own_mac: server.own_mac,
         family: family as u8,
+        member_cores: 0,
     }
 }
 

@@ -42,6 +42,7 @@ mod racking_kills;
 mod racking_members;
 mod racking_pinned;
 mod racking_tags_xdp;
+mod racking_veth_xdp;
 mod racking_xdp;
 mod racks;
 mod recording;

@@ -96,6 +96,15 @@ fn a_server_that_is_removed_loses_what_it_had_and_no_more() {
         (&removed["state"], &removed["lost"]),
         (&"removed".into(), &20.into())
     );
+    // One that was added by another name is found all the same, and what it lost is known.
+    let last = server();
+    let mapped = last.addr().replace("127.0.0.1", "[::ffff:127.0.0.1]");
+    ordered(port(&rack), "add", &mapped);
+    let removed = ordered(port(&rack), "remove", &mapped);
+    assert_eq!(
+        (&removed["server"], &removed["lost"]),
+        (&last.addr().into(), &0.into())
+    );
     // Its answers come too late.
     one.signal(libc::SIGCONT);
     asking.send(40);
@@ -133,6 +142,39 @@ fn orders_that_cannot_be_carried_out_are_refused_with_the_reason() {
     );
 }
 
+/// Nothing of a socket of one family gets to the other one's addresses.
+#[test]
+fn servers_of_a_family_that_the_switch_cannot_send_to_are_refused() {
+    let family = "of another family than the switch's address";
+    for (listen, server) in [
+        ("127.0.0.1:0", "[::1]:7"),
+        ("0.0.0.0:0", "[::1]:7"),
+        ("[::1]:0", "127.0.0.1:7"),
+        ("[::1]:0", "[::ffff:127.0.0.1]:7"),
+    ] {
+        refused(
+            &["rack", "--listen", listen, "--server", server],
+            &["--server", family],
+        );
+    }
+    let one = server();
+    let rack = rack(&[&one], &[]);
+    let output = order(port(&rack), "add", "[::1]:7");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(family), "{said}");
+}
+
+#[test]
+fn a_lease_that_a_busy_machine_would_miss_is_refused() {
+    for lease in ["1ms", "500ms"] {
+        refused(
+            &["rack", "--server", "10.0.0.1:7", "--lease", lease],
+            &["--lease", "give it 1s or more, or 0ms"],
+        );
+    }
+}
+
 #[test]
 fn on_sighup_the_servers_of_the_file_are_read_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,6 +210,37 @@ fn on_sighup_the_servers_of_the_file_are_read_anew() {
     for part in ["drains", "the servers stay as they are", "rack.toml:1"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_carried_out_as_a_whole_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rack.toml");
+    let (one, two, three) = (server(), server(), server());
+    let write = |servers: &[&str]| {
+        let text = format!("listen = \"127.0.0.1:0\"\nmost-servers = 2\nserver = {servers:?}\n");
+        fs::write(&path, text).unwrap();
+    };
+    write(&[one.addr()]);
+    let rack = Serving::start_command(&["rack", "-c", path.to_str().unwrap()]);
+    // The second of each is refused: it has no place, or no packet gets there.
+    for other in [three.addr(), "[2001:db8::1]:7"] {
+        write(&[two.addr(), other, one.addr()]);
+        rack.signal(libc::SIGHUP);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(servers(&status(&rack)), [one.addr()], "{other}");
+    }
+    write(&[two.addr()]);
+    rack.signal(libc::SIGHUP);
+    let mut asking = Asking::of(&rack);
+    ask_until(&rack, &mut asking, &[two.addr()]);
+    rack.signal(libc::SIGTERM);
+    let (code, said) = rack.end();
+    assert_eq!(code, Some(0), "{said}");
+    for part in ["all 2 places are taken", "of another family"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(said.matches("the servers stay as they are").count(), 2);
 }
 
 /// The greatest exposure, in tenths.

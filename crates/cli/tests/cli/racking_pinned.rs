@@ -201,6 +201,23 @@ fn what_nobody_takes_up_is_detached_by_order_and_passes_packets_on_when_its_leas
     });
 }
 
+/// It renews the lease several times while it lasts.
+#[test]
+fn a_switch_of_the_shortest_lease_answers_all_while_its_process_lives() {
+    in_namespaces("the shortest lease of headway rack --xdp", || {
+        let mut room = Room::new("4s", "60s");
+        let rack = room.rack(&["--lease", "1s"]);
+        room.begin();
+        let run = room.run();
+        assert_eq!(count(&run, "lost"), 0, "{run}");
+        rack.signal(libc::SIGTERM);
+        let (code, said) = rack.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains("lease had run out"), "{said}");
+        room.end();
+    });
+}
+
 #[test]
 fn servers_come_to_the_kernels_switch_drain_and_go() {
     in_namespaces("the servers of headway rack --xdp", || {
@@ -239,6 +256,62 @@ fn servers_come_to_the_kernels_switch_drain_and_go() {
         );
         await_status(&ctl, "it is gone", |status| names(status) == [one]);
         stop(rack);
+        room.end();
+    });
+}
+
+/// The arguments of a switch of these servers that has so many places.
+fn args_of<'a>(ctl: &'a str, servers: &[&'a str], places: &'a str) -> Vec<&'a str> {
+    let more = ["--ctl", ctl, "--most-servers", places];
+    let mut args = rack_args(INTERFACES, &more);
+    args.drain(5..9);
+    let servers = servers.iter().flat_map(|&server| ["--server", server]);
+    args.extend(servers);
+    args
+}
+
+#[test]
+fn the_next_process_keeps_silent_servers_that_were_added_and_refuses_what_has_no_place() {
+    in_namespaces("the members that headway rack --xdp leaves", || {
+        let mut room = Room::new("2s", "60s");
+        let (one, two) = ("10.77.0.10:6000", "10.77.0.11:6000");
+        let ctl = room.ctl.clone();
+        let mut rack = Serving::start_command(&args_of(&ctl, &[one], "2"));
+        assert_eq!(ordered(&ctl, "add", two)["state"], "serves");
+        room.signals[1].send(libc::SIGSTOP).expect("it runs");
+        room.begin();
+        await_status(&ctl, "the second one is silent", |status| {
+            status["servers"][1]["silent"] == true
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        rack.kill();
+        let three = "10.77.0.11:6001";
+        let refused = refused_by(&[], &args_of(&ctl, &[one, three], "2"));
+        for part in [
+            "--most-servers",
+            "there is no place for 10.77.0.11:6001",
+            "at least 3",
+        ] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        let rack = Serving::start_command(&args_of(&ctl, &[one], "2"));
+        let now = status(&ctl);
+        let servers = now["servers"].as_array().expect("servers");
+        let names: Vec<_> = servers.iter().map(|server| &server["server"]).collect();
+        assert_eq!(names, [one, two], "{now}");
+        assert_eq!(servers[1]["state"], "serves", "{now}");
+        room.signals[1]
+            .send(libc::SIGCONT)
+            .expect("it stands still");
+        room.run();
+        await_status(&ctl, "the second one is back", |status| {
+            status["servers"][1]["silent"] == false
+        });
+        rack.signal(libc::SIGTERM);
+        let (code, said) = rack.end();
+        assert_eq!(code, Some(0), "{said}");
+        let stays = format!("{two} is not in the settings any more");
+        assert!(said.contains(&stays), "{said}");
         room.end();
     });
 }

@@ -7,7 +7,7 @@ use super::routes;
 use super::settings::RackSettings;
 use super::start::{
     announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
-    liveness, score, tell,
+    liveness, reload_on, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
@@ -22,10 +22,11 @@ use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, RackShape, Switch, Turns};
 use headway_rack::slo::SloWatch;
 use headway_rack::{
-    PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits, SwitchTables,
-    UdpPort, keep_control,
+    LostPackets, PacketPort, PortSwitch, RackRoster, ScoringTask, ServerInterfaces, SwitchLimits,
+    SwitchTables, UdpPort, keep_control,
 };
 use headway_xsk::DeviceWatch;
+use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -149,7 +150,7 @@ fn serve<S: Switch + Send + 'static>(
     let stopped = Arc::new(AtomicBool::new(false));
     let stopper = switch.stopper(&stopped);
     let on_signal = stopper.clone();
-    heed_signals(&orders, move || on_signal.stop())?;
+    reload_on(heed_signals(move || on_signal.stop())?, &orders)?;
     let subject = RackSubject::new(settings, at, (name, &params), &tables, &observed, orders);
     let subject = Arc::new(subject.with_agents(agents.clone()));
     let _doors = answer(socket, metrics, &subject)?;
@@ -157,19 +158,29 @@ fn serve<S: Switch + Send + 'static>(
     let device = DeviceLook::begin(device, move || stopper.stop())?;
     let forward = || {
         switch.run(&stopped);
-        *switch.switch().counts()
+        (*switch.switch().counts(), switch.lost())
     };
-    let counted = forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
-        let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
-        if let Some(control) = control {
-            keep_control(control, clock, &stopped, score, observe, control_failed);
-        }
-    })?;
-    let told = tell(settings, &counts(&counted));
+    let (counted, lost) =
+        forward_beside("hw-switch", forward, agents.as_deref(), &stopped, || {
+            let score = |task: &ScoringTask| score(turns, settings.slo.as_ref(), task);
+            if let Some(control) = control {
+                keep_control(control, clock, &stopped, score, observe, control_failed);
+            }
+        })?;
+    let told = tell(settings, &with_lost(counts(&counted), lost));
     // Nobody may read the counts; the end has its reason all the same.
     device.map_or(Ok(()), DeviceLook::end)?;
     told?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The counts with what the port lost, as far as it knows.
+fn with_lost(mut counts: Value, lost: LostPackets) -> Value {
+    counts["unsent"] = lost.unsent.into();
+    if let Some(rejected) = lost.rejected {
+        counts["rejected"] = rejected.into();
+    }
+    counts
 }
 
 fn limits(settings: &RackSettings) -> SwitchLimits {
@@ -194,4 +205,25 @@ fn watching<S: Switch, P: PacketPort>(
         switch = switch.watching_slo(watch);
     }
     Ok(switch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_rack::PacketCounts;
+
+    #[test]
+    fn what_the_port_lost_is_among_the_counts_as_far_as_it_knows() {
+        let told = |rejected| {
+            let lost = LostPackets {
+                unsent: 3,
+                rejected,
+            };
+            with_lost(counts(&PacketCounts::default()), lost)
+        };
+        let over_udp = told(None);
+        assert_eq!(over_udp["unsent"], 3);
+        assert!(over_udp.get("rejected").is_none(), "{over_udp}");
+        assert_eq!(told(Some(2))["rejected"], 2);
+    }
 }

@@ -7,7 +7,7 @@ use crate::commands::serve::config::Sourced;
 use anyhow::Result;
 use headway_policy::MAX_WORKERS;
 use headway_rack::{AddressError, ServerAddresses};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// A server and its number of workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +54,18 @@ pub(super) fn named_server(text: &str) -> Result<NamedServer, String> {
         }
     };
     Ok(NamedServer {
-        addr: server_host_port(place)?,
+        addr: canonical(server_host_port(place)?),
         cores,
     })
+}
+
+/// The one way to write this address, so that a server is found by whatever name it was added: `::ffff:10.0.0.1` is 10.0.0.1.
+pub(super) fn canonical(at: SocketAddr) -> SocketAddr {
+    match at.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, at.port()),
+        // With its scope.
+        IpAddr::V6(_) => at,
+    }
 }
 
 /// These servers, each of which may be sent requests.
@@ -65,7 +74,7 @@ pub(super) fn check_servers(
     listen: &RackListen,
 ) -> Result<Vec<NamedServer>> {
     for server in servers {
-        check_own(listen, server.value.addr).map_err(|why| server.refused(why))?;
+        check_place(listen, server.value.addr).map_err(|why| server.refused(why))?;
     }
     let addresses: Vec<_> = servers.iter().map(|server| server.value.addr).collect();
     let checked = ServerAddresses::new(&addresses)
@@ -85,14 +94,26 @@ pub(super) fn check_servers(
     })
 }
 
-/// Checks that `server` is not the switch itself.
-pub(super) fn check_own(listen: &RackListen, server: SocketAddr) -> Result<(), String> {
+/// Checks that `server` is not the switch itself, and that the switch's socket sends to such addresses.
+pub(super) fn check_place(listen: &RackListen, server: SocketAddr) -> Result<(), String> {
     if is_own(listen, server) {
         return Err(format!(
             "{server} is where the switch itself listens: name the server's own address, or another --listen"
         ));
     }
-    Ok(())
+    match *listen {
+        RackListen::Udp(own) if !sends_to(own, server) => Err(format!(
+            "{server} is of another family than the switch's address {own}, from where nothing gets there: listen at an address of its family"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a socket that is bound to `own` reaches addresses of the server's family.
+fn sends_to(own: SocketAddr, server: SocketAddr) -> bool {
+    let has_both = own.is_ipv6() && own.ip().is_unspecified();
+    let of_ip4 = |at: SocketAddr| at.ip().to_canonical().is_ipv4();
+    has_both || of_ip4(own) == of_ip4(server)
 }
 
 /// Whether a packet to `server` would reach the switch itself.

@@ -2,7 +2,9 @@
 
 use super::file::{KEYS, RackFile};
 use super::listen::RackListen;
-use super::named::{NamedServer, check_own, check_servers, named_server, named_servers};
+use super::named::{
+    NamedServer, canonical, check_place, check_servers, named_server, named_servers,
+};
 use super::settings::RackSettings;
 use super::xdp_reach::{ASK_FOR, ReachCheck};
 use anyhow::Result;
@@ -10,7 +12,6 @@ use headway_ops::protocol::{CtlResponse, ServerOrder};
 use headway_rack::agent::{AdmitServer, AnnouncedServer};
 use headway_rack::{Membership, RackMember, RackRoster, SwitchTables};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,12 +59,21 @@ impl ServerOrders {
     }
 
     fn add(&self, named: NamedServer) -> CtlResponse {
-        let NamedServer { addr, cores } = named;
-        check_own(&self.listen, addr)?;
-        (self.reaches)(addr, ASK_FOR)?;
+        self.check(named.addr, ASK_FOR)?;
+        self.serve(named)
+    }
+
+    /// Adds a server that was checked.
+    fn serve(&self, NamedServer { addr, cores }: NamedServer) -> CtlResponse {
         let revision = self.roster.add(addr, cores);
         self.await_done(revision.map_err(|error| error.to_string())?)?;
         Ok(json!({ "server": addr.to_string(), "state": "serves", "cores": cores }))
+    }
+
+    /// Checks that a server may be added, and that packets get there.
+    fn check(&self, addr: SocketAddr, patience: Duration) -> Result<(), String> {
+        check_place(&self.listen, addr)?;
+        (self.reaches)(addr, patience)
     }
 
     fn take_out(&self, addr: SocketAddr, membership: Membership) -> CtlResponse {
@@ -97,16 +107,28 @@ impl ServerOrders {
     /// Reads the servers of the settings file anew: those that are new are added, those that are no longer there drain. Says on standard error what
     /// was done, or why nothing was.
     pub(super) fn read_anew(&self) {
-        match self.follow_file() {
-            Ok(changes) if changes.is_empty() => {
-                say!("the settings file names the same servers");
-            }
-            Ok(changes) => say!("by the settings file, {}", changes.join(", ")),
-            Err(error) => say!("the servers stay as they are: {error:#}"),
+        let changes = match self.changes_by_file() {
+            Ok(changes) => changes,
+            Err(error) => return say!("the servers stay as they are: {error:#}"),
+        };
+        if changes.is_empty() {
+            return say!("the settings file names the same servers");
         }
+        let mut done = Vec::new();
+        for change in changes {
+            match self.carry_out(change) {
+                Ok(sentence) => done.push(sentence),
+                Err(why) => {
+                    done.push(format!("and no more: {why}"));
+                    break;
+                }
+            }
+        }
+        say!("by the settings file, {}", done.join(", "));
     }
 
-    fn follow_file(&self) -> Result<Vec<String>> {
+    /// What the settings file changes: all of it can be carried out, or there is an error.
+    fn changes_by_file(&self) -> Result<Vec<FileChange>> {
         let Some(path) = &self.file else {
             anyhow::bail!(
                 "flags name them; to have them read anew, name them in a file and start with -c FILE"
@@ -114,35 +136,62 @@ impl ServerOrders {
         };
         let file = RackFile::read(path, KEYS)?;
         let servers = named_servers(&[], &file)?;
-        check_servers(&servers, &self.listen)?;
-        let named = servers.iter().map(|server| (server.value.addr, server));
-        let named: HashMap<_, _> = named.collect();
+        let named = check_servers(&servers, &self.listen)?;
+        let members = self.roster.members();
+        let mut vacant = members.iter().filter(|place| place.is_none()).count();
+        let members: Vec<_> = members.into_iter().flatten().collect();
         let mut changes = Vec::new();
         // First those that come, so that the last one that serves never goes before.
         for server in &servers {
             let NamedServer { addr, cores } = server.value;
-            let serves = self.roster.members().into_iter().flatten().any(|member| {
-                let wanted = RackMember {
-                    address: addr,
-                    cores,
-                    membership: Membership::Serves,
-                };
-                member == wanted
-            });
-            if !serves {
-                self.add(server.value).map_err(|why| server.refused(why))?;
-                changes.push(format!("{addr} serves with {cores}"));
+            let wanted = RackMember {
+                address: addr,
+                cores,
+                membership: Membership::Serves,
+            };
+            if members.contains(&wanted) {
+                continue;
             }
-        }
-        for member in self.roster.members().into_iter().flatten() {
-            if member.membership == Membership::Serves && !named.contains_key(&member.address) {
-                self.take_out(member.address, Membership::Drains)
-                    .map_err(|why| anyhow::anyhow!(why))?;
-                changes.push(format!("{} drains", member.address));
+            self.check(addr, ASK_FOR)
+                .map_err(|why| server.refused(why))?;
+            if !members.iter().any(|member| member.address == addr) {
+                let left = vacant.checked_sub(1);
+                vacant = left.ok_or_else(|| server.refused(self.full()))?;
             }
+            changes.push(FileChange::Serves(server.value));
         }
+        let is_named = |member: &RackMember| named.iter().any(|it| it.addr == member.address);
+        let leaving = members.iter().filter(|member| !is_named(member));
+        let leaving = leaving.filter(|member| member.membership == Membership::Serves);
+        changes.extend(leaving.map(|member| FileChange::Drains(member.address)));
         Ok(changes)
     }
+
+    fn full(&self) -> String {
+        format!(
+            "all {} places are taken, and one that drains keeps its place until it has left: have one drain first, by a file without it, or start the switch with more by --most-servers N",
+            self.roster.members().len()
+        )
+    }
+
+    fn carry_out(&self, change: FileChange) -> Result<String, String> {
+        match change {
+            FileChange::Serves(named) => {
+                self.serve(named)?;
+                Ok(format!("{} serves with {}", named.addr, named.cores))
+            }
+            FileChange::Drains(server) => {
+                self.take_out(server, Membership::Drains)?;
+                Ok(format!("{server} drains"))
+            }
+        }
+    }
+}
+
+/// A change that the settings file makes to the servers.
+enum FileChange {
+    Serves(NamedServer),
+    Drains(SocketAddr),
 }
 
 /// Adds servers whose agents announce them. The kernel knows the way to them, since it brought the report; where it does not, the next one is soon.
@@ -150,7 +199,8 @@ pub(super) fn admission(orders: &Arc<ServerOrders>) -> AdmitServer {
     let orders = Arc::clone(orders);
     Box::new(move |server| {
         let AnnouncedServer { address, workers } = server;
-        let reached = (orders.reaches)(address, Duration::ZERO);
+        let address = canonical(address);
+        let reached = orders.check(address, Duration::ZERO);
         let added = reached.and_then(|()| {
             let added = orders.roster.add(address, workers);
             added.map_err(|error| error.to_string())

@@ -27,6 +27,8 @@ const LISTEN: &str = "127.0.0.1:7100";
 const TYPES: u64 = 32;
 /// Time for a control plane of the switch in the kernel to come back: for a person, too.
 const LEASE: &str = "600s";
+/// The process renews a lease four times while it lasts: a quarter of this is more than a busy machine keeps it waiting.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 const NO_KEY: &str = "agents are heard by a key only: add --agent-key FILE";
 /// Places for servers at least, unless told otherwise.
 const SPARE: usize = 16;
@@ -125,7 +127,8 @@ impl RunArgs {
             let why = "only the switch in the kernel can leave responses to the servers: add --xdp DEV[,DEV]";
             return Err(direct.refused(why));
         }
-        let lease_ns = time_of("lease", self.lease, set.lease.as_ref(), LEASE, &file)?;
+        let lease = file.given("lease", self.lease, set.lease.as_ref(), || LEASE.into());
+        let lease = lease.parse(|text| lease_of(text))?.value;
         let ctl = control_place(self.ctl, self.no_ctl, &file);
         Ok(RackSettings {
             listen,
@@ -146,7 +149,7 @@ impl RunArgs {
             ctl,
             xdp,
             direct,
-            lease: (lease_ns > 0).then(|| Duration::from_nanos(lease_ns)),
+            lease,
             seed: self
                 .seed
                 .or(set.seed.as_ref().map(|seed| *seed.get_ref()))
@@ -166,6 +169,18 @@ fn time_of(
 ) -> Result<u64> {
     let given = file.given(key, flag, set, || usual.into());
     Ok(given.parse(|text| time(text))?.value)
+}
+
+/// Parses a lease; none: 0.
+fn lease_of(text: &str) -> Result<Option<Duration>, String> {
+    let lease = Duration::from_nanos(time(text)?);
+    if !lease.is_zero() && lease < SHORTEST_LEASE {
+        return Err(format!(
+            "a lease of {text} can run out while the process waits for a CPU, and the switch passes requests on then: give it {}s or more, or 0ms to have the switch end with its process",
+            SHORTEST_LEASE.as_secs()
+        ));
+    }
+    Ok((!lease.is_zero()).then_some(lease))
 }
 
 /// The switch's places for servers.

@@ -20,7 +20,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, Scope};
 
 /// The load that the control plane assumes when it chooses the first groups, before any measurement.
@@ -80,22 +80,27 @@ pub(super) fn liveness(settings: &RackSettings, roster: &RackRoster) -> Liveness
     Liveness::new(&cores, rules)
 }
 
-/// Calls `stop` on SIGTERM and SIGINT, and has the servers read anew on SIGHUP. A second signal to stop ends the process at once.
-pub(super) fn heed_signals(
-    orders: &Arc<ServerOrders>,
-    stop: impl Fn() + Send + 'static,
-) -> Result<()> {
+/// SIGHUPs that came, for [`reload_on`].
+pub(super) struct ReloadWishes(Receiver<()>);
+
+/// Calls `stop` on SIGTERM and SIGINT. A second signal to stop ends the process at once.
+pub(super) fn heed_signals(stop: impl Fn() + Send + 'static) -> Result<ReloadWishes> {
     let (wish, wishes) = sync_channel(1);
     let reload = move || {
         // A wish that waits already stands for this one too.
         let _ = wish.try_send(());
     };
     signals::heed_reloading(stop, reload).context("cannot watch for signals")?;
+    Ok(ReloadWishes(wishes))
+}
+
+/// Has the servers read anew on SIGHUP.
+pub(super) fn reload_on(wishes: ReloadWishes, orders: &Arc<ServerOrders>) -> Result<()> {
     let orders = Arc::clone(orders);
     thread::Builder::new()
         .name("hw-reload".into())
         .spawn(move || {
-            for () in wishes {
+            for () in wishes.0 {
                 orders.read_anew();
             }
         })

@@ -4,8 +4,8 @@ use super::listen::RackListen;
 use super::orders::ServerOrders;
 use super::settings::RackSettings;
 use super::start::{
-    announce, answer, begin_control, control_failed, forward_beside, hear_agents, heed_signals,
-    liveness, score, tell,
+    ReloadWishes, announce, answer, begin_control, control_failed, forward_beside, hear_agents,
+    heed_signals, liveness, reload_on, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject};
 use super::xdp_left::{self, KernelSwitch};
@@ -41,9 +41,10 @@ pub(super) fn serve<S: Switch>(
     let socket = control_socket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref().map(http::bind).transpose()?;
     let reach = Arc::new(Reach::of(interfaces, at)?);
+    let (stopped, wishes) = stop_on_signals()?;
     let mut kernel = KernelSwitch::load(settings, at, &shaper, interfaces)?;
     let left = kernel.left(settings)?;
-    let roster = Arc::new(xdp_left::roster(settings, left.as_ref()));
+    let roster = Arc::new(xdp_left::roster(settings, left.as_ref())?);
     xdp_left::place_servers(&mut control, &roster);
     let tables = SwitchTables::new(settings.types.len()).with_agents(settings.places);
     let tables = Arc::new(tables);
@@ -61,7 +62,6 @@ pub(super) fn serve<S: Switch>(
         }
     };
     observe(control.control());
-    let stopped = Arc::new(AtomicBool::new(false));
     let watch = watch(settings, &port, &roster, kernel.switch().question_index())?;
     let mut relay = Relay::new(
         kernel,
@@ -73,8 +73,7 @@ pub(super) fn serve<S: Switch>(
     let begun = relay.begin(&reach, left.as_ref());
     begun.map_err(|why| reach.refused(interfaces, why))?;
     relay.round().map_err(|error| interfaces.refused(error))?;
-    let stop = Arc::clone(&stopped);
-    heed_signals(&orders, move || stop.store(true, Ordering::Release))?;
+    reload_on(wishes, &orders)?;
     let policy = (system.name, &system.params);
     let subject = RackSubject::new(settings, at, policy, &tables, &observed, orders);
     let subject = Arc::new(subject.with_agents(agents.clone()));
@@ -95,6 +94,14 @@ pub(super) fn serve<S: Switch>(
     })?;
     tell(settings, &relayed?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The flag that signals to stop set. It is there before anything is pinned, so that the end of the start removes the pins.
+fn stop_on_signals() -> Result<(Arc<AtomicBool>, ReloadWishes)> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    let wishes = heed_signals(move || stop.store(true, Ordering::Release))?;
+    Ok((stopped, wishes))
 }
 
 /// The tables of a policy that has them, and what makes them.

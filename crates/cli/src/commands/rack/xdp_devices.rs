@@ -13,7 +13,7 @@ pub(super) enum DeviceError {
     Gone(String),
     /// The kernel drops what is redirected to it, and counts it nowhere.
     #[error(
-        "device {0} sends no packets that come in by another device: of a veth pair give the other end GRO (`ethtool -K PEER gro on`); of another device see whether its driver sends redirected packets (ndo_xdp_xmit), or use one device for clients and servers, or leave --xdp out"
+        "device {0} sends no packets that an XDP program redirects to it: of a veth pair give the other end GRO (`ethtool -K PEER gro on`); of another device see whether its driver sends redirected packets (ndo_xdp_xmit), or use one device for clients and servers, or leave --xdp out"
     )]
     TakesNothing(String),
     #[error(
@@ -28,6 +28,13 @@ struct AttachedDevice {
     ifindex: u32,
     takes: bool,
     tags: HiddenTags,
+}
+
+impl AttachedDevice {
+    /// Whether the program redirects what leaves by the device that it came by, as in the driver of a veth pair, where it sees tags.
+    fn redirects_back(&self) -> bool {
+        self.tags == HiddenTags::Dropped
+    }
 }
 
 /// Devices by name.
@@ -62,10 +69,9 @@ impl AttachedDevices {
         if let Some(device) = self.devices.iter().find(loses_tags) {
             return Err(DeviceError::HidesTags(device.name.clone()));
         }
-        if self.devices.len() < 2 {
-            return Ok(());
-        }
-        for device in &mut self.devices {
+        let several = self.devices.len() > 1;
+        let redirects = |device: &&mut AttachedDevice| several || device.redirects_back();
+        for device in self.devices.iter_mut().filter(redirects) {
             // A kernel that does not say leaves it to the user to see.
             device.takes = takes_redirected(&device.name).unwrap_or(true);
             if !device.takes {
@@ -83,7 +89,8 @@ impl AttachedDevices {
                 return Err(DeviceError::Gone(device.name.clone()));
             }
             let took = device.takes;
-            device.takes = !several || takes_redirected(&device.name).unwrap_or(true);
+            device.takes = !(several || device.redirects_back())
+                || takes_redirected(&device.name).unwrap_or(true);
             if took && !device.takes {
                 let error = DeviceError::TakesNothing(device.name.clone());
                 say!("{error}");

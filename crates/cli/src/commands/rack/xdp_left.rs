@@ -1,5 +1,6 @@
 //! The program in the kernel, and what an earlier process left of it.
 
+use super::named::NamedServer;
 use super::settings::RackSettings;
 use super::xdp_devices::some_lack_checksums;
 use super::xdp_expiry::ANSWER;
@@ -14,6 +15,7 @@ use headway_xdp::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The program, which this process attaches, or takes up from an earlier one.
 pub(super) struct KernelSwitch {
@@ -21,6 +23,9 @@ pub(super) struct KernelSwitch {
     /// Whether it goes on with what an earlier process left.
     is_taken_up: bool,
     is_leased: bool,
+    /// Time between two renewals of the lease.
+    renew_every: Duration,
+    next_renewal: Instant,
     /// Whether a failure leaves the switch to the next process: an earlier one's, or this one once it is attached.
     stays: bool,
 }
@@ -56,6 +61,8 @@ impl KernelSwitch {
             switch,
             is_taken_up,
             is_leased,
+            renew_every: renewal_of(settings.lease),
+            next_renewal: Instant::now(),
             stays,
         })
     }
@@ -105,10 +112,19 @@ impl KernelSwitch {
         Ok(())
     }
 
-    pub(super) fn renew_lease(&mut self) -> Result<(), SwitchError> {
+    /// Renews the lease when that is due.
+    pub(super) fn keep_lease(&mut self) -> Result<(), SwitchError> {
+        if Instant::now() < self.next_renewal {
+            return Ok(());
+        }
+        self.renew_lease()
+    }
+
+    fn renew_lease(&mut self) -> Result<(), SwitchError> {
         if !self.is_leased {
             return Ok(());
         }
+        self.next_renewal = Instant::now() + self.renew_every;
         if self.switch.renew_lease()? > 0 {
             say!("the switch's lease had run out: it passed packets on until now");
         }
@@ -128,6 +144,12 @@ impl Drop for KernelSwitch {
             self.end();
         }
     }
+}
+
+/// Four renewals in a lease, so that one which comes late does not end it; one a second is enough.
+fn renewal_of(lease: Option<Duration>) -> Duration {
+    let most = Duration::from_secs(1);
+    lease.map_or(most, |lease| (lease / 4).min(most))
 }
 
 fn config(
@@ -157,10 +179,10 @@ fn config(
     }
 }
 
-/// The servers in the places that they had. Those that the settings do not name were added while the switch ran: they stay, unless they drained.
-pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> RackRoster {
+/// The servers in the places that they had. Those that the settings do not name stay, unless they drained: they may have been added while the switch ran.
+pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Result<RackRoster> {
     let Some(left) = left else {
-        return settings.roster();
+        return Ok(settings.roster());
     };
     let mut places = vec![None; settings.places];
     let mut named = settings.servers.clone();
@@ -168,27 +190,42 @@ pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Rack
         let Some(Neighbour { address, .. }) = *server else {
             continue;
         };
-        let cores = left.layout.cores[place]
-            .iter()
-            .copied()
-            .map(usize::from)
-            .sum();
         let by_name = named.iter().position(|server| server.addr == address);
-        let (cores, membership) = match by_name {
-            Some(at) => (named.remove(at).cores, Membership::Serves),
-            None if cores > 0 => {
-                say!(
-                    "{address} was added while the switch ran: it stays, until `headway rack drain`"
-                );
-                (cores, Membership::Serves)
-            }
-            None => (1, Membership::Drains),
+        let (cores, membership) = match (by_name, left.member_cores[place]) {
+            (Some(at), _) => (named.remove(at).cores, Membership::Serves),
+            (None, 0) => (1, Membership::Drains),
+            (None, cores) => (usize::from(cores), Membership::Serves),
         };
         places[place] = Some(RackMember {
             address,
             cores,
             membership,
         });
+    }
+    place_new(&mut places, &named)?;
+    for member in places.iter().flatten() {
+        let is_named = |server: &NamedServer| server.addr == member.address;
+        if member.membership == Membership::Serves && !settings.servers.iter().any(is_named) {
+            say!(
+                "{} is not in the settings any more, or was added while the switch ran: it stays, until `headway rack drain`",
+                member.address
+            );
+        }
+    }
+    Ok(RackRoster::of_places(places))
+}
+
+/// Gives each server that the settings name, and that an earlier process did not have, a vacant place.
+fn place_new(places: &mut [Option<RackMember>], named: &[NamedServer]) -> Result<()> {
+    let taken = places.iter().flatten().count();
+    if let Some(first) = named.get(places.len() - taken) {
+        let why = format!(
+            "there is no place for {}: {taken} of {} are those of servers that an earlier process left, which stay. Start with at least {}, and have those drain that are to go (`headway rack drain`); or remove that switch by `headway rack detach`",
+            first.addr,
+            places.len(),
+            taken + named.len()
+        );
+        return Err(usage("--most-servers", why));
     }
     let vacant = places.iter_mut().filter(|place| place.is_none());
     for (place, server) in vacant.zip(named) {
@@ -198,7 +235,7 @@ pub(super) fn roster(settings: &RackSettings, left: Option<&LeftTables>) -> Rack
             membership: Membership::Serves,
         });
     }
-    RackRoster::of_places(places)
+    Ok(())
 }
 
 /// Has a control plane lay out the servers in the places that they have.

@@ -3,7 +3,7 @@
 use super::xdp_left::KernelSwitch;
 use super::xdp_servers::ServerWatch;
 use headway_policy::rack::{ServerId, Shaper, Switch as _};
-use headway_rack::{RackMember, RosterPlane, SwitchTables, TypeTable};
+use headway_rack::{Membership, RackMember, RosterPlane, SwitchTables, TypeTable};
 use headway_xdp::{Neighbour, SwitchError, neighbour_of, tables_of_places};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub(super) struct ProgramTables {
     pub(super) tables: Arc<SwitchTables>,
     /// By place.
     pub(super) servers: Vec<Option<Neighbour>>,
+    /// The cores that each has by order, for the next process; 0: it drains.
+    pub(super) member_cores: Vec<u16>,
     pub(super) types: TypeTable,
     /// Whether the servers changed since the program's tables were made.
     pub(super) servers_changed: bool,
@@ -39,9 +41,8 @@ impl ProgramTables {
         let demand = control
             .as_ref()
             .map_or(&[][..], |control| control.demand().types());
-        self.kernel
-            .switch_mut()
-            .publish(&tables.for_demand(demand))?;
+        let tables = tables.for_demand(demand).for_members(&self.member_cores);
+        self.kernel.switch_mut().publish(&tables)?;
         self.servers_changed = false;
         Ok(())
     }
@@ -49,9 +50,16 @@ impl ProgramTables {
     /// Frees a place. What its server has is lost: returns the copies of requests.
     fn remove(&mut self, server: ServerId) -> Result<u64, RelayError> {
         self.servers[server.index()] = None;
+        self.member_cores[server.index()] = 0;
         self.publish()?;
         Ok(self.kernel.switch_mut().lose(server)?)
     }
+}
+
+/// The cores of a member that serves.
+pub(super) fn cores_of(member: Option<&RackMember>) -> u16 {
+    let serves = member.filter(|member| member.membership == Membership::Serves);
+    serves.map_or(0, |member| u16::try_from(member.cores).unwrap_or(u16::MAX))
 }
 
 /// The servers of the switch in the kernel at one moment.
@@ -71,6 +79,7 @@ impl RosterPlane for KernelMembers<'_> {
             return false;
         };
         self.program.servers[server.index()] = Some(neighbour);
+        self.program.member_cores[server.index()] = cores_of(Some(member));
         self.watch.join(server, member.address, member.cores);
         self.program.servers_changed = true;
         true
@@ -78,6 +87,8 @@ impl RosterPlane for KernelMembers<'_> {
 
     fn drain(&mut self, server: ServerId) {
         self.watch.drain(server);
+        self.program.member_cores[server.index()] = 0;
+        self.program.servers_changed = true;
     }
 
     fn is_drained(&self, server: ServerId) -> bool {

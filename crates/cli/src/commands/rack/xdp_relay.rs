@@ -5,7 +5,7 @@ use super::status::all_counts;
 use super::xdp_devices::AttachedDevices;
 use super::xdp_expiry::{ANSWER, SentHistory};
 use super::xdp_left::KernelSwitch;
-use super::xdp_members::{KernelMembers, ProgramTables, RelayError};
+use super::xdp_members::{KernelMembers, ProgramTables, RelayError, cores_of};
 use super::xdp_reach::{ASK_FOR, NEIGHBOURS_EVERY, Reach, ReachError, known_again};
 use super::xdp_servers::ServerWatch;
 use crate::commands::serve::config::Sourced;
@@ -54,16 +54,19 @@ impl Relay {
     ) -> Self {
         let declared = settings.declared.len();
         let (roster, tables) = rack;
+        let members = roster.members();
+        let member_cores = members.iter().map(|member| cores_of(member.as_ref()));
         Self {
             program: ProgramTables {
                 kernel,
                 shaper,
                 tables,
                 servers: vec![None; settings.places],
+                member_cores: member_cores.collect(),
                 types: TypeTable::new(declared, settings.types.len() - declared),
                 servers_changed: false,
             },
-            follower: RosterFollower::new(roster.members()),
+            follower: RosterFollower::new(members),
             roster,
             sees_responses: settings.direct.is_none(),
             watch,
@@ -101,7 +104,7 @@ impl Relay {
         for (place, of_group) in (0..).zip(&left.layout.cores) {
             let had_none = of_group.iter().all(|&cores| cores == 0);
             let was_there = left.servers[usize::from(place)].is_some();
-            let serves = members[usize::from(place)].is_some();
+            let serves = cores_of(members[usize::from(place)].as_ref()) > 0;
             if had_none && was_there && serves {
                 self.watch.was_silent(ServerId(place), now_ns);
             }
@@ -163,8 +166,8 @@ impl Relay {
                 self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
                 self.devices.check()?;
                 self.reach_again()?;
-                self.program.kernel.renew_lease()?;
             }
+            self.program.kernel.keep_lease()?;
         }
         Ok(())
     }
