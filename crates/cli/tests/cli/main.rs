@@ -53,6 +53,7 @@ mod standing;
 mod surroundings;
 mod sweeps;
 mod unread;
+mod watching;
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};
