@@ -101,7 +101,7 @@ impl SystemSetup {
             "servers" => self.servers = parse::servers(text).map_err(wrong)?,
             "racks" => self.racks = whole(text).map_err(wrong)?,
             "requests" => self.requests = Some(parse::count(text).map_err(wrong)?),
-            "duration" => self.duration_ns = Some(parse::time(text).map_err(wrong)?),
+            "duration" => self.duration_ns = Some(parse::run_length(text).map_err(wrong)?),
             "seed" => self.seed = whole(text).map_err(wrong)?,
             "costs" => self.costs = Some(text.into()),
             "dispatch-cost" => self.dispatch_ns = Some(parse::cost(text).map_err(wrong)?),

@@ -27,6 +27,7 @@ mod interrupting;
 mod learning;
 mod live;
 mod looking;
+mod mistakes;
 mod others_sockets;
 mod places;
 mod planning;

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     machine: Machine,
     /// Run the best supported policy live over loopback UDP for this time, and compare it with its simulation
-    #[arg(long, value_name = "TIME", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", value_parser = args::run_length)]
     validate: Option<u64>,
     /// File to write the settings of the best supported policy to, for `headway serve -c`
     #[arg(long, value_name = "FILE")]

@@ -1,0 +1,28 @@
+//! Values that name nothing to run, or one thing twice: refused before the run, by the flag.
+
+use super::errors::refused;
+use super::words;
+
+#[test]
+fn a_run_without_time_is_refused_by_every_command_that_takes_one() {
+    let load = "load udp://127.0.0.1:9 --duration 0s";
+    for command in [
+        "sim --duration 0s",
+        "sweep --duration 0ms",
+        "capacity --slo overall.slowdown.p99<=9 --duration 0",
+        "bench --duration 0s",
+        "plan --validate 0s",
+        load,
+    ] {
+        refused(&words(command), &["a run of '0", "give it time"]);
+    }
+}
+
+/// What the flags ask for is wrong, whatever the server does.
+#[test]
+fn a_load_that_cannot_be_offered_is_a_usage_error() {
+    let none = "load udp://127.0.0.1:9 --workload high-bimodal --rate 1 --duration 1ns";
+    refused(&words(none), &["has no request", "longer duration"]);
+    let many = "load udp://127.0.0.1:9 --requests 5G";
+    refused(&words(many), &["at most 4294967296 requests"]);
+}
