@@ -1,7 +1,7 @@
 //! Values that name nothing to run, or one thing twice: refused before the run, by the flag.
 
 use super::errors::refused;
-use super::words;
+use super::{headway, words};
 
 #[test]
 fn a_run_without_time_is_refused_by_every_command_that_takes_one() {
@@ -25,4 +25,19 @@ fn a_load_that_cannot_be_offered_is_a_usage_error() {
     refused(&words(none), &["has no request", "longer duration"]);
     let many = "load udp://127.0.0.1:9 --requests 5G";
     refused(&words(many), &["at most 4294967296 requests"]);
+}
+
+/// One core more than the most workers was a usage error of its own.
+#[test]
+fn a_plan_for_more_than_any_server_carries_is_refused_with_what_one_carries() {
+    for rate in ["1G", "1e300"] {
+        refused(
+            &["plan", "--workload", "high-bimodal", "--rate", rate],
+            &["--rate: ", "workers busy", "at most 256", "3.55M rps"],
+        );
+    }
+    // What 256 workers carry is planned for.
+    let carried = "plan --workload high-bimodal --rate 5M --policy c-fcfs --requests 2k --slo overall.slowdown.p50<=9";
+    let planned = headway(&words(carried));
+    assert_eq!(planned.status.code(), Some(0), "{planned:?}");
 }

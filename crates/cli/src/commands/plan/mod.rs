@@ -191,7 +191,9 @@ impl Args {
 
     fn question(&self, subject: &PlanSubject) -> Result<Question> {
         let slo = args::slo(&self.slo, &subject.workload)?;
-        let cores = self.cores().unwrap_or(subject.workers + 1);
+        let cores = self
+            .cores()
+            .unwrap_or_else(|| planned::cores_for(subject.workers));
         let question = Question::new(
             subject.workload.clone(),
             slo,
