@@ -41,3 +41,17 @@ fn a_plan_for_more_than_any_server_carries_is_refused_with_what_one_carries() {
     let planned = headway(&words(carried));
     assert_eq!(planned.status.code(), Some(0), "{planned:?}");
 }
+
+/// Results tell applications apart by their names.
+#[test]
+fn two_applications_of_a_host_have_two_names() {
+    for second in ["kv:batch", "kv:workload=exponential-10us,load=0.1"] {
+        let first = "kv:workload=fixed-1us,load=0.2";
+        refused(
+            &[
+                "sim", "--policy", "interval", "--app", first, "--app", second,
+            ],
+            &["two applications are called 'kv'", "a name of its own"],
+        );
+    }
+}
