@@ -51,6 +51,14 @@ impl Output {
         })
     }
 
+    /// The same for what only programs read, so that its lines pass as they are on a terminal too. Nothing is written yet.
+    pub(super) fn verbatim(self) -> Self {
+        match self.sink {
+            OutputSink::Terminal(_) => Self::standard(),
+            _ => self,
+        }
+    }
+
     /// The file at `path`, or the device or pipe there.
     ///
     /// # Errors

@@ -50,6 +50,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod spreadsheets;
 mod standing;
 mod surroundings;
 mod sweeps;

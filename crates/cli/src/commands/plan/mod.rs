@@ -1,6 +1,7 @@
 //! `headway plan`: which policy, parameters and number of workers meet an SLO.
 
 mod config;
+mod figures;
 mod live;
 mod machine;
 mod show;
@@ -115,7 +116,7 @@ impl Args {
         let mut writer = output::open(path)?;
         match self.to.format {
             OutputFormat::Json => output::json(report, writer),
-            OutputFormat::Csv => output::table_csv(&show::ranking(report), writer),
+            OutputFormat::Csv => output::table_csv(&figures::ranking(report), writer),
             OutputFormat::Table => {
                 writeln!(writer, "{}", show::text(report, path))?;
                 Ok(writer.flush()?)
