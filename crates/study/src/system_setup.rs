@@ -265,7 +265,7 @@ impl SystemSetup {
 #[must_use]
 pub fn shown_window(experiment: &Experiment) -> Range<u64> {
     const SHOWN: f64 = 500.0;
-    let at = |requests: f64| (requests / experiment.rate_rps() * 1e9) as u64;
+    let at = |requests: f64| experiment.time_of_ns(requests) as u64;
     let warm_up = experiment.warm_up * experiment.expected_requests();
     at(warm_up)..at(warm_up + SHOWN).max(at(warm_up) + 1)
 }
