@@ -211,6 +211,7 @@ impl Args {
             receive_ns,
             network_ns: self.machine.network,
             queue_limit: self.machine.queue_limit(),
+            begun_at_most: self.machine.begun_at_most(),
             resume: self.machine.resume.map(Into::into),
             policies: planned::policies(
                 &self.policies,
