@@ -346,7 +346,7 @@ fn question(
         requests,
         replications: asked.replications,
         seed: setup.seed,
-        cores: Some(asked.cores.unwrap_or(workers + 1)),
+        cores: Some(asked.cores.unwrap_or_else(|| planned::cores_for(workers))),
         costs,
         network_ns: setup.network_ns,
         queue_limit: setup.queue_limit.map_or(usize::MAX, |it| it as usize),

@@ -13,7 +13,7 @@ use headway_policy::{Level, PolicySpec, Resume};
 use headway_report::Slo;
 use headway_sim::{Classification, CoreChange, Experiment, Length, Offered};
 use headway_study::parse::{core_change, fraction, servers};
-pub(crate) use headway_study::parse::{cost, count, load, rate_rps, time, workers};
+pub(crate) use headway_study::parse::{cost, count, load, rate_rps, run_length, time, workers};
 use headway_study::{SystemSetup, figures, policy_of_servers, traffic};
 pub(crate) use headway_study::{any_policy, server_policy};
 use headway_workload::Workload;
@@ -43,7 +43,7 @@ pub(crate) struct LengthFlags {
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count, allow_negative_numbers = true)]
     pub(crate) requests: Option<u64>,
     /// Length of the run in time instead of in arrivals: 20ms, 3s
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = run_length)]
     pub(crate) duration: Option<u64>,
     /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -1,6 +1,7 @@
 //! Errors for users: the mistake, its place, and the correction.
 
 pub(crate) use headway::config::explain;
+use headway_load::LoadError;
 use headway_policy::spec::SpecError;
 use headway_sim::SimError;
 use headway_study::{Mistake, StudyError};
@@ -27,6 +28,12 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<SimError>().is_some()
         || error.downcast_ref::<headway_report::SloError>().is_some()
         || error.downcast_ref::<headway_plan::PlanError>().is_some()
+        || error.downcast_ref().is_some_and(is_wrong_load)
+}
+
+/// Whether the load that was asked for cannot be offered, whatever the machine.
+fn is_wrong_load(error: &LoadError) -> bool {
+    !matches!(error, LoadError::Socket { .. })
 }
 
 /// Whether standard output was closed by its reader (`headway … | head`): not an error.

@@ -22,6 +22,7 @@ mod trace_flags;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
+use headway_machine::stderr;
 use std::process::ExitCode;
 
 /// Keep microsecond requests from waiting behind millisecond ones.
@@ -45,12 +46,19 @@ pub fn main() -> ExitCode {
     let mut matches = command_line().get_matches();
     let destinations = output::destinations(&matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    let serves = cli.command.serves();
     let done = output::early(&destinations).and_then(|_early| cli.command.run(command_line));
     match done {
         Ok(code) => code,
         Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", error::sentence(&error));
+            let line = format!("error: {}", error::sentence(&error));
+            if serves {
+                // What starts a server again waits for its end, and need not read.
+                stderr::write_line(&output::for_stderr(format_args!("{line}")));
+            } else {
+                eprintln!("{line}");
+            }
             if error::is_usage(&error) {
                 ExitCode::from(2)
             } else {

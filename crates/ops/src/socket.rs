@@ -174,11 +174,16 @@ impl ControlSocket {
                     }
                 }
             })?;
-        Ok(Answering {
-            file,
+        let process = file.process;
+        let accepts = AcceptThread {
             listener,
             thread: Some(thread),
             ending,
+            process,
+        };
+        Ok(Answering {
+            file,
+            _accepts: accepts,
         })
     }
 }
@@ -187,11 +192,20 @@ impl ControlSocket {
 /// up to five seconds more.
 #[derive(Debug)]
 pub struct Answering {
+    // Dropped first: a client that is not answered any more sees by it that the process ends in order.
     file: SocketFile,
+    _accepts: AcceptThread,
+}
+
+/// The thread that accepts clients, until this is dropped.
+#[derive(Debug)]
+struct AcceptThread {
     listener: Arc<ParentsOnly<UnixListener>>,
     /// There until this is dropped.
     thread: Option<JoinHandle<()>>,
     ending: Arc<AtomicBool>,
+    /// The process that has the thread.
+    process: u32,
 }
 
 impl Answering {
@@ -202,10 +216,10 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for AcceptThread {
     fn drop(&mut self) {
         // In a child of a fork the thread is the parent's, and so is the socket: the descriptor is closed there, and its number may be another's.
-        if self.file.process != std::process::id() {
+        if self.process != std::process::id() {
             std::mem::forget(Arc::clone(&self.listener));
             return;
         }

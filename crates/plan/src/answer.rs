@@ -128,6 +128,11 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     if question.costs.is_free() {
         caveats.push("on an ideal machine, whose machinery costs nothing; --costs here measures this machine's, --costs FILE takes those of `headway calibrate -o FILE`".into());
     }
+    if let Some(limit) = question.begun_at_most {
+        caveats.push(format!(
+            "for a pool, in which at most {limit} requests have begun and not ended: a server begins any number"
+        ));
+    }
     if question.resume.is_none()
         && found.best().tried.task.server.resume == Resume::Anywhere
         && found.best().policy.facts().interrupts()

@@ -39,6 +39,8 @@ pub struct Question {
     pub network_ns: u64,
     /// Most requests in one queue.
     pub queue_limit: usize,
+    /// Requests that may have begun and not ended, as in a pool; others wait before the policy. `None`: any number, as in a server.
+    pub begun_at_most: Option<usize>,
     /// Where interrupted requests may resume; policies that cannot obey it are left out. `None`: on their own worker, and anywhere under a policy that moves
     /// them.
     pub resume: Option<Resume>,
@@ -104,6 +106,7 @@ impl Question {
             receive_ns: 0,
             network_ns: 0,
             queue_limit: usize::MAX,
+            begun_at_most: None,
             resume: Some(Resume::Anywhere),
             policies: None,
             live: |_| true,

@@ -92,6 +92,7 @@ impl Question {
         experiment.length = Length::Requests(task.requests);
         experiment.network_ns = self.network_ns;
         experiment.queue_limit = self.queue_limit;
+        experiment.begun_at_most = self.begun_at_most;
         experiment.resume = task.server.resume;
         experiment.cutoff = self.cutoff.clone();
         experiment

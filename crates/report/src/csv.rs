@@ -144,7 +144,8 @@ fn figures(summary: &Summary) -> [String; 6] {
     [mean, p50, p90, p99, p999, max].map(figure)
 }
 
-fn figure(value: f64) -> String {
+/// A figure unrounded; nothing where it does not exist.
+pub fn figure(value: f64) -> String {
     if value.is_finite() {
         value.to_string()
     } else {

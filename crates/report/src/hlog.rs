@@ -1,5 +1,6 @@
 //! HDR histogram logs (`.hlog`), which the field's plotting and comparison tools read.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +16,7 @@ const NS_PER_MS: f64 = 1e6;
 /// encoding and tagged with the class's name.
 ///
 /// `started` and `duration` are those of the measured interval. Spaces and commas, which a tag
-/// cannot hold, become underscores.
+/// cannot hold, become underscores; where that is another class's tag already, one more is added.
 ///
 /// # Errors
 ///
@@ -33,15 +34,28 @@ pub fn write_hlog(
         .with_base_time(started)
         .with_max_value_divisor(NS_PER_MS)
         .begin_log_with(writer, &mut serializer)?;
-    for class in recorder.classes() {
-        let name = class.meta().name.replace([',', ' ', '\n', '\r'], "_");
+    let names = recorder.classes().iter().map(|class| &*class.meta().name);
+    for (class, tag) in recorder.classes().iter().zip(tags(names)) {
         let histogram = class.latency_ns().to_hdr();
-        log.write_histogram(&histogram, Duration::ZERO, duration, Tag::new(&name))
-            .map_err(|error| {
-                io::Error::other(format!("cannot encode class `{name}`: {error:?}"))
-            })?;
+        log.write_histogram(&histogram, Duration::ZERO, duration, Tag::new(&tag))
+            .map_err(|error| io::Error::other(format!("cannot encode class `{tag}`: {error:?}")))?;
     }
     Ok(())
+}
+
+/// A tag for each class, no two alike: readers put together what has one tag. A name that is fit for a tag is its own.
+fn tags<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let is_fit = |name: &&str| Tag::new(name).is_some();
+    let mut used: HashSet<String> = names.clone().filter(is_fit).map(str::to_owned).collect();
+    names
+        .map(|name| {
+            let mut tag = name.replace([',', ' ', '\n', '\r'], "_");
+            while !is_fit(&name) && !used.insert(tag.clone()) {
+                tag.push('_');
+            }
+            tag
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -100,5 +114,12 @@ mod tests {
         let read: HdrHistogram<u64> = Deserializer::new().deserialize(&mut &encoded[..]).unwrap();
         assert_eq!(read.len(), 1000);
         assert_eq!(read.value_at_quantile(0.99), 990);
+    }
+
+    #[test]
+    fn no_two_classes_have_one_tag() {
+        let told = |names: &[&str]| tags(names.iter().copied());
+        assert_eq!(told(&["a b", "a,b", "a_b"]), ["a_b_", "a_b__", "a_b"]);
+        assert_eq!(told(&["k=v", "long scan"]), ["k=v", "long_scan"]);
     }
 }

@@ -46,7 +46,7 @@ impl Experiment {
             }
             Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
         }
-        check_span(self.expected_requests() / self.rate_rps() * 1e9)?;
+        check_span(self.time_of_ns(self.expected_requests()))?;
         if let Some(ns) = self.timeline_ns {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
         }

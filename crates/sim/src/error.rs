@@ -48,6 +48,12 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// Two applications of a host have one name.
+    #[error("two applications are called '{app}': give each a name of its own")]
+    SameApp {
+        /// The name.
+        app: String,
+    },
     /// A host's application serves a trace.
     #[error(
         "application '{app}': a trace is replayed at the times it recorded, and a host offers requests at a rate: 'headway fit TRACE --fit-out FILE' makes a workload of it"

@@ -293,7 +293,7 @@ impl Experiment {
         };
         let asked = match self.length {
             Length::Requests(requests) => requests as f64,
-            Length::Duration(ns) => self.rate_rps() * ns as f64 / 1e9,
+            Length::Duration(ns) => self.requests_within(ns),
         };
         asked.min(recorded)
     }

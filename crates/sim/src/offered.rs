@@ -12,6 +12,24 @@ pub(crate) struct MeanOffered {
     pub(crate) load: f64,
 }
 
+/// Where arrivals end.
+#[derive(Clone, Copy)]
+enum ArrivalsEnd {
+    /// At this time from the start, ns.
+    At(f64),
+    /// After this number of requests.
+    After(f64),
+}
+
+/// Sums over the arrivals' time.
+#[derive(Clone, Copy, Default)]
+struct OfferedSums {
+    elapsed_ns: f64,
+    requests: f64,
+    /// Load × time.
+    busy_ns: f64,
+}
+
 impl Experiment {
     /// The means over the arrivals' time, which ended at `cut_off_ns` where the run was cut off.
     pub(crate) fn mean_offered(&self, cut_off_ns: Option<u64>) -> MeanOffered {
@@ -19,16 +37,56 @@ impl Experiment {
             rate_rps: self.rate_rps(),
             load: self.offered_load(),
         };
-        let phases = &self.workload.phases;
-        if phases.len() < 2 || matches!(self.workload.arrivals, Arrivals::Trace(_)) {
+        if !self.changes() {
             return first;
         }
-        let (mut elapsed_ns, mut requests, mut busy_ns) = (0.0, 0.0, 0.0);
+        let sums = self.offered_until(match (cut_off_ns, self.length) {
+            (Some(ns), _) | (None, Length::Duration(ns)) => ArrivalsEnd::At(ns as f64),
+            (None, Length::Requests(all)) => ArrivalsEnd::After(all as f64),
+        });
+        if sums.elapsed_ns == 0.0 {
+            return first;
+        }
+        MeanOffered {
+            rate_rps: sums.requests / sums.elapsed_ns * 1e9,
+            load: sums.busy_ns / sums.elapsed_ns,
+        }
+    }
+
+    /// The expected number of arrivals within this time.
+    pub(crate) fn requests_within(&self, ns: u64) -> f64 {
+        let at_first_rate = self.rate_rps() * ns as f64 / 1e9;
+        if !self.changes() {
+            return at_first_rate;
+        }
+        let requests = self.offered_until(ArrivalsEnd::At(ns as f64)).requests;
+        unless_rounded(at_first_rate, requests)
+    }
+
+    /// The expected time of this many arrivals, ns.
+    #[must_use]
+    pub fn time_of_ns(&self, requests: f64) -> f64 {
+        let at_first_rate = requests / self.rate_rps() * 1e9;
+        if !self.changes() {
+            return at_first_rate;
+        }
+        let elapsed_ns = self.offered_until(ArrivalsEnd::After(requests)).elapsed_ns;
+        unless_rounded(at_first_rate, elapsed_ns)
+    }
+
+    /// Whether its workload has phases that follow each other.
+    fn changes(&self) -> bool {
+        self.workload.phases.len() > 1 && !matches!(self.workload.arrivals, Arrivals::Trace(_))
+    }
+
+    fn offered_until(&self, end: ArrivalsEnd) -> OfferedSums {
+        let phases = &self.workload.phases;
+        let mut sums = OfferedSums::default();
         for (index, phase) in phases.iter().enumerate() {
             let MeanOffered { rate_rps, load } = self.offered_at(phase.mean_service_ns());
-            let left_ns = match (cut_off_ns, self.length) {
-                (Some(ns), _) | (None, Length::Duration(ns)) => ns as f64 - elapsed_ns,
-                (None, Length::Requests(all)) => (all as f64 - requests) / rate_rps * 1e9,
+            let left_ns = match end {
+                ArrivalsEnd::At(ns) => ns - sums.elapsed_ns,
+                ArrivalsEnd::After(all) => (all - sums.requests) / rate_rps * 1e9,
             };
             let is_last = index + 1 == phases.len();
             let part_ns = if is_last {
@@ -39,17 +97,11 @@ impl Experiment {
             if part_ns <= 0.0 {
                 break;
             }
-            elapsed_ns += part_ns;
-            requests += rate_rps * part_ns / 1e9;
-            busy_ns += load * part_ns;
+            sums.elapsed_ns += part_ns;
+            sums.requests += rate_rps * part_ns / 1e9;
+            sums.busy_ns += load * part_ns;
         }
-        if elapsed_ns == 0.0 {
-            return first;
-        }
-        MeanOffered {
-            rate_rps: requests / elapsed_ns * 1e9,
-            load: busy_ns / elapsed_ns,
-        }
+        sums
     }
 
     /// What is offered while the mean service time is this.
@@ -67,10 +119,19 @@ impl Experiment {
     }
 }
 
+/// The sum over phases, or what the first phase's rate gives where only rounding tells them apart: a warm-up then ends at the same request.
+fn unless_rounded(at_first_rate: f64, over_phases: f64) -> f64 {
+    if (over_phases / at_first_rate - 1.0).abs() < 1e-9 {
+        at_first_rate
+    } else {
+        over_phases
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headway_workload::{Phase, Workload};
+    use headway_workload::{Phase, ServiceDistribution, Workload};
 
     /// 20 ms of requests of 1 µs, then of 10 µs, at 4 workers.
     fn phased() -> Experiment {
@@ -118,5 +179,34 @@ mod tests {
         assert_close(meta.utilization, meta.load);
         let cut_off = experiment.mean_offered(Some(20_000_000));
         assert_close(cut_off.load, 0.075);
+    }
+
+    /// By the first phase's rate alone, the warm-up was longer than the run.
+    #[test]
+    fn the_warm_up_is_a_tenth_of_what_all_phases_offer() {
+        let mut experiment = phased().load(0.5);
+        let slow = &mut experiment.workload.phases[1];
+        slow.classes = Workload::named("fixed-1us").unwrap().classes;
+        slow.classes[0].name = "slow".into();
+        slow.classes[0].service = ServiceDistribution::Constant { mean_ns: 1_000_000 };
+        experiment.length = Length::Duration(1_000_000_000);
+        // 2 million a second for 20 ms, then two thousand.
+        assert_close(experiment.expected_requests(), 41_960.0);
+        let run = experiment.run().unwrap().run;
+        let measured: u64 = run.classes.iter().map(|class| class.count).sum();
+        assert_close(measured as f64, 0.9 * 41_960.0);
+        assert_close(experiment.time_of_ns(41_960.0), 1e9);
+        assert_close(experiment.time_of_ns(4_000.0), 2e6);
+    }
+
+    #[test]
+    fn phases_of_one_mean_end_the_warm_up_at_the_request_at_which_none_do() {
+        let mut alike = phased().load(0.3);
+        alike.workload.phases[1].classes = alike.workload.phases[0].classes.clone();
+        let mut plain = alike.clone();
+        plain.workload.phases.truncate(1);
+        for ns in [7, 33_333_333, 80_000_000] {
+            assert_eq!(alike.requests_within(ns), plain.requests_within(ns), "{ns}");
+        }
     }
 }

@@ -47,6 +47,19 @@ pub fn time(text: &str) -> Result<u64, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
+/// Parses the length of a run above 0 with its unit, in ns.
+///
+/// # Errors
+/// The text is none.
+pub fn run_length(text: &str) -> Result<u64, String> {
+    match time(text)? {
+        0 => Err(format!(
+            "a run of '{text}' has no request: give it time, such as 20ms or 3s"
+        )),
+        ns => Ok(ns),
+    }
+}
+
 /// The longest cost of the machinery: as long as a policy's parameters may be.
 const COST_NS_MAX: u64 = 3_600_000_000_000;
 

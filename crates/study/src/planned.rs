@@ -5,6 +5,7 @@ use headway_plan::candidates_of;
 use headway_policy::server::systems::ServerSpec;
 use headway_policy::spec::SpecError;
 use headway_policy::{MAX_WORKERS, Resume, Shape};
+use headway_report::format;
 use headway_workload::fit::{ClassFit, FitCandidate};
 use headway_workload::{Arrivals, Fitted, Offered, Trace, Workload};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ impl PlanLoad {
     /// The arrival rate and the number of workers. A `trace` is what the workload was fitted to.
     ///
     /// # Errors
-    /// A trace whose requests arrive at once, with neither a load nor a rate; a load or a rate of a trace that is replayed.
+    /// A trace whose requests arrive at once, with neither a load nor a rate; a load or a rate of a trace that is replayed; a rate that no server carries.
     pub fn of(
         &self,
         workload: &Workload,
@@ -43,6 +44,7 @@ impl PlanLoad {
                 "all requests arrive at once: say how fast they come with --rate or --load",
             ));
         }
+        self.check_rate(workload)?;
         let rate = match (self.load, self.rate_rps, &workload.arrivals) {
             (Some(_), ..) => None,
             (None, Some(rate), _) => Some(rate),
@@ -64,6 +66,33 @@ impl PlanLoad {
         };
         Ok((offered, workers))
     }
+
+    /// Refuses a rate that keeps more workers busy than any server has: every run would be overloaded.
+    fn check_rate(&self, workload: &Workload) -> Result<(), Mistake> {
+        let Some(rate_rps) = self.rate_rps else {
+            return Ok(());
+        };
+        let busy = workload.load_for_rate(rate_rps, 1);
+        if busy < MAX_WORKERS as f64 {
+            return Ok(());
+        }
+        Err(Mistake::at(
+            "rate",
+            format!(
+                "{} rps of {} keep {} workers busy, and a server has at most {MAX_WORKERS}: plan for one server's part, at most {} rps",
+                format::metric(rate_rps),
+                workload.name,
+                format::metric(busy),
+                format::metric(TARGET_LOAD * workload.rate_for_load(1.0, MAX_WORKERS)),
+            ),
+        ))
+    }
+}
+
+/// The cores of a machine that nobody described, for so many workers: one more, for a dispatcher, where a server may have as many.
+#[must_use]
+pub fn cores_for(workers: usize) -> usize {
+    (workers + 1).min(MAX_WORKERS)
 }
 
 /// The policies to try, where any are named.

@@ -101,7 +101,7 @@ impl SystemSetup {
             "servers" => self.servers = parse::servers(text).map_err(wrong)?,
             "racks" => self.racks = whole(text).map_err(wrong)?,
             "requests" => self.requests = Some(parse::count(text).map_err(wrong)?),
-            "duration" => self.duration_ns = Some(parse::time(text).map_err(wrong)?),
+            "duration" => self.duration_ns = Some(parse::run_length(text).map_err(wrong)?),
             "seed" => self.seed = whole(text).map_err(wrong)?,
             "costs" => self.costs = Some(text.into()),
             "dispatch-cost" => self.dispatch_ns = Some(parse::cost(text).map_err(wrong)?),
@@ -265,7 +265,7 @@ impl SystemSetup {
 #[must_use]
 pub fn shown_window(experiment: &Experiment) -> Range<u64> {
     const SHOWN: f64 = 500.0;
-    let at = |requests: f64| (requests / experiment.rate_rps() * 1e9) as u64;
+    let at = |requests: f64| experiment.time_of_ns(requests) as u64;
     let warm_up = experiment.warm_up * experiment.expected_requests();
     at(warm_up)..at(warm_up + SHOWN).max(at(warm_up) + 1)
 }

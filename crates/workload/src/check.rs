@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::class_name::not_reserved;
 use crate::error::{Error, Problem};
 use crate::service::check_number;
 use crate::workload::{Arrivals, Class, Workload};
@@ -130,7 +131,9 @@ pub(crate) fn mix(classes: &[Class]) -> Result<(), BrokenRule> {
                 },
             ));
         }
-        fit_for_terminals(&class.name).map_err(|problem| at("name", problem))?;
+        fit_for_terminals(&class.name)
+            .and_then(|()| not_reserved(&class.name))
+            .map_err(|problem| at("name", problem))?;
         if !names.insert(&class.name) {
             return Err(at(
                 "name",

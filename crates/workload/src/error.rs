@@ -166,6 +166,12 @@ pub enum Problem {
         /// The name.
         name: String,
     },
+    /// A class is called as reports call all classes together.
+    #[error("`{name}` is what reports call all classes together; give the class another name")]
+    ReservedClass {
+        /// The name.
+        name: String,
+    },
     /// Trace arrivals go back in time.
     #[error("`{given}` is earlier than the record before it; sort the trace by time")]
     Unsorted {

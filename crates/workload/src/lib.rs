@@ -74,6 +74,7 @@
 mod alias;
 mod cdf;
 mod check;
+mod class_name;
 mod csv_rows;
 pub mod duration;
 mod empirical;

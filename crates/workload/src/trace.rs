@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use csv::StringRecord;
 use headway_words::nearest;
 
+use crate::class_name::not_reserved;
 use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time, ungrouped, with_header};
 use crate::duration;
 use crate::error::{Error, Located, Problem, unreadable};
@@ -310,6 +311,7 @@ impl Trace {
         if let Some(index) = self.classes.iter().position(|class| class == name) {
             return Ok(index as u16);
         }
+        not_reserved(name)?;
         // It stands in tables and errors.
         let name = headway_words::escaped(name);
         let known = self.classes.iter().position(|class| *class == name);

@@ -299,6 +299,11 @@ fn phases_and_duplicates() {
         message(&format!("{class}{class}")),
         "w.toml:6: class.name: `a` is already the name of another class; give each class its own"
     );
+    let reserved = class.replace("\"a\"", "\"overall\"");
+    let told = "w.toml:2: class.name: `overall` is what reports call all classes together; give the class another name";
+    assert_eq!(message(&reserved), told);
+    let phase = phase.replace("\"a\"", "\"overall\"");
+    assert!(message(&phase).contains("phase.class.name: `overall` is what"));
 }
 
 #[test]
@@ -365,6 +370,10 @@ fn traces() {
         (
             "1,,1\n",
             "2: class: missing; write the name of the request's class",
+        ),
+        (
+            "1,a,1\n2,overall,1\n",
+            "3: class: `overall` is what reports call all classes together; give the class another name",
         ),
         (
             "1,a,1\n2,a\n",

@@ -74,7 +74,7 @@ impl Args {
                 return output::json(calibration, writer);
             }
             (OutputFormat::Csv, _) => {
-                output::table_csv(&costs_by_layout(calibration), &mut writer)?;
+                return output::table_csv(&costs_by_layout(calibration), writer);
             }
             (OutputFormat::Table, None) => {
                 writeln!(writer, "{}\n", calibration.machine)?;

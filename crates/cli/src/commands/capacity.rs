@@ -7,7 +7,7 @@ use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_report::{Capacity, CapacityReport, LoadRange, Table, format};
+use headway_report::{Capacity, CapacityReport, LoadRange, Table, csv, format};
 use headway_sim::{Experiment, available_threads, in_parallel};
 use headway_study::capacity::{self, SystemCapacity};
 use headway_study::traffic;
@@ -118,7 +118,7 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             OutputFormat::Json => output::json(report, writer),
-            OutputFormat::Csv => output::table_csv(&table(report, rows), writer),
+            OutputFormat::Csv => output::table_csv(&figures(report, rows), writer),
             OutputFormat::Table => {
                 writeln!(
                     writer,
@@ -162,14 +162,50 @@ struct SystemRow {
     cut_off: bool,
 }
 
+/// Each policy's rate as a part of the best's; 0 where none has any.
+fn of_the_best(report: &CapacityReport) -> Vec<f64> {
+    let rates = report.results.iter().map(|result| result.rps);
+    let best = rates.clone().fold(0.0, f64::max);
+    rates
+        .map(|rps| if best > 0.0 { rps / best } else { 0.0 })
+        .collect()
+}
+
+/// The table for programs: unrounded, in the names of the JSON.
+fn figures(report: &CapacityReport, rows: &[SystemRow]) -> Table {
+    let columns = [
+        "policy",
+        "workers",
+        "cores",
+        "serving_cores",
+        "load",
+        "rps",
+        "of_best",
+        "shown",
+        "cut_off",
+    ];
+    let mut table = Table::new(columns);
+    let parts = of_the_best(report);
+    for ((result, row), part) in report.results.iter().zip(rows).zip(parts) {
+        table.push([
+            result.spec.clone(),
+            row.workers.to_string(),
+            result.cores.to_string(),
+            result.serving_cores.to_string(),
+            csv::figure(result.load),
+            csv::figure(result.rps),
+            csv::figure(part),
+            row.is_shown.to_string(),
+            row.cut_off.to_string(),
+        ]);
+    }
+    table
+}
+
 fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
-    let best = report
-        .results
-        .iter()
-        .map(|result| result.rps)
-        .fold(0.0, f64::max);
     let mut table = Table::new(["policy", "cores", "load", "rate rps", "of the best"]);
-    for (result, row) in report.results.iter().zip(rows) {
+    let parts = of_the_best(report);
+    for ((result, row), part) in report.results.iter().zip(rows).zip(parts) {
         table.push([
             result.spec.clone(),
             format::cores(row.workers, result.cores, result.serving_cores),
@@ -179,7 +215,7 @@ fn table(report: &CapacityReport, rows: &[SystemRow]) -> Table {
                 (false, false) => "not shown".into(),
             },
             format::metric(result.rps),
-            format::percent(if best > 0.0 { result.rps / best } else { 0.0 }),
+            format::percent(part),
         ]);
     }
     table

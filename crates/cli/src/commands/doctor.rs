@@ -32,12 +32,12 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             OutputFormat::Json => output::json(&json(&machine, &findings, &noise), writer)?,
-            OutputFormat::Csv => output::table_csv(&table(&findings), writer)?,
+            OutputFormat::Csv => output::table_csv(&table(&findings, "level"), writer)?,
             OutputFormat::Table => {
                 writeln!(
                     writer,
                     "{machine}\n\n{}\n\n{}",
-                    table(&findings),
+                    table(&findings, ""),
                     noise_line(&noise)
                 )?;
                 writer.flush()?;
@@ -137,8 +137,9 @@ fn af_xdp() -> Finding {
     }
 }
 
-fn table(findings: &[Finding]) -> Table {
-    let mut table = Table::new(["", "what", "found", "remedy"]);
+/// A row for each finding, whose level stands beneath `level`.
+fn table(findings: &[Finding], level: &str) -> Table {
+    let mut table = Table::new([level, "what", "found", "remedy"]);
     for finding in findings {
         table.push([
             finding.level.to_string(),

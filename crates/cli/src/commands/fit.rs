@@ -3,7 +3,7 @@
 use crate::args::{Destination, TraceFlags};
 use crate::output::{self, OutputFormat};
 use anyhow::Result;
-use headway_report::{Table, format};
+use headway_report::{Table, csv, format};
 use headway_study::planned::fitted_json;
 use headway_workload::fit::{ClassFit, FitCandidate};
 use headway_workload::{Arrivals, Fitted, rate};
@@ -50,7 +50,7 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             OutputFormat::Json => output::json(&fitted_json(&fitted), writer)?,
-            OutputFormat::Csv => output::table_csv(&table(&fitted), writer)?,
+            OutputFormat::Csv => output::table_csv(&figures(&fitted), writer)?,
             OutputFormat::Table => {
                 writeln!(writer, "{}\n\n{}", arrivals(&fitted), table(&fitted))?;
                 writer.flush()?;
@@ -126,19 +126,50 @@ fn table(fitted: &Fitted) -> Table {
             format::significant(fit.scv, 3),
             chosen.name.into(),
             format::significant(chosen.ks, 2),
-            next(fit),
+            next(fit).map_or("–".into(), |one| {
+                format!("{} {}", one.name, format::significant(one.ks, 2))
+            }),
         ]);
     }
     table
 }
 
-fn next(fit: &ClassFit) -> String {
+/// The same for programs: unrounded, in the names of the JSON.
+fn figures(fitted: &Fitted) -> Table {
+    let columns = [
+        "class",
+        "count",
+        "share",
+        "service_us",
+        "scv",
+        "chosen",
+        "ks",
+        "next",
+        "next_ks",
+    ];
+    let mut table = Table::new(columns);
+    for (fit, class) in fitted.classes.iter().zip(&fitted.workload.classes) {
+        let (chosen, next) = (fit.chosen(), next(fit));
+        table.push([
+            fit.name.clone(),
+            fit.samples.to_string(),
+            csv::figure(class.share),
+            csv::figure(fit.mean_ns / 1e3),
+            csv::figure(fit.scv),
+            chosen.name.into(),
+            csv::figure(chosen.ks),
+            next.map_or(String::new(), |one| one.name.into()),
+            next.map_or(String::new(), |one| csv::figure(one.ks)),
+        ]);
+    }
+    table
+}
+
+/// The nearest distribution that was not chosen.
+fn next(fit: &ClassFit) -> Option<&FitCandidate> {
     let others = fit
         .candidates
         .iter()
         .filter(|one| one.name != fit.chosen().name && one.name != "empirical");
-    let nearest = others.min_by(|a, b| a.ks.total_cmp(&b.ks));
-    nearest.map_or("–".into(), |one| {
-        format!("{} {}", one.name, format::significant(one.ks, 2))
-    })
+    others.min_by(|a, b| a.ks.total_cmp(&b.ks))
 }

@@ -86,6 +86,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether it serves others, and so says nothing that waits for a reader.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Rack(_) | Self::Host(_))
+    }
+
     /// Runs the subcommand. Completions and manual pages are generated from the definition of the command line.
     pub(crate) fn run(self, definition: fn() -> clap::Command) -> Result<ExitCode> {
         outlive_file_limits().context("cannot watch for signals")?;

@@ -1,5 +1,6 @@
 //! A status on the terminal, drawn anew at every look.
 
+use super::ctl::watched::WatchedProcess;
 use anyhow::{Result, anyhow};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
@@ -18,37 +19,51 @@ pub(crate) trait StatusView {
     fn draw(&self, frame: &mut Frame<'_>);
 }
 
-/// Draws the result of `status` until the user presses q or the process stops answering. `command` prints the same as text.
-pub(crate) fn watch(
+/// Draws the status of `process` until the user presses q or it ends. `command` prints the same as text.
+pub(crate) fn watch<N: Fn(String) -> anyhow::Error>(
     mut view: impl StatusView,
     command: &str,
     every: Duration,
-    status: impl Fn() -> Result<Value>,
+    process: &WatchedProcess<N>,
 ) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         return Err(anyhow!(
             "this draws on a terminal, and there is none: use {command}"
         ));
     }
-    view.look(status()?);
+    view.look(process.status()?);
     let mut terminal = ratatui::try_init()?;
+    let status = || process.status_again();
     let watched = watch_on(&mut terminal, &mut view, every.max(SHORTEST), status);
     ratatui::restore();
-    watched
+    if watched? == WatchEnd::ProcessEnded {
+        process.tell_end();
+    }
+    Ok(())
+}
+
+/// Why nothing more is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WatchEnd {
+    KeyPressed,
+    ProcessEnded,
 }
 
 fn watch_on(
     terminal: &mut DefaultTerminal,
     view: &mut impl StatusView,
     every: Duration,
-    status: impl Fn() -> Result<Value>,
-) -> Result<()> {
+    status: impl Fn() -> Result<Option<Value>>,
+) -> Result<WatchEnd> {
     loop {
         terminal.draw(|frame| view.draw(frame))?;
         if ends_within(every)? {
-            return Ok(());
+            return Ok(WatchEnd::KeyPressed);
         }
-        view.look(status()?);
+        match status()? {
+            Some(status) => view.look(status),
+            None => return Ok(WatchEnd::ProcessEnded),
+        }
     }
 }
 

@@ -84,13 +84,13 @@ pub(crate) fn json(value: &impl Serialize, mut writer: impl Write) -> Result<()>
 }
 
 /// Runs as CSV, a row per class.
-pub(crate) fn runs_csv(runs: &[Run], writer: impl Write) -> Result<()> {
-    Ok(csv::write_runs(runs, writer)?)
+pub(crate) fn runs_csv(runs: &[Run], output: Output) -> Result<()> {
+    Ok(csv::write_runs(runs, output.verbatim())?)
 }
 
 /// A table as CSV.
-pub(crate) fn table_csv(table: &Table, writer: impl Write) -> Result<()> {
-    Ok(csv::write_table(table, writer)?)
+pub(crate) fn table_csv(table: &Table, output: Output) -> Result<()> {
+    Ok(csv::write_table(table, output.verbatim())?)
 }
 
 /// Histograms of latency, one per class, as an HDR histogram log whose interval is the measured one, which began at `began`: its counts by its

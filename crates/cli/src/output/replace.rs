@@ -3,9 +3,10 @@
 use super::wrap::Wrapped;
 use crate::error::usage;
 use anyhow::Result;
+use nix::libc::{ENXIO, O_NONBLOCK};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Stdout, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
@@ -51,6 +52,14 @@ impl Output {
         })
     }
 
+    /// The same for what only programs read, so that its lines pass as they are on a terminal too. Nothing is written yet.
+    pub(super) fn verbatim(self) -> Self {
+        match self.sink {
+            OutputSink::Terminal(_) => Self::standard(),
+            _ => self,
+        }
+    }
+
     /// The file at `path`, or the device or pipe there.
     ///
     /// # Errors
@@ -61,8 +70,8 @@ impl Output {
             return Ok(Self::standard());
         }
         let shown = path.display();
-        let sink =
-            sink(path).map_err(|error| usage(flag, format!("cannot write {shown}: {error}")))?;
+        let sink = sink(flag, path)
+            .map_err(|error| usage(flag, format!("cannot write {shown}: {error}")))?;
         Ok(Self {
             sink,
             place: format!("{flag}: {shown}"),
@@ -102,14 +111,18 @@ impl Write for Output {
     }
 }
 
-fn sink(path: &Path) -> io::Result<OutputSink> {
+fn sink(flag: &str, path: &Path) -> io::Result<OutputSink> {
     let old = match fs::metadata(path) {
         Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
-        let device = OpenOptions::new().write(true).open(path)?;
+    if let Some(old) = old.as_ref().filter(|old| !old.is_file()) {
+        let device = if old.file_type().is_fifo() {
+            open_pipe(flag, path)?
+        } else {
+            OpenOptions::new().write(true).open(path)?
+        };
         return Ok(OutputSink::Device(BufWriter::new(device)));
     }
     // A link stays one, and what it leads to is replaced.
@@ -134,6 +147,26 @@ fn sink(path: &Path) -> io::Result<OutputSink> {
         writer: BufWriter::new(file),
         moves: Some((beside, place)),
     })
+}
+
+/// The named pipe at `path`. Waits for its reader, as a shell does, and says so.
+fn open_pipe(flag: &str, path: &Path) -> io::Result<File> {
+    let open = |flags| {
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(flags).open(path)
+    };
+    let held = match open(O_NONBLOCK) {
+        Err(error) if error.raw_os_error() == Some(ENXIO) => {
+            let pipe = path.display();
+            eprintln!("{flag}: {pipe} is a pipe that nobody reads: this waits for a reader");
+            None
+        }
+        opened => Some(opened?),
+    };
+    let pipe = open(0)?;
+    // Closed only now: a pipe without a writer has ended for its reader.
+    drop(held);
+    Ok(pipe)
 }
 
 fn folder_of(place: &Path) -> &Path {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A server with `policy`, and a control socket in a separate folder.
-fn controlled(policy: &str) -> (Serving, TempDir, String) {
+pub(super) fn controlled(policy: &str) -> (Serving, TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ctl.sock").display().to_string();
     let server = Serving::start(&[

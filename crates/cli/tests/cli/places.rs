@@ -118,6 +118,31 @@ fn a_server_starts_and_ends_with_a_full_standard_error() {
     assert!(line.starts_with("listening udp://"), "{line:?}");
 }
 
+#[test]
+fn a_server_says_that_it_waits_for_the_reader_of_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let path = fifo.to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    let serve = "serve --listen udp://127.0.0.1:0 --app echo --workers 1 --pin off --no-ctl";
+    command.args(words(serve)).args(["--record", path]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = TestChild::start(&mut command);
+    let mut said = String::new();
+    BufReader::new(child.stderr()).read_line(&mut said).unwrap();
+    let waits = format!("--record: {path} is a pipe that nobody reads: this waits for a reader\n");
+    assert_eq!(said, waits);
+    let reads = std::thread::spawn(move || fs::read_to_string(fifo).unwrap());
+    let mut line = String::new();
+    BufReader::new(child.stdout()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening "), "{line}");
+    child.signal(libc::SIGTERM);
+    assert_eq!(child.wait().code(), Some(0));
+    assert_eq!(reads.join().unwrap(), "time,class,service\n");
+}
+
 /// The files beside results, which hold them until they are whole.
 fn unfinished(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();

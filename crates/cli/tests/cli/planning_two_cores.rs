@@ -1,5 +1,6 @@
 //! Plans for a machine of two cores.
 
+use super::errors::refused;
 use super::{headway, words};
 
 /// A plan for two cores at seven tenths of what they carry.
@@ -49,5 +50,26 @@ fn a_bound_of_half_a_millisecond_is_met_on_two_cores_by_what_interrupts() {
         let best = best.unwrap_or_else(|| panic!("{policy}: {ranking:?}"));
         assert_eq!(best["cores"], 2, "{best}");
         assert!(best["slo_use"]["hi"].as_f64() < Some(1.0), "{best}");
+    }
+}
+
+/// In a pool requests wait before the policy once so many have begun.
+#[test]
+fn a_plan_for_a_pool_heeds_how_many_requests_may_have_begun() {
+    let asked = ["--policy", "fixed-priority"];
+    let slo = ["--slo", "class.short.latency.p99<=1s"];
+    let with = |limit: &[&str]| on_two_cores(&[&asked[..], &slo, limit].concat());
+    let (unlimited, plenty) = (with(&[]), with(&["--begun-at-most", "1M"]));
+    assert_eq!(unlimited["ranking"], plenty["ranking"]);
+    let few = with(&["--begun-at-most", "4"]);
+    assert_ne!(unlimited["ranking"], few["ranking"]);
+    let caveats = few["caveats"].to_string();
+    assert!(
+        caveats.contains("at most 4 requests have begun"),
+        "{caveats}"
+    );
+    for more in [["--validate", "1s"], ["--config-out", "serve.toml"]] {
+        let args = [&["plan", "--begun-at-most", "4"], &more[..]].concat();
+        refused(&args, &["--begun-at-most", more[0], "cannot be used with"]);
     }
 }

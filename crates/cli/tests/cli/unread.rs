@@ -89,6 +89,20 @@ fn a_daemon_of_a_host_ends() {
     ends_in_order(child, "host");
 }
 
+/// A supervisor that does not read waits for the end all the same.
+#[test]
+fn a_server_that_fails_ends_with_its_status() {
+    for args in [
+        "serve --listen udp://127.0.0.1:0 --app spin --ctl /nowhere/at/all.sock",
+        "rack --no-ctl",
+        "host --socket /nowhere/at/all.sock --app kv",
+    ] {
+        let (mut child, _reader) = started(&words(args));
+        until(&format!("{args} ends"), || child.ended().is_some());
+        assert_eq!(child.wait().code(), Some(2), "{args}");
+    }
+}
+
 fn lines(path: &Path) -> usize {
     File::open(path).map_or(0, |file| BufReader::new(file).lines().count())
 }

@@ -1,9 +1,10 @@
 //! Checks of a host's experiment.
 
-use super::experiment::{AppWork, HostExperiment, RateStep};
+use super::experiment::{App, AppWork, HostExperiment, RateStep};
 use crate::error::{SimError, in_range};
 use headway_policy::host::systems;
 use headway_workload::{Arrivals, Workload};
+use std::collections::HashSet;
 
 impl HostExperiment {
     /// Checks the experiment without running it.
@@ -14,6 +15,7 @@ impl HostExperiment {
         in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
         in_range("the duration in ns", self.duration_ns as f64, 1.0, 1e15)?;
         self.shape().check()?;
+        self.check_names()?;
         for app in &self.apps {
             let AppWork::Server {
                 workload,
@@ -41,6 +43,15 @@ impl HostExperiment {
         }
         systems::check(&self.policy)?;
         Ok(())
+    }
+
+    /// Refuses two applications of one name, by which results tell them apart.
+    fn check_names(&self) -> Result<(), SimError> {
+        let mut names = HashSet::new();
+        match self.apps.iter().find(|app| !names.insert(&app.name)) {
+            Some(App { name, .. }) => Err(SimError::SameApp { app: name.clone() }),
+            None => Ok(()),
+        }
     }
 }
 

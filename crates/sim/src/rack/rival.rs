@@ -17,7 +17,7 @@ impl Rival {
     const LOOKS: f64 = 64.0;
 
     pub(super) fn look_every_ns(&self, trial: &Experiment) -> u64 {
-        let run_ns = trial.expected_requests() / trial.rate_rps() * 1e9;
+        let run_ns = trial.time_of_ns(trial.expected_requests());
         ((run_ns / Self::LOOKS) as u64).max(1)
     }
 

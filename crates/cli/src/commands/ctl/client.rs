@@ -82,11 +82,6 @@ fn looked(uid: u32) -> String {
     )
 }
 
-/// The status of the server or the rack's switch.
-pub(crate) fn status(path: &Path) -> Result<Value> {
-    status_of(path, no_server)
-}
-
 /// The status of whoever answers at a socket. `nobody` is the error with its flag for a reason why nobody is asked.
 pub(crate) fn status_of(path: &Path, nobody: impl Fn(String) -> anyhow::Error) -> Result<Value> {
     ask(path, nobody, &CtlRequest::Status)?

@@ -5,6 +5,7 @@ mod rows;
 mod show;
 mod show_pool;
 mod stacks;
+pub(crate) mod watched;
 
 use crate::args;
 use crate::output;
@@ -18,6 +19,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use watched::WatchedProcess;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,8 +46,18 @@ pub(crate) struct ServerChoice {
 
 impl ServerChoice {
     /// The path of its control socket.
-    pub(crate) fn find(&self) -> Result<PathBuf> {
+    fn find(&self) -> Result<PathBuf> {
         client::find(self.server.as_deref())
+    }
+
+    /// The server or pool, to be asked again and again.
+    pub(crate) fn watched(&self) -> Result<WatchedProcess<impl Fn(String) -> anyhow::Error>> {
+        let no_server = |why: String| client::no_server(why);
+        Ok(WatchedProcess::new(
+            self.find()?,
+            "server or pool",
+            no_server,
+        ))
     }
 }
 
@@ -56,7 +68,7 @@ struct ServerStatusArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: StatusFormat,
-    /// Repeat at this interval until interrupted; with JSON, one object a line
+    /// Repeat at this interval until interrupted or the server ends; with JSON, one object a line
     #[arg(long, value_name = "TIME", value_parser = watch_every)]
     watch: Option<u64>,
 }
@@ -101,13 +113,19 @@ impl Args {
 
 impl ServerStatusArgs {
     fn run(self) -> Result<ExitCode> {
-        let path = self.server.find()?;
+        let server = self.server.watched()?;
+        let mut status = server.status()?;
         loop {
-            self.write(&client::status(&path)?)?;
+            self.write(&status)?;
             let Some(every) = self.watch else {
                 return Ok(ExitCode::SUCCESS);
             };
             std::thread::sleep(Duration::from_nanos(every));
+            let Some(next) = server.status_again()? else {
+                server.tell_end();
+                return Ok(ExitCode::SUCCESS);
+            };
+            status = next;
         }
     }
 

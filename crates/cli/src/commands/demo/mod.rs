@@ -23,7 +23,7 @@ use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
 use crate::error::usage;
 use crate::interrupt::Interrupt;
-use crate::output::{self, OutputFormat};
+use crate::output::{self, Output, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
@@ -131,7 +131,7 @@ impl Args {
             .collect()
     }
 
-    fn print(&self, findings: &Findings, writer: impl Write) -> Result<()> {
+    fn print(&self, findings: &Findings, writer: Output) -> Result<()> {
         match self.to.format {
             OutputFormat::Json => show::json(findings, &self.html, writer),
             OutputFormat::Csv => output::runs_csv(&findings.merged(), writer),

@@ -10,7 +10,7 @@ mod show;
 mod status;
 mod top_view;
 
-use crate::commands::ctl::client;
+use crate::commands::ctl::watched::WatchedProcess;
 use crate::commands::terminal;
 use crate::error::{UsageError, usage};
 use crate::output;
@@ -18,7 +18,6 @@ use anyhow::Result;
 pub(crate) use args::Args;
 use args::{HostCommand, HostStatusArgs, HostTopArgs};
 use headway_host::client::ClientError;
-use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,20 +41,21 @@ impl Args {
     }
 }
 
-/// The status of the daemon at this socket.
-fn status_of(socket: &Path) -> Result<Value> {
-    client::status_of(&status::socket_beside(socket), |why| {
-        let socket = socket.display();
+/// The daemon at this socket, to be asked for its status.
+fn watched(socket: &Path) -> WatchedProcess<impl Fn(String) -> anyhow::Error> {
+    let shown = socket.display().to_string();
+    let nobody = move |why| {
         let why = format!(
-            "no daemon at {socket} says how it is ({why}): start one by 'headway host', without --no-ctl, or name its socket"
+            "no daemon at {shown} says how it is ({why}): start one by 'headway host', without --no-ctl, or name its socket"
         );
         usage("--socket", why)
-    })
+    };
+    WatchedProcess::new(status::socket_beside(socket), "daemon", nobody)
 }
 
 impl HostStatusArgs {
     fn run(self) -> Result<ExitCode> {
-        let status = status_of(&self.daemon.find()?)?;
+        let status = watched(&self.daemon.find()?).status()?;
         let mut writer = output::open(None)?;
         if self.format.is_json() {
             output::json(&status, writer)?;
@@ -69,12 +69,11 @@ impl HostStatusArgs {
 
 impl HostTopArgs {
     fn run(self) -> Result<ExitCode> {
-        let socket = self.daemon.find()?;
         terminal::watch(
             top_view::HostStatusView::default(),
             "headway host status",
             Duration::from_nanos(self.every),
-            || status_of(&socket),
+            &watched(&self.daemon.find()?),
         )?;
         Ok(ExitCode::SUCCESS)
     }

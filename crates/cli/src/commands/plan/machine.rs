@@ -37,6 +37,9 @@ pub(super) struct Machine {
     /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]
     queue_limit: Option<u64>,
+    /// Requests that may have begun and not ended, as in a pool; others wait before the policy. Unlimited by default, as in a server
+    #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true, conflicts_with_all = ["validate", "config_out"])]
+    begun_at_most: Option<u64>,
     /// Where an interrupted request resumes: handlers that keep thread-local state must stay on their worker
     /// [default: there, and anywhere under a policy that moves requests, which the plan then says]
     #[arg(long, value_enum, value_name = "WHERE")]
@@ -46,6 +49,10 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn queue_limit(&self) -> usize {
         self.queue_limit.map_or(usize::MAX, |limit| limit as usize)
+    }
+
+    pub(super) fn begun_at_most(&self) -> Option<usize> {
+        self.begun_at_most.map(|limit| limit as usize)
     }
 
     /// The cores that were given, or those of this machine that this process may use where the plan is for this machine: its affinity mask and its cgroup's

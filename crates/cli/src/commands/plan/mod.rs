@@ -1,6 +1,7 @@
 //! `headway plan`: which policy, parameters and number of workers meet an SLO.
 
 mod config;
+mod figures;
 mod live;
 mod machine;
 mod show;
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     machine: Machine,
     /// Run the best supported policy live over loopback UDP for this time, and compare it with its simulation
-    #[arg(long, value_name = "TIME", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", value_parser = args::run_length)]
     validate: Option<u64>,
     /// File to write the settings of the best supported policy to, for `headway serve -c`
     #[arg(long, value_name = "FILE")]
@@ -115,7 +116,7 @@ impl Args {
         let mut writer = output::open(path)?;
         match self.to.format {
             OutputFormat::Json => output::json(report, writer),
-            OutputFormat::Csv => output::table_csv(&show::ranking(report), writer),
+            OutputFormat::Csv => output::table_csv(&figures::ranking(report), writer),
             OutputFormat::Table => {
                 writeln!(writer, "{}", show::text(report, path))?;
                 Ok(writer.flush()?)
@@ -191,7 +192,9 @@ impl Args {
 
     fn question(&self, subject: &PlanSubject) -> Result<Question> {
         let slo = args::slo(&self.slo, &subject.workload)?;
-        let cores = self.cores().unwrap_or(subject.workers + 1);
+        let cores = self
+            .cores()
+            .unwrap_or_else(|| planned::cores_for(subject.workers));
         let question = Question::new(
             subject.workload.clone(),
             slo,
@@ -208,6 +211,7 @@ impl Args {
             receive_ns,
             network_ns: self.machine.network,
             queue_limit: self.machine.queue_limit(),
+            begun_at_most: self.machine.begun_at_most(),
             resume: self.machine.resume.map(Into::into),
             policies: planned::policies(
                 &self.policies,

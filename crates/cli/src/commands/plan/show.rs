@@ -67,7 +67,7 @@ pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
 }
 
 /// The candidates of the last round.
-pub(super) fn ranking(report: &PlanReport) -> Table {
+fn ranking(report: &PlanReport) -> Table {
     let recorded = report.replay.is_some();
     let mut columns = vec![
         "policy",

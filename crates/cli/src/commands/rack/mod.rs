@@ -28,6 +28,7 @@ mod xdp_relay;
 mod xdp_servers;
 
 use crate::commands::ctl::client;
+use crate::commands::ctl::watched::WatchedProcess;
 use crate::commands::terminal;
 use crate::error::usage;
 use crate::output;
@@ -73,12 +74,13 @@ impl StatusArgs {
 
 impl TopArgs {
     fn run(self) -> Result<ExitCode> {
-        let socket = self.switch.find()?;
+        let nobody = |why: String| usage("--switch", why);
+        let switch = WatchedProcess::new(self.switch.find()?, "switch", nobody);
         terminal::watch(
             top_view::TopView::default(),
             "headway rack status",
             Duration::from_nanos(self.every),
-            || client::status(&socket),
+            &switch,
         )?;
         Ok(ExitCode::SUCCESS)
     }
@@ -113,7 +115,7 @@ impl ServerArgs {
 impl SwitchChoice {
     /// Asks the chosen switch for its status.
     fn status(&self) -> Result<Value> {
-        client::status(&self.find()?)
+        client::status_of(&self.find()?, |why| usage("--switch", why))
     }
 
     fn find(&self) -> Result<PathBuf> {

@@ -2,7 +2,7 @@
 
 mod classes;
 
-use super::ctl::{ServerChoice, client};
+use super::ctl::ServerChoice;
 use super::terminal::watch;
 use crate::args;
 use anyhow::Result;
@@ -21,11 +21,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let path = self.server.find()?;
-        let every = Duration::from_nanos(self.every);
-        watch(ClassesView::default(), "headway ctl status", every, || {
-            client::status(&path)
-        })?;
+        let (server, every) = (self.server.watched()?, Duration::from_nanos(self.every));
+        watch(ClassesView::default(), "headway ctl status", every, &server)?;
         Ok(ExitCode::SUCCESS)
     }
 }
