@@ -468,7 +468,8 @@ impl<T: ThreadParking> NetStack<T> {
             _ => return None,
         };
         if packet.protocol == PROTOCOL_ICMPV6 && packet.source.is_ipv6() {
-            return on_icmp_v6(&packet, &self.own, &self.neighbours, now_ns, egress);
+            let (own, neighbours) = (&self.own, &self.neighbours);
+            return on_icmp_v6(&packet, frame.from, own, neighbours, now_ns, egress);
         }
         if !self.own.is_own(packet.destination) || !is_host(packet.source) {
             return None;

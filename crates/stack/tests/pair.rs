@@ -4,6 +4,8 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
+mod neighbours;
+
 use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;
 use headway_stack::{
