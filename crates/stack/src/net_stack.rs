@@ -323,11 +323,17 @@ impl<T: ThreadParking> NetStack<T> {
     /// The own address from which packets go to a host.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for an address or a port that is nobody's, [`io::ErrorKind::AddrNotAvailable`] for a family that this stack has no
-    /// address of.
+    /// [`io::ErrorKind::InvalidInput`] for an address or a port that is nobody's or an address of this stack, [`io::ErrorKind::AddrNotAvailable`] for a
+    /// family that this stack has no address of.
     pub(crate) fn own_for(&self, to: SocketAddr) -> io::Result<IpAddr> {
         if !is_host(to.ip()) || to.port() == 0 {
             let what = format!("{to} is no address of a host and a port");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        if self.own.is_own(to.ip()) {
+            let what = format!(
+                "{to} is this stack's own address, and what it sends there comes back to nobody: hand it over inside the program"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         self.own.of_family(to.ip()).ok_or_else(|| {
@@ -468,7 +474,8 @@ impl<T: ThreadParking> NetStack<T> {
             _ => return None,
         };
         if packet.protocol == PROTOCOL_ICMPV6 && packet.source.is_ipv6() {
-            return on_icmp_v6(&packet, &self.own, &self.neighbours, now_ns, egress);
+            let (own, neighbours) = (&self.own, &self.neighbours);
+            return on_icmp_v6(&packet, frame.from, own, neighbours, now_ns, egress);
         }
         if !self.own.is_own(packet.destination) || !is_host(packet.source) {
             return None;

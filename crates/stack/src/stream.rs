@@ -40,7 +40,7 @@ impl<T: ThreadParking> TcpStream<T> {
     ///
     /// # Errors
     /// [`io::ErrorKind::ConnectionRefused`] when no socket listens there, [`io::ErrorKind::TimedOut`] when no answer arrives,
-    /// [`io::ErrorKind::InvalidInput`] for an address or a port that is nobody's, [`io::ErrorKind::AddrNotAvailable`] for IPv6 where the stack has no address
+    /// [`io::ErrorKind::InvalidInput`] for an address or a port that is nobody's and for the stack's own address, [`io::ErrorKind::AddrNotAvailable`] for IPv6 where the stack has no address
     /// of it, [`io::ErrorKind::AddrInUse`] when no port is free.
     pub fn connect(
         stack: &Arc<NetStack<T>>,

@@ -62,7 +62,7 @@ impl<T: ThreadParking> UdpSocket<T> {
     /// Sends a datagram; waits for room in the lane. It may get lost on its way, as any datagram.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a datagram that does not fit a packet, or for an address or a port that is nobody's;
+    /// [`io::ErrorKind::InvalidInput`] for a datagram that does not fit a packet, for an address or a port that is nobody's, or for the stack's own address;
     /// [`io::ErrorKind::AddrNotAvailable`] for IPv6 where the stack has no address of it.
     pub fn send_to(&self, from: &[u8], to: impl Into<SocketAddr>) -> io::Result<()> {
         let to = to.into();

@@ -4,6 +4,8 @@
     reason = "threads in user space move between kthreads by a promise"
 )]
 
+mod neighbours;
+
 use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;
 use headway_stack::{
@@ -154,6 +156,11 @@ fn nobody_there_is_refused_and_a_silent_address_times_out() {
     assert_eq!(connect(1, 81), Err(io::ErrorKind::ConnectionRefused));
     assert_eq!(connect(7, 80), Err(io::ErrorKind::TimedOut));
     assert_eq!(connect(1, 0), Err(io::ErrorKind::InvalidInput));
+    assert_eq!(connect(2, 80), Err(io::ErrorKind::InvalidInput), "its own");
+    let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+    let own = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
+    let said = socket.send_to(b"x", own).expect_err("its own").to_string();
+    assert!(said.contains("is this stack's own address"), "{said}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
 MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
 MAP(loads, BPF_MAP_TYPE_ARRAY, struct rack_loads, 1);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
+MAP(interfaces, BPF_MAP_TYPE_ARRAY, struct own_interfaces, 1);
 MAP(stamp, BPF_MAP_TYPE_ARRAY, __u64, 1); /* of the loader alone: what the other maps are of */
 
 /* One packet on its way: its frame, and the tables and registers that it uses throughout. */
@@ -204,7 +205,7 @@ static __always_inline int datagram(struct step *s, void *end, __u8 family, __u3
 	f->family = family;
 	if ((void *)(f->udp + 1) > end)
 		return drop(s, COUNT_TRUNCATED);
-	if (f->udp->dest != config.port)
+	if (f->udp->dest != config.port || !f->udp->source)
 		return XDP_PASS;
 	/* Sent on from here it would be on no VLAN, or on another. */
 	if (s->is_veth && has_tag_beside(s->ctx))
@@ -220,6 +221,37 @@ static __always_inline int datagram(struct step *s, void *end, __u8 family, __u3
 	if (f->wire->flag & FLAG_BOUNCED)
 		return bounced(s);
 	return request(s);
+}
+
+/* Whether the frame was sent to the Ethernet address of the interface that it came in by. Others come in too, where a bridge floods or the interface takes all. */
+static __always_inline bool is_to_own_mac(const struct step *s)
+{
+	const __u8 *dest = s->f.eth->h_dest;
+	__u32 zero = 0, came_by = s->ctx->ingress_ifindex;
+	const struct own_interfaces *own = bpf_map_lookup_elem(&interfaces, &zero);
+	if (dest[0] & 1 || !own)
+		return false;
+	for (int at = 0; at < MAX_INTERFACES; at++) {
+		const struct interface_address *one = &own->at[at];
+		if (one->ifindex == came_by)
+			return word(dest) == word(one->mac) && *(const __u16 *)(dest + 4) == *(const __u16 *)(one->mac + 4);
+		if (!one->ifindex)
+			break;
+	}
+	return true;
+}
+
+/* Whether a host of another machine can have this address: none of this network's or machine's own, of several, or of all. */
+static __always_inline bool is_host4(__be32 ip)
+{
+	__u8 first = *(const __u8 *)&ip;
+	return first != 0 && first != 127 && first < 224;
+}
+
+static __always_inline bool is_host6(const void *ip)
+{
+	bool is_own_kind = !word(ip) && !word(ip + 4) && !word(ip + 8) && (word(ip + 12) & bpf_htonl(~1u)) == 0;
+	return *(const __u8 *)ip != 0xff && !is_own_kind;
 }
 
 /* Parses the addresses. A packet to another address is passed on unchanged. */
@@ -246,6 +278,8 @@ static __always_inline int parse(struct step *s, void *data, void *end)
 		if ((void *)(f->ip4 + 1) > end || f->ip4->version != 4 || f->ip4->protocol != IPPROTO_UDP || f->ip4->daddr != config.own_ip4 ||
 		    config.own_ip4 == 0)
 			return XDP_PASS;
+		if (!f->ip4->ttl || !is_host4(f->ip4->saddr) || !is_to_own_mac(s))
+			return XDP_PASS;
 		if (f->ip4->ihl != 5) {
 			count(s, COUNT_OPTIONS);
 			return XDP_PASS;
@@ -264,6 +298,8 @@ static __always_inline int parse(struct step *s, void *data, void *end)
 		const void *dest = &f->ip6->daddr;
 		if (word(dest) != config.own_ip6[0] || word(dest + 4) != config.own_ip6[1] || word(dest + 8) != config.own_ip6[2] ||
 		    word(dest + 12) != config.own_ip6[3] || f->ip6->version != 6)
+			return XDP_PASS;
+		if (!f->ip6->hop_limit || !is_host6(&f->ip6->saddr) || !is_to_own_mac(s))
 			return XDP_PASS;
 		__u8 next = f->ip6->nexthdr;
 		if (next == IPPROTO_FRAGMENT) {

@@ -62,6 +62,19 @@ struct mac_pair {
 	__u8 source[6];    /* the switch's own, of the interface by which the packet leaves */
 };
 
+/* An interface of the switch's own. */
+struct interface_address {
+	__u32 ifindex;     /* 0: none, and none behind it */
+	__u8 mac[6];
+	__u8 pad[2];
+};
+
+#define MAX_INTERFACES 16
+
+struct own_interfaces {
+	struct interface_address at[MAX_INTERFACES];
+};
+
 struct server_entry {
 	__u32 ip[4];       /* IPv4: the first word; the others are 0 */
 	__u32 ifindex;     /* of the interface by which the server is reached */

@@ -20,6 +20,7 @@ impl XdpSwitch {
         };
         // An interface that is gone has no pins, and the kernel says so below.
         let ifindex = nix::net::if_::if_nametoindex(interface).unwrap_or(0);
+        self.learn_address(ifindex)?;
         if self.clones {
             self.attach_copier(interface, ifindex)
                 .map_err(|source| SwitchError::AttachClones {

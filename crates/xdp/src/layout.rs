@@ -36,6 +36,8 @@ constants! {
     LOST_SLOTS = 256;
     /// The number of fates by which packets are counted.
     COUNTS = 21;
+    /// The most interfaces of the switch's own whose Ethernet addresses it knows.
+    MAX_INTERFACES = 16;
     /// `config.mode` with full translation of addresses.
     MODE_NAT = 0;
     /// `config.mode` in which clients keep their addresses.
@@ -226,6 +228,21 @@ mirror! {
 }
 
 mirror! {
+    /// An interface of the switch's own.
+    InterfaceAddress as "interface_address", 12, assert_interface {
+        ifindex: u32 as "ifindex" at 0,
+        mac: [u8; 6] as "mac" at 4,
+    }
+}
+
+mirror! {
+    /// All interfaces of the switch's own.
+    OwnInterfaces as "own_interfaces", MAX_INTERFACES * InterfaceAddress::BYTES, assert_interfaces {
+        at: [InterfaceAddress; MAX_INTERFACES] as "at" at 0,
+    }
+}
+
+mirror! {
     /// One type's registers on one CPU.
     TypeRow as "type_registers", 24, assert_type {
         count: u64 as "count" at 0,
@@ -285,6 +302,8 @@ pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
         assert_head,
         assert_tables,
         assert_order,
+        assert_interface,
+        assert_interfaces,
         assert_type,
         assert_server_row,
         assert_registers,

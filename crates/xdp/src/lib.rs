@@ -16,6 +16,7 @@
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`], in `switch.rs` and `attach.rs` |
+//! | the switch's own Ethernet addresses | `addresses.rs` |
 //! | VLAN tags beside packets | `bpf/tags.h`, [`HiddenTags`] |
 //! | what a removed server had | `bpf/lose.h`, `lose.rs` |
 //! | the namespace that a switch is of | `namespace.rs` |
@@ -23,6 +24,7 @@
 //! | what an earlier process left | [`LeftTables`] |
 //! | the kernel's ticks | `ticks.rs` |
 
+mod addresses;
 mod attach;
 mod features;
 mod grace;

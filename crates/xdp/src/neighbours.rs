@@ -158,9 +158,9 @@ struct KnownMac {
     is_stale: bool,
 }
 
-struct EthernetLink {
+pub(crate) struct EthernetLink {
     name: String,
-    mac: Option<[u8; 6]>,
+    pub(crate) mac: Option<[u8; 6]>,
 }
 
 /// A netlink socket.
@@ -220,7 +220,7 @@ impl Kernel {
         self.ask(RTM_GETLINK, &body, None)
     }
 
-    fn link(&self, ifindex: u32) -> Result<EthernetLink, Errno> {
+    pub(crate) fn link(&self, ifindex: u32) -> Result<EthernetLink, Errno> {
         let answer = self.ask_of_link(ifindex)?;
         let attribute = |kind| attribute(&answer, LINK_ATTRIBUTES, kind);
         let name = attribute(IFLA_IFNAME).unwrap_or_default();

@@ -480,7 +480,7 @@ fn stamp_of(config: &XdpSwitchConfig) -> u64 {
     hasher.finish()
 }
 
-fn writing(source: MapError) -> SwitchError {
+pub(crate) fn writing(source: MapError) -> SwitchError {
     SwitchError::Map {
         operation: "write the tables",
         source,

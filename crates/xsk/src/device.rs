@@ -9,6 +9,14 @@ use crate::error::XskError;
 use crate::mac::MacAddress;
 use crate::system;
 
+/// The headroom that the kernel leaves before a packet in its frame, in bytes.
+const HEADROOM: u32 = 256;
+const SMALL_FRAME: usize = 2048;
+/// The largest frame: a page.
+const LARGE_FRAME: usize = 4096;
+/// Ethernet header and two VLAN tags.
+const LINK_HEADER: u32 = 22;
+
 /// A device of this network namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct NetDevice {
@@ -75,6 +83,18 @@ impl NetDevice {
             ifindex: self.ifindex,
             mac: self.mac,
             queues: self.queues,
+            mtu: self.mtu,
+            frame_bytes: self.frame_bytes(),
+        }
+    }
+
+    /// Bytes of a frame that has room for the device's packets, as far as a page has.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        let needed = self.mtu.saturating_add(HEADROOM + LINK_HEADER) as usize;
+        if needed <= SMALL_FRAME {
+            SMALL_FRAME
+        } else {
+            LARGE_FRAME
         }
     }
 
@@ -116,13 +136,16 @@ pub struct DeviceWatch {
     ifindex: u32,
     mac: MacAddress,
     queues: u32,
+    mtu: u32,
+    /// The frames of packet memory, which were chosen by the MTU.
+    frame_bytes: usize,
 }
 
 impl DeviceWatch {
     /// Whether every packet still comes.
     ///
     /// # Errors
-    /// [`XskError::Removed`], [`XskError::QueuesChanged`] and [`XskError::AddressChanged`].
+    /// [`XskError::Removed`], [`XskError::QueuesChanged`], [`XskError::AddressChanged`] and [`XskError::MtuRaised`].
     pub fn check(&self) -> Result<(), XskError> {
         let device = self.name.clone();
         let now = NetDevice::find(&device).ok();
@@ -143,6 +166,14 @@ impl DeviceWatch {
                 device,
                 was: self.mac,
                 found: now.mac,
+            });
+        }
+        // The kernel drops packets that no frame has room for, and nobody counts them here.
+        if now.frame_bytes() > self.frame_bytes {
+            return Err(XskError::MtuRaised {
+                device,
+                was: self.mtu,
+                found: now.mtu,
             });
         }
         Ok(())

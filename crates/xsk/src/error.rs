@@ -150,6 +150,18 @@ pub enum XskError {
         /// Its address now.
         found: MacAddress,
     },
+    /// The device's packets may be longer than the frames of packet memory, which were chosen when the device was opened.
+    #[error(
+        "device {device} has an MTU of {found}, and had {was}: longer packets would be lost; start anew to receive them, or set it back (`ip link set {device} mtu {was}`)"
+    )]
+    MtuRaised {
+        /// The device.
+        device: String,
+        /// Its MTU when it was opened.
+        was: u32,
+        /// Its MTU now.
+        found: u32,
+    },
     /// The program runs behind the driver, where the kernel has merged packets into longer ones than packet memory holds.
     #[error(
         "the driver of {device} takes no XDP program, and the kernel merges packets before it (GRO), most of which would be lost: turn that off (`ethtool -K {device} gro off`)"

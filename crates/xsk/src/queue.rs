@@ -18,14 +18,6 @@ const FRAMES_OF_SENDER: u32 = 128;
 /// Frames that a sender takes at once from those of its queue.
 const TAKEN_AT_ONCE: usize = 32;
 
-/// The headroom that the kernel leaves before a packet in its frame, in bytes.
-const HEADROOM: u32 = 256;
-const SMALL_FRAME: usize = 2048;
-/// The largest frame: a page.
-const LARGE_FRAME: usize = 4096;
-/// Ethernet header and two VLAN tags.
-const LINK_HEADER: u32 = 22;
-
 /// The shared state of a queue's sockets. The locks are held for some nanoseconds: receivers try theirs, senders take theirs
 /// once in [`TAKEN_AT_ONCE`] packets.
 #[derive(Debug)]
@@ -137,7 +129,7 @@ pub(crate) fn open(
         operation: "packet memory",
         source,
     };
-    let (umem, mut tokens) = Umem::new(frames, frame_bytes(device)).map_err(failed)?;
+    let (umem, mut tokens) = Umem::new(frames, device.frame_bytes()).map_err(failed)?;
     let umem = Arc::new(umem);
     let mut sockets = DeviceSockets {
         receivers: (0..receivers).map(|_| Vec::new()).collect(),
@@ -202,14 +194,4 @@ fn open_sender(
         rings,
         queue: Arc::clone(queue),
     })
-}
-
-/// Bytes of a frame that has room for the device's packets.
-fn frame_bytes(device: &NetDevice) -> usize {
-    let needed = device.mtu.saturating_add(HEADROOM + LINK_HEADER) as usize;
-    if needed <= SMALL_FRAME {
-        SMALL_FRAME
-    } else {
-        LARGE_FRAME
-    }
 }

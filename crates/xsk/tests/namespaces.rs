@@ -509,6 +509,13 @@ fn a_device_is_watched_for_what_it_must_keep() {
         });
         let watch = datapath.expect("AF_XDP").watch();
         watch.check().expect("as it was");
+        shell("ip link set dev d0 mtu 1770");
+        watch.check().expect("a frame still holds every packet");
+        shell("ip link set dev d0 mtu 1771");
+        let said = watch.check().expect_err("a longer MTU").to_string();
+        assert!(said.contains("has an MTU of 1771, and had 1500"), "{said}");
+        shell("ip link set dev d0 mtu 1500");
+        watch.check().expect("set back");
         shell("ip link set dev d0 address 02:00:00:00:00:77");
         let said = watch.check().expect_err("another address").to_string();
         assert!(

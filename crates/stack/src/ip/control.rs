@@ -22,6 +22,14 @@ const UNREACHABLE_V6: u8 = 1;
 const PORT_UNREACHABLE_V6: u8 = 4;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
+/// The options with an Ethernet address: a solicitation's sender's, an advertisement's target's.
+const SOURCE_ADDRESS: u8 = 1;
+const TARGET_ADDRESS: u8 = 2;
+/// The flags of an advertisement: it answers a solicitation; it is to be preferred to what was known.
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
+const ALL_NODES_MAC: Mac = [0x33, 0x33, 0, 0, 0, 1];
 
 /// Takes an ARP packet: learns, and answers a request. Returns `None` for one that is none.
 pub(crate) fn on_arp<'a>(
@@ -88,9 +96,10 @@ fn write_icmp(to: &mut [u8], kind: u8, rest: &[u8], pseudo: u64) -> usize {
     length
 }
 
-/// Takes a packet of ICMPv6: answers pings and solicitations, learns from both messages of neighbours.
+/// Takes a packet of ICMPv6 that came from an Ethernet address: answers pings and solicitations, learns from both messages of neighbours.
 pub(crate) fn on_icmp_v6<'a>(
     packet: &IpPacket<'_>,
+    from: Mac,
     own: &OwnAddresses,
     neighbours: &Neighbours,
     now_ns: u64,
@@ -112,37 +121,101 @@ pub(crate) fn on_icmp_v6<'a>(
     if !is_of_neighbours || packet.hop_limit != NEIGHBOUR_HOPS {
         return Some(());
     }
+    on_neighbour_message(packet, from, (own, own_ip), neighbours, now_ns, egress)
+}
+
+/// Takes a solicitation or an advertisement (RFC 4861). `None` for one that must be dropped.
+fn on_neighbour_message<'a>(
+    packet: &IpPacket<'_>,
+    from: Mac,
+    (own, own_ip): (&OwnAddresses, Ipv6Addr),
+    neighbours: &Neighbours,
+    now_ns: u64,
+    egress: impl FnOnce() -> Egress<'a>,
+) -> Option<()> {
     let target = Ipv6Addr::from(*packet.payload.get(8..)?.first_chunk::<16>()?);
-    let is_solicitation = *kind == SOLICITATION;
-    // The option of a solicitation is the sender's address (1), of an advertisement the target's (2).
-    let option = if is_solicitation { 1 } else { 2 };
-    let mac = match packet.payload.get(24..32)? {
-        [kind, 1, mac @ ..] if *kind == option => *mac.first_chunk::<6>()?,
-        _ => return Some(()),
+    let options = packet.payload.get(24..)?;
+    if packet.payload[0] == ADVERTISEMENT {
+        let told = option_address(options, TARGET_ADDRESS).ok()?;
+        // The option may lack only where the answer comes to this host alone (4.4).
+        let is_answer = packet.payload[4] & SOLICITED != 0 && packet.destination == own_ip;
+        let Some(mac) = told.or(is_answer.then_some(from)) else {
+            return Some(());
+        };
+        let frames = neighbours.learn(target.into(), mac, false, now_ns);
+        if !frames.is_empty() {
+            let mut egress = egress();
+            frames.iter().for_each(|frame| egress.send_frame(frame));
+        }
+        return Some(());
+    }
+    let IpAddr::V6(source) = packet.source else {
+        return None;
     };
-    let is_for_us = is_solicitation && target == own_ip;
-    let ip = if is_solicitation {
-        packet.source
-    } else {
-        target.into()
-    };
-    let is_new = is_for_us && own.is_neighbour(ip);
-    let frames = neighbours.learn(ip, mac, is_new, now_ns);
+    let told = option_address(options, SOURCE_ADDRESS).ok()?;
+    // A host without an address tells none of its link layer (7.1.1).
+    if source.is_multicast() || source.is_unspecified() && told.is_some() {
+        return None;
+    }
+    let is_for_us = target == own_ip;
+    let is_new = is_for_us && own.is_neighbour(source.into());
+    let frames = told.map(|mac| neighbours.learn(source.into(), mac, is_new, now_ns));
+    let frames = frames.unwrap_or_default();
     if frames.is_empty() && !is_for_us {
         return Some(());
     }
     let mut egress = egress();
-    if let (true, IpAddr::V6(source)) = (is_for_us, packet.source) {
-        // Solicited, and to be preferred to what was known.
-        let message = neighbour_message(ADVERTISEMENT, 0x60, own_ip, 2, own.mac);
-        let mut frame = [0; ETHERNET_BYTES + IPV6_BYTES + 32];
-        write_neighbour_frame(&mut frame, (mac, own.mac), own_ip, source, &message);
-        egress.send_frame(&frame);
+    if is_for_us {
+        advertise(own, own_ip, source, told.unwrap_or(from), &mut egress);
     }
-    for frame in frames {
-        egress.send_frame(&frame);
-    }
+    frames.iter().for_each(|frame| egress.send_frame(frame));
     Some(())
+}
+
+/// Answers a solicitation for the own address. A host that asks whether the address is free has none yet, so all hosts get the answer (RFC 4861, 7.2.4).
+fn advertise(
+    own: &OwnAddresses,
+    own_ip: Ipv6Addr,
+    source: Ipv6Addr,
+    mac: Mac,
+    egress: &mut Egress<'_>,
+) {
+    let (to, mac, flags) = if source.is_unspecified() {
+        (ALL_NODES, ALL_NODES_MAC, OVERRIDE)
+    } else {
+        (source, mac, SOLICITED | OVERRIDE)
+    };
+    let message = neighbour_message(ADVERTISEMENT, flags, own_ip, TARGET_ADDRESS, own.mac);
+    let mut frame = [0; ETHERNET_BYTES + IPV6_BYTES + 32];
+    write_neighbour_frame(&mut frame, (mac, own.mac), own_ip, to, &message);
+    egress.send_frame(&frame);
+}
+
+/// Options that a host must not take: of no length, or longer than the message (RFC 4861, 4.6).
+#[derive(Debug, PartialEq, Eq)]
+struct BadOptions;
+
+/// The Ethernet address in the first option of this kind, wherever it stands among the others.
+fn option_address(mut options: &[u8], kind: u8) -> Result<Option<Mac>, BadOptions> {
+    let mut found = None;
+    while let [option, units, ..] = *options {
+        let (content, rest) = match usize::from(units) * 8 {
+            0 => return Err(BadOptions),
+            bytes => options.split_at_checked(bytes).ok_or(BadOptions)?,
+        };
+        if let (8, [_, _, mac @ ..]) = (content.len(), content)
+            && option == kind
+            && found.is_none()
+        {
+            found = mac.first_chunk().copied();
+        }
+        options = rest;
+    }
+    if options.is_empty() {
+        Ok(found)
+    } else {
+        Err(BadOptions)
+    }
 }
 
 /// Tells the sender of a datagram that nobody has its port.

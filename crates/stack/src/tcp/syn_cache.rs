@@ -18,8 +18,8 @@ const RETRY_NS: u64 = 100 * MILLISECOND_NS;
 const ANSWERS: usize = 6;
 /// Cookies count for as long after the last was sent.
 const COOKIES_NS: u64 = 120 * SECOND_NS;
-/// The segment sizes that a cookie can say.
-const SIZES: [u16; 8] = [216, 536, 1200, 1360, 1440, 1460, 4312, 8940];
+/// The segment sizes that a cookie can say. The first is the least that Linux sends (`TCP_MIN_MSS`).
+const SIZES: [u16; 8] = [88, 536, 1200, 1360, 1440, 1460, 4312, 8940];
 /// Instead of the shift, where the client does not scale windows.
 const UNSCALED: u8 = 15;
 

@@ -3,7 +3,7 @@
 use crate::addresses::{CLIENTS_SIDE, Family, ifindex_of};
 use crate::agree::{objects_in_namespaces, packets, servers_side};
 use crate::common::*;
-use crate::{PORT, Planes, SERVERS, Sent, leaves_by};
+use crate::{OWN_MAC, PORT, Planes, SERVERS, Sent, leaves_by};
 use headway_net::header::{Flag, Header, Status};
 use headway_policy::rack::{Cloning, Overflow};
 use headway_rack::ReceivedPacket;
@@ -41,6 +41,9 @@ fn parse(bytes: &[u8], own: IpAddr) -> Parsed {
     let Some(kind) = bytes.get(12..14) else {
         return Parsed::Passed;
     };
+    if bytes[..6] != OWN_MAC {
+        return Parsed::Passed;
+    }
     let (mut kind, mut ip) = ([kind[0], kind[1]], 14);
     for _ in 0..2 {
         if kind == [0x81, 0] || kind == [0x88, 0xa8] {
@@ -57,6 +60,9 @@ fn parse(bytes: &[u8], own: IpAddr) -> Parsed {
                 return Parsed::Passed;
             };
             if header[0] >> 4 != 4 || header[9] != 17 || header[16..20] != own.octets() {
+                return Parsed::Passed;
+            }
+            if header[8] == 0 || matches!(header[12], 0 | 127 | 224..) {
                 return Parsed::Passed;
             }
             if header[0] & 15 != 5 {
@@ -81,6 +87,12 @@ fn parse(bytes: &[u8], own: IpAddr) -> Parsed {
                 return Parsed::Passed;
             }
             let from: [u8; 16] = header[8..24].try_into().expect("sixteen bytes");
+            let source = std::net::Ipv6Addr::from(from);
+            let is_nobody =
+                source.is_unspecified() || source.is_loopback() || source.is_multicast();
+            if header[7] == 0 || is_nobody {
+                return Parsed::Passed;
+            }
             match header[6] {
                 17 => udp(bytes, ip + 40, Some(number(header, 4)), from.into()),
                 44 => Parsed::Fragment,
@@ -97,7 +109,7 @@ fn udp(bytes: &[u8], at: usize, room: Option<usize>, from: IpAddr) -> Parsed {
     let Some(header) = bytes.get(at..at + 8) else {
         return Parsed::Truncated;
     };
-    if number(header, 2) != usize::from(PORT) {
+    if number(header, 2) != usize::from(PORT) || number(header, 0) == 0 {
         return Parsed::Passed;
     }
     let length = number(header, 4);
@@ -304,6 +316,60 @@ fn frames_have_one_fate(object: &[u8], family: Family, seeds: Range<u64>) {
         )
     );
     assert!(are_few || user.requests > 0 && kernel.truncated > 0);
+}
+
+/// Frames that the kernel would refuse too: to another Ethernet address than the interface's own, or from no host. None is answered, least of all from the
+/// address that it was sent to.
+fn strangers_frames_are_passed_on(test: &str, family: Family) {
+    let Some(objects) = objects_in_namespaces(test) else {
+        return;
+    };
+    servers_side();
+    let excess = (Cloning::Off, Overflow::Off);
+    let mut planes = Planes::new(&objects.rack, family, excess, 18);
+    let header = Header {
+        class: 0,
+        flag: Flag::REQUEST,
+        index: 7,
+        time_ns: 0,
+    };
+    let frame = planes.client_frame(header);
+    let (right, ip, udp) = (frame.bytes(), frame.ip_at(), frame.udp_at());
+    assert_ne!(planes.xdp_run(CLIENTS_SIDE, &right).action, PASS);
+    let mut wrong: Vec<(usize, Vec<u8>)> = vec![
+        (0, vec![0xff; 6]),
+        (0, vec![3, 0, 0, 0, 0, 1]),
+        (0, vec![2, 0, 0, 0, 0, 2]),
+        (udp, vec![0, 0]),
+    ];
+    if family == Family::Ip4 {
+        wrong.push((ip + 8, vec![0]));
+        let sources = [[0, 1, 2, 3], [127, 0, 0, 1], [224, 0, 0, 1], [255; 4]];
+        wrong.extend(sources.map(|source| (ip + 12, source.to_vec())));
+    } else {
+        wrong.push((ip + 7, vec![0]));
+        let sources = ["::", "::1", "ff02::1"].map(|text| text.parse().expect("an address"));
+        let octets = sources.map(|source: std::net::Ipv6Addr| source.octets().to_vec());
+        wrong.extend(octets.map(|source| (ip + 8, source)));
+    }
+    for (at, bytes) in wrong {
+        let mut frame = right.clone();
+        frame[at..at + bytes.len()].copy_from_slice(&bytes);
+        let ran = planes.xdp_run(CLIENTS_SIDE, &frame);
+        assert_eq!((ran.action, ran.bytes), (PASS, frame), "{bytes:?} at {at}");
+    }
+    let counts = planes.xdp.registers().expect("registers").counts;
+    assert_eq!(counts.requests, 1);
+}
+
+#[test]
+fn strangers_frames_of_ip4_are_passed_on() {
+    strangers_frames_are_passed_on("strangers, IPv4", Family::Ip4);
+}
+
+#[test]
+fn strangers_frames_of_ip6_are_passed_on() {
+    strangers_frames_are_passed_on("strangers, IPv6", Family::Ip6);
 }
 
 #[test]

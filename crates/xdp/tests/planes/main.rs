@@ -167,6 +167,12 @@ impl Planes {
         let (cloning, overflow) = excess;
         let mut xdp =
             XdpSwitch::load(object, &config(family, cloning, overflow)).expect("the program loads");
+        for ifindex in [CLIENTS_SIDE]
+            .into_iter()
+            .chain((0..SERVERS).map(ifindex_of))
+        {
+            xdp.set_address(ifindex, OWN_MAC).expect("there is room");
+        }
         let indices = Indices::of(&mut xdp);
         let servers: Vec<_> = (0..SERVERS).map(|number| family.server(number)).collect();
         let addresses = ServerAddresses::new(&servers).expect("servers");

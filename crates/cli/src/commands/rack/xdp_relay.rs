@@ -165,6 +165,7 @@ impl Relay {
             if Instant::now() >= self.next_reach {
                 self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
                 self.devices.check()?;
+                self.program.kernel.switch_mut().renew_addresses()?;
                 self.reach_again()?;
             }
             self.program.kernel.keep_lease()?;

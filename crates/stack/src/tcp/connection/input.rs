@@ -171,7 +171,8 @@ impl TcpConnection {
         let (next, edge) = (self.receiver.next() as i64, self.receiver.edge() as i64);
         if position == next {
             self.ended(Some(TcpFailure::Reset));
-        } else if next < position && position < edge {
+        } else if next < position && position <= edge {
+            // The edge too: a peer whose window is full ends there, and the question harms nobody (RFC 5961, 3.2).
             self.answer_outside(0, now_ns);
         }
     }

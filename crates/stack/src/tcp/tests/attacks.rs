@@ -399,3 +399,65 @@ fn a_keep_alive_without_end_asks_nobody() {
     wire.run(SECOND_NS);
     assert_eq!(wire.read(0, server), Some(Ok(b"question".to_vec())));
 }
+
+/// Its window is full, so its reset has the number of the edge.
+#[test]
+fn a_reset_at_the_edge_of_the_window_is_questioned_and_one_beyond_is_not() {
+    let small = TcpSettings {
+        buffer_bytes: 32 << 10,
+        ..settings()
+    };
+    let mut wire = Wire::new(14, [small; 2]);
+    wire.log = Some(Vec::new());
+    let (_, client) = wire.connected(50_000);
+    assert_eq!(wire.write(1, client, b"hello"), Some(Ok(5)));
+    wire.run(10 * MILLISECOND_NS);
+    let log = wire.log.take().expect("it is kept");
+    let (_, last, _) = log.iter().rfind(|(from, ..)| *from == 0).expect("one");
+    let edge = last.acknowledgement.wrapping_add(u32::from(last.window));
+    let mut answers = |sequence| {
+        let header = SegmentHeader {
+            sequence,
+            flags: TcpFlags::RST,
+            ..SegmentHeader::default()
+        };
+        wire.log = Some(Vec::new());
+        wire.deliver(0, &made_up(Wire::flow(50_000), header));
+        wire.run(10 * MILLISECOND_NS);
+        let log = wire.log.take().expect("it is kept");
+        log.iter().filter(|(from, ..)| *from == 0).count()
+    };
+    let counts = [edge.wrapping_sub(1), edge, edge.wrapping_add(1)].map(&mut answers);
+    assert_eq!(counts, [1, 1, 0]);
+}
+
+#[test]
+fn a_client_by_cookie_gets_no_longer_segments_than_it_takes() {
+    let mut wire = Wire::new(13, [settings(); 2]);
+    for number in 0..2000 {
+        wire.deliver(0, &made_up(strangers_flow(number), syn(number)));
+    }
+    let flow = Wire::flow(50_000);
+    let asked = SegmentHeader {
+        mss: Some(100),
+        ..syn(9)
+    };
+    wire.log = Some(Vec::new());
+    wire.deliver(0, &made_up(flow, asked));
+    let log = wire.log.take().expect("it is kept");
+    let (_, answer, _) = log.last().expect("an answer");
+    let opening = SegmentHeader {
+        sequence: 10,
+        acknowledgement: answer.sequence.wrapping_add(1),
+        flags: TcpFlags::ACK,
+        window: 60_000,
+        ..SegmentHeader::default()
+    };
+    wire.deliver(0, &made_up(flow, opening));
+    let server = wire.accept().expect("by its cookie");
+    wire.log = Some(Vec::new());
+    assert_eq!(wire.write(0, server, &[7; 1000]), Some(Ok(1000)));
+    let log = wire.log.take().expect("it is kept");
+    let longest = log.iter().map(|(.., bytes)| *bytes).max();
+    assert_eq!(longest, Some(88));
+}
