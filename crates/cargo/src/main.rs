@@ -6,15 +6,18 @@
 mod arguments;
 mod cache;
 mod cargo;
+mod config;
 mod failure;
 mod rustdoc;
 mod wrapper;
 
 use std::env;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use arguments::{CargoAction, CargoRequest};
 use cargo::Package;
+use config::CargoConfig;
 use failure::Failure;
 use rustdoc::RustdocFlags;
 use wrapper::Wrapper;
@@ -51,11 +54,10 @@ fn run() -> Result<ExitCode, Failure> {
     let pass = wrapper.check(&cargo::rustc())?;
     let directory = cache::directory(&package, &request)?;
     cache::prepare(&directory, &request, &pass.files)?;
-    if let Some(other) = env::var_os("RUSTC_WRAPPER").filter(|other| *other != wrapper.path) {
-        headway_words::remark!("note: RUSTC_WRAPPER={} is set aside", other.display());
-    }
+    let rustdoc = RustdocFlags::new(&pass.probes, |name| env::var(name).ok());
+    remark_on_config(&request, &wrapper, &pass.probes, &rustdoc);
     let mut cargo = Command::new(cargo::cargo());
-    RustdocFlags::new(&pass.probes, |name| env::var(name).ok()).give(&mut cargo);
+    rustdoc.give(&mut cargo);
     cargo
         .args(&request.cargo)
         .envs(request.environment()?)
@@ -64,4 +66,29 @@ fn run() -> Result<ExitCode, Failure> {
     let status = cargo::status(&mut cargo)?;
     let failed = u8::try_from(status.code().unwrap_or(1)).unwrap_or(1);
     Ok(ExitCode::from(failed))
+}
+
+/// Says which settings of the user's do not count here, and which of ours theirs hide.
+fn remark_on_config(
+    request: &CargoRequest,
+    wrapper: &Wrapper,
+    probes: &Path,
+    rustdoc: &RustdocFlags,
+) {
+    let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let config = CargoConfig::read(&env::current_dir().unwrap_or_default(), home);
+    let has_tests = request
+        .cargo
+        .first()
+        .is_some_and(|command| command == "test" || command == "t");
+    let target = request.value_of("--target");
+    let target = target.as_ref().map(|target| target.to_string_lossy());
+    let hidden = (has_tests && matches!(rustdoc, RustdocFlags::Config(_)))
+        .then(|| config.hidden_rustdoc_flags(probes, target.as_deref()));
+    let said = [config.set_aside(&wrapper.path, variable), hidden.flatten()];
+    for what in said.into_iter().flatten() {
+        headway_words::remark!("note: {what}");
+    }
 }

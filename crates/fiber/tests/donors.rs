@@ -9,15 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Once, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use common::jobs::{Job, STACK_BYTES, fiber};
+use common::jobs::{Job, LIMIT, STACK_BYTES, fiber};
 use headway_fiber::{
     Attached, Fiber, SendFiber, Stacks, Turn, checkpoint, in_fiber, suspensions, yield_now,
 };
-
-/// No test waits longer.
-const LIMIT: Duration = Duration::from_secs(60);
 
 fn donors(many: usize) -> Stacks {
     Stacks::of_donors(STACK_BYTES, many).expect("threads can be made")

@@ -10,18 +10,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use common::jobs::{Job, runs_over_home};
+use common::jobs::{Job, LIMIT, STACK_BYTES, fiber, runs_over_home, turn_at_home};
 use common::signals::{SignalTimer, handle};
 use headway_fiber::{
-    Asker, Attached, BySignal, NoPreempt, Preempter, SendFiber, Stacks, Turn, YieldFlag,
-    checkpoint, in_fiber, on_own_thread, say_long, suspensions, yield_now,
+    Asker, Attached, BySignal, NoPreempt, Preempter, Stacks, Turn, YieldFlag, checkpoint, in_fiber,
+    on_own_thread, say_long, suspensions, yield_now,
 };
-
-const STACK_BYTES: usize = 256 << 10;
-/// No test waits longer.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Handlers belong to the process: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -35,16 +31,6 @@ fn both_kinds() -> [(&'static str, Stacks); 2] {
         ("plain", Stacks::new(STACK_BYTES, 1).unwrap()),
         ("of donors", Stacks::of_donors(STACK_BYTES, 1).unwrap()),
     ]
-}
-
-/// A fiber that runs closures.
-fn fiber(stacks: &Stacks) -> SendFiber<Option<Job>> {
-    let body = |job: &mut Option<Job>| job.take().expect("there is a job")();
-    match SendFiber::owning_thread_state(stacks.take().unwrap(), body) {
-        Ok(fiber) => fiber,
-        // SAFETY: the jobs here keep nothing of their threads.
-        Err(plain) => unsafe { headway_fiber::Fiber::new(plain, body).migratable() },
-    }
 }
 
 fn raise(signal: libc::c_int) {
@@ -327,15 +313,7 @@ fn a_job_at_home_has_the_mask_of_a_worker_and_leaves_it_to_nobody() {
     let before = mask();
     assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
     for ends in [false, true] {
-        fiber.run_at_home();
-        let begun = Instant::now();
-        let turn = loop {
-            assert!(begun.elapsed() < LIMIT, "it comes home");
-            if let Some(turn) = fiber.turn_at_home() {
-                break turn;
-            }
-            thread::yield_now();
-        };
+        let turn = turn_at_home(&mut fiber);
         assert_eq!(matches!(turn, Turn::Finished(_)), ends);
     }
     // In the donor's own thread again, where its maker's mask holds.
@@ -344,12 +322,7 @@ fn a_job_at_home_has_the_mask_of_a_worker_and_leaves_it_to_nobody() {
         assert_eq!(mask(), before);
     });
     assert!(matches!(fiber.run(Some(asks), 0), Turn::Yielded));
-    fiber.run_at_home();
-    let begun = Instant::now();
-    while fiber.turn_at_home().is_none() {
-        assert!(begun.elapsed() < LIMIT, "it comes home");
-        thread::yield_now();
-    }
+    let _turn = turn_at_home(&mut fiber);
     assert_eq!(mask(), before);
 }
 
@@ -426,12 +399,7 @@ fn a_rounding_mode_over_a_call_at_home_is_the_jobs_own() {
     });
     assert!(matches!(fiber.run(Some(job), 0), Turn::Yielded));
     assert_eq!(vector_control() & UPWARDS, 0, "the worker's own");
-    fiber.run_at_home();
-    let begun = Instant::now();
-    while fiber.turn_at_home().is_none() {
-        assert!(begun.elapsed() < LIMIT, "it comes home");
-        thread::yield_now();
-    }
+    let _turn = turn_at_home(&mut fiber);
     assert!(matches!(fiber.resume(), Turn::Finished(_)));
 }
 

@@ -36,6 +36,9 @@ impl HostPeer for NoThreads {
     fn pin(&self, _tid: u32, _cores: &CpuSet) -> bool {
         true
     }
+    fn may_run_on(&self, _tid: u32, _core: usize) -> bool {
+        true
+    }
     fn interrupt(&self, _tid: u32) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Lines on standard error that block nobody: whoever reads it may stand still, and suspended code may hold the standard library's lock.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, send};
+use nix::sys::socket::{MsgFlags, getsockopt, send, sockopt};
+use nix::unistd::write;
 
 /// How long a line waits for a reader that fell behind. Later lines do not wait until one was written again.
 const READER_PATIENCE: Duration = Duration::from_millis(100);
@@ -44,7 +45,7 @@ pub fn write_line(line: &str) {
 
 /// Writes all of it, or fails with [`ErrorKind::WouldBlock`] when the reader makes no room within `patience`.
 fn write_to(descriptor: BorrowedFd<'_>, text: &[u8], patience: Duration) -> io::Result<()> {
-    let mut stream = StderrStream::of(descriptor)?;
+    let mut stream = StderrStream::of(descriptor);
     let until = Instant::now() + patience;
     let mut left = text;
     while !left.is_empty() {
@@ -68,34 +69,38 @@ fn write_to(descriptor: BorrowedFd<'_>, text: &[u8], patience: Duration) -> io::
 }
 
 /// A way to write to standard error whose calls do not wait. `O_NONBLOCK` on the descriptor itself would hold for every process that shares it.
-enum StderrStream {
-    File(File),
-    Socket(File),
+enum StderrStream<'a> {
+    /// A pipe or terminal, opened anew: it has flags of its own.
+    Anew(File),
+    Plain(BorrowedFd<'a>),
+    Socket(BorrowedFd<'a>),
 }
 
-impl StderrStream {
-    fn of(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
-        let file = File::from(descriptor.try_clone_to_owned()?);
-        let kind = file.metadata()?.file_type();
-        if kind.is_socket() {
-            return Ok(Self::Socket(file));
+impl<'a> StderrStream<'a> {
+    /// Takes no descriptor where none is free: that is among what a line may tell of.
+    fn of(descriptor: BorrowedFd<'a>) -> Self {
+        if getsockopt(&descriptor, sockopt::SockType).is_ok() {
+            return Self::Socket(descriptor);
         }
-        if !kind.is_fifo() && !kind.is_char_device() {
-            return Ok(Self::File(file));
+        let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+        let kind = fs::metadata(&path).map(|about| about.file_type());
+        if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device()) {
+            let mut options = OpenOptions::new();
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+            if let Ok(anew) = options.write(true).custom_flags(flags).open(path) {
+                return Self::Anew(anew);
+            }
         }
-        // Opened anew, a pipe or terminal has flags of its own. Without /proc, or where the pipe is another user's, what `poll` said must do.
-        let anew = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(format!("/proc/self/fd/{}", descriptor.as_raw_fd()));
-        Ok(Self::File(anew.unwrap_or(file)))
+        // Without /proc or a descriptor, or where the pipe is another user's, what `poll` said must do.
+        Self::Plain(descriptor)
     }
 }
 
-impl Write for StderrStream {
+impl Write for StderrStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::File(file) => file.write(bytes),
+            Self::Anew(file) => file.write(bytes),
+            Self::Plain(descriptor) => Ok(write(*descriptor, bytes)?),
             Self::Socket(socket) => {
                 let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
                 Ok(send(socket.as_raw_fd(), bytes, flags)?)

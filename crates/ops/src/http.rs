@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::descriptors::AcceptFailures;
 use headway_machine::thread::fork::ParentsOnly;
 use nix::sys::socket::{Shutdown, shutdown};
 use serde_json::Value;
@@ -82,6 +83,7 @@ impl HttpServer {
         let site = Arc::new(site);
         let ending = Arc::new(AtomicBool::new(false));
         let (accepted, ends) = (Arc::clone(&listener), Arc::clone(&ending));
+        let mut failures = AcceptFailures::new(format!("http://{addr}"));
         let thread = std::thread::Builder::new()
             .name("hw-metrics".into())
             .spawn(move || {
@@ -91,8 +93,10 @@ impl HttpServer {
                         Ok(_) if Arc::strong_count(&clients) > CLIENTS_MAX => {}
                         Ok(stream) => serve(stream, &site, &clients),
                         Err(_) if ends.load(Ordering::Acquire) => return,
-                        // The process is probably out of descriptors; the thread retries when some are free.
-                        Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                        Err(error) => {
+                            failures.tell(&error);
+                            std::thread::sleep(AcceptFailures::RETRY);
+                        }
                     }
                 }
             })?;

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | `place` | where control sockets are, and whose |
 //! | `protocol`, `socket` | the control socket: a line of JSON each way, a thread that answers |
+//! | `descriptors` | what a listening thread does when no descriptor is free |
 //! | `http` | one port for a page, the status and the metrics; many clients at once |
 //! | `subject`, `doors` | one process behind both |
 //! | `status`, `server_status` | the fields of the status of a pool, and of a server |
 //! | `metrics` | the same in the words of `prometheus-client` |
 //! | `signals` | SIGTERM drains |
 
+pub mod descriptors;
 pub mod doors;
 pub mod http;
 pub mod metrics;

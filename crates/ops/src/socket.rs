@@ -3,6 +3,7 @@
 //! Nothing here runs on a server's own threads. Each client has a few seconds, and their number is limited, so a client that hangs does not block
 //! the others.
 
+use crate::descriptors::AcceptFailures;
 use crate::place::{self, SocketKind, SocketState};
 use crate::protocol::{
     CtlRequest, CtlResponse, REQUEST_BYTES_MAX, read_line, response_line, write_line,
@@ -162,6 +163,8 @@ impl ControlSocket {
         let clients = Arc::new(AtomicUsize::new(0));
         let ending = Arc::new(AtomicBool::new(false));
         let (accepted, ends) = (Arc::clone(&listener), Arc::clone(&ending));
+        let shown = format!("the control socket {}", file.path.display());
+        let mut failures = AcceptFailures::new(shown);
         let thread = std::thread::Builder::new()
             .name("hw-ctl".into())
             .spawn(move || {
@@ -169,8 +172,10 @@ impl ControlSocket {
                     match stream {
                         Ok(stream) => accept(stream, uid, &responder, &clients),
                         Err(_) if ends.load(Ordering::Acquire) => return,
-                        // The process is probably out of descriptors; the thread retries when some are free.
-                        Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                        Err(error) => {
+                            failures.tell(&error);
+                            std::thread::sleep(AcceptFailures::RETRY);
+                        }
                     }
                 }
             })?;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
+use headway_rings::lane::MOST_PACKET_BYTES;
+
 use crate::ip::control::refuse_datagram;
 use crate::ip::egress::Egress;
 use crate::ip::packet::IpPacket;
@@ -77,7 +79,8 @@ impl UdpPorts {
             return Err(taken(port));
         }
         let made = Arc::new(DatagramPort {
-            limit_bytes,
+            // An empty queue takes any datagram: one that never fits would be lost however fast the socket is read.
+            limit_bytes: limit_bytes.max(MOST_PACKET_BYTES),
             queue: Mutex::default(),
         });
         ports.insert(port, Arc::clone(&made));

@@ -46,7 +46,7 @@ pub struct StackConfig {
     pub gateway6: Option<Ipv6Addr>,
     /// The longest packet without its Ethernet header.
     pub mtu: usize,
-    /// The most bytes of each of a socket's two buffers, which grow with their content.
+    /// The most bytes of each of a socket's two buffers, which grow with their content: at least 1024. A UDP socket has room for a whole packet in any case.
     pub buffer_bytes: usize,
     /// The time in which a peer must acknowledge something while there is something to acknowledge. Then the connection has failed: [`io::ErrorKind::TimedOut`].
     pub user_timeout: Duration,

@@ -192,6 +192,36 @@ fn datagrams_come_whole_with_their_sender_and_a_port_has_one_owner() {
     assert_eq!(invalid.kind(), io::ErrorKind::InvalidInput);
 }
 
+/// However small the buffers: a reader that waits gets each.
+#[test]
+fn a_datagram_longer_than_a_sockets_buffer_comes_whole() {
+    let memory = Arc::new(SharedMapping::anonymous(LANE_BYTES).expect("memory"));
+    let one = LaneEnds::of_plane(&memory, 0).expect("it fits");
+    let other = LaneEnds::of_application(&memory, 0).expect("it fits");
+    let small = StackConfig {
+        buffer_bytes: 1,
+        ..config(1)
+    };
+    let (server, client) = (Polled::with(&small, one), Polled::new(2, other));
+    let serving = UdpSocket::bind(&server.stack, 53).expect("the port");
+    let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+    let (at, (sender, lengths)) = (serving.local_addr(), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        while let Ok((length, _)) = serving.recv_from(&mut buffer) {
+            if sender.send(length).is_err() {
+                return;
+            }
+        }
+    });
+    for length in [1472, 1025, 1472] {
+        socket.send_to(&pattern(length), at).expect("sent");
+        let came = lengths.recv_timeout(Duration::from_secs(60));
+        assert_eq!(came, Ok(length));
+    }
+    assert_eq!(server.stack.counts().overrun, 0);
+}
+
 #[test]
 fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
     let (server, client) = pair();

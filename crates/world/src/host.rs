@@ -162,6 +162,12 @@ impl HostPeer for ModelPeer {
         true
     }
 
+    fn may_run_on(&self, tid: u32, core: usize) -> bool {
+        let threads = self.threads();
+        let mask = threads.get(&tid);
+        mask.is_none_or(|mask| mask.contains(&core))
+    }
+
     fn interrupt(&self, tid: u32) -> bool {
         self.owns(tid)
     }

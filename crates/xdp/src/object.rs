@@ -2,11 +2,12 @@
 
 pub use headway_bpf::ObjectError;
 
-const SOURCES: [(&str, &str); 12] = [
+const SOURCES: [(&str, &str); 13] = [
     ("rack.bpf.c", include_str!("../bpf/rack.bpf.c")),
     ("bare.bpf.c", include_str!("../bpf/bare.bpf.c")),
     ("packet.h", include_str!("../bpf/packet.h")),
     ("tags.h", include_str!("../bpf/tags.h")),
+    headway_bpf::KERNEL_BUFFER,
     ("tables.h", include_str!("../bpf/tables.h")),
     ("nat.h", include_str!("../bpf/nat.h")),
     ("burst.h", include_str!("../bpf/burst.h")),

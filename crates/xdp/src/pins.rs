@@ -355,19 +355,49 @@ mod tests {
 
     #[test]
     fn nothing_is_pinned_where_it_would_end_with_the_process() {
-        if fs::metadata("/proc/self").unwrap().uid() != 0 {
-            println!("SKIPPED a mount namespace of its own: it needs root");
+        passes_alone("mounts_of_its_own", &["--mount"], ":");
+    }
+
+    #[test]
+    #[ignore = "it needs a machine whose mounts it may hide: another test runs it in a container"]
+    fn a_file_system_that_cannot_be_mounted() {
+        let refused = mount().unwrap_err();
+        assert!(matches!(refused, PinsError::NoFileSystem(_)), "{refused}");
+        let said = refused.to_string();
+        assert!(!said.contains("()"), "the command's own words: {said}");
+        assert!(
+            said.ends_with("`mount -t bpf bpf /sys/fs/bpf` mounts it"),
+            "{said}"
+        );
+    }
+
+    /// The first process of a container, whose mounts are nobody else's, lacks the place for the file system.
+    #[test]
+    fn a_file_system_that_cannot_be_mounted_is_told_with_the_command() {
+        let container = ["--mount", "--pid", "--fork", "--mount-proc"];
+        let hides = "mount -t tmpfs none /sys/fs";
+        passes_alone("a_file_system_that_cannot_be_mounted", &container, hides);
+    }
+
+    /// Runs an ignored test of this module in namespaces of its own, after a command.
+    fn passes_alone(test: &str, namespaces: &[&str], first: &str) {
+        let may = Command::new("unshare")
+            .args(namespaces)
+            .arg("true")
+            .status();
+        if !may.is_ok_and(|status| status.success()) {
+            println!("SKIPPED {test}: it needs root, and namespaces of its own");
             return;
         }
         let mut alone = Command::new("unshare");
-        alone.arg("--mount").arg(std::env::current_exe().unwrap());
-        alone.args(["--exact", "pins::tests::mounts_of_its_own", "--ignored"]);
+        alone.args(namespaces).args(["sh", "-ec"]);
+        alone.arg(format!("{first}; exec \"$0\" \"$@\""));
+        alone.arg(std::env::current_exe().unwrap());
+        alone.args(["--exact", &format!("pins::tests::{test}"), "--ignored"]);
         let output = alone.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && said.contains("1 passed"),
-            "{said}"
-        );
+        let passes = output.status.success() && said.contains("1 passed");
+        assert!(passes, "{said}");
     }
 
     #[test]

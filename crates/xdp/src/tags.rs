@@ -18,9 +18,9 @@ pub enum HiddenTags {
     Unseen,
 }
 
-/// The kernel's functions by which the program looks, with what stands for them in `bpf/tags.h`.
+/// The kernel's functions by which the program looks, with what stands for them in its sources.
 const CALLS: [(u32, &str); 2] = [
-    (0x4b43_4354, "bpf_cast_to_kern_ctx"),
+    headway_bpf::KERNEL_CONTEXT,
     (0x4b43_5244, "bpf_rdonly_cast"),
 ];
 

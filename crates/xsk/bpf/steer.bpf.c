@@ -7,6 +7,7 @@
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "kernel_buffer.h"
 
 #define BY_FLOW 0
 #define BY_RANDOM 1
@@ -71,19 +72,7 @@ static __always_inline __u32 mixed(__u32 hash, __u32 more)
 	return (__u32)(product >> 32) ^ (__u32)product;
 }
 
-/* The kernel's own, by the fields that are used here. */
-struct xdp_buff {
-	void *data;
-} __attribute__((preserve_access_index));
-struct sk_buff {
-	__u32 vlan_all;
-} __attribute__((preserve_access_index));
-
-#define TYPE_SIZE 1
 #define FIELD_BYTE_OFFSET 0
-
-/* In its place the loader puts a call of the kernel's function bpf_cast_to_kern_ctx. */
-static void *(*const kernel_context)(struct xdp_md *ctx) = (void *)0x4b434354;
 
 /* Whether a VLAN tag lies beside the packet. A veth pair takes tags out of packets, and this end gets packets without; what is behind the kernel's `struct
  * xdp_buff` there tells. */
@@ -93,8 +82,8 @@ static __always_inline int has_tag_beside(struct xdp_md *ctx)
 	__u64 *looks = bpf_map_lookup_elem(&tags, &at);
 	if (!config.may_look || !looks || !*looks)
 		return 0;
-	void *packet = kernel_context(ctx), *skb = 0;
-	if (bpf_probe_read_kernel(&skb, sizeof(skb), packet + __builtin_preserve_type_info(*(struct xdp_buff *)0, TYPE_SIZE)) || !skb)
+	void *skb = 0;
+	if (bpf_probe_read_kernel(&skb, sizeof(skb), behind_xdp_buff(ctx)) || !skb)
 		return 0;
 	if (bpf_probe_read_kernel(&tag, sizeof(tag), skb + __builtin_preserve_field_info(((struct sk_buff *)0)->vlan_all, FIELD_BYTE_OFFSET)))
 		return 0;

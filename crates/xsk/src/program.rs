@@ -13,11 +13,14 @@ use crate::error::XskError;
 use crate::mac::MacAddress;
 use crate::tags::{self, StrippedTags};
 
-const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"));
+const SOURCES: [(&str, &str); 2] = [
+    ("steer.bpf.c", include_str!("../bpf/steer.bpf.c")),
+    headway_bpf::KERNEL_BUFFER,
+];
 
 /// Compiles the object, in half a second.
 pub(crate) fn compile() -> Result<Vec<u8>, ObjectError> {
-    let [object] = headway_bpf::objects(&[SOURCE], ["steer.bpf"])?;
+    let [object] = headway_bpf::objects(&SOURCES, ["steer.bpf"])?;
     Ok(object)
 }
 

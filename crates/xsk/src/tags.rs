@@ -6,14 +6,11 @@ use aya::Btf;
 use aya::maps::{Array, MapData};
 use aya::programs::XdpMode;
 use aya_obj::btf::BtfKind;
-use headway_bpf::with_kernel_calls;
+use headway_bpf::{KERNEL_CONTEXT, with_kernel_calls};
 
 use crate::device::NetDevice;
 use crate::error::XskError;
 use crate::system;
-
-/// In the program, the kernel's function by which it looks.
-const CALL: u32 = 0x4b43_4354;
 
 /// The object whose program finds the tags beside this device's packets. `None` where the device is none of a veth pair, or the kernel is older than
 /// Linux 6.3.
@@ -28,13 +25,13 @@ pub(crate) fn looking_at(
     let number = |name| kernel?.id_by_type_name_kind(name, BtfKind::Func).ok();
     // Of the version in which veth pairs tell of their packets.
     number("bpf_xdp_metadata_rx_hash")?;
-    let function = number("bpf_cast_to_kern_ctx")?;
-    Some(with_kernel_calls(object, CALL, Some(function)))
+    let (stand_in, function) = KERNEL_CONTEXT;
+    Some(with_kernel_calls(object, stand_in, Some(number(function)?)))
 }
 
 /// The object whose program looks at packets alone.
 pub(crate) fn without_a_look(object: &[u8]) -> Vec<u8> {
-    with_kernel_calls(object, CALL, None)
+    with_kernel_calls(object, KERNEL_CONTEXT.0, None)
 }
 
 /// Whether a device takes VLAN tags out of packets before an XDP program sees them, and is in VLANs: devices of this namespace lie upon it that are some.

@@ -4,6 +4,8 @@
 mod net;
 mod refused_devices;
 mod tags;
+#[path = "../../xdp/tests/common/vlan.rs"]
+mod vlan;
 
 use headway_machine::thread::uninterrupted;
 use headway_net::datapath::{Datapath as _, DatapathEnds, Rx, Scratch, Tx};

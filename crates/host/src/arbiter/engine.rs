@@ -7,6 +7,7 @@ use super::member::{
     KthreadsBook, Member, MemberCounts, MemberWork, MembersView, Newcomer, NewcomerWork,
     ProgramBook,
 };
+use super::unusable::UnusableCores;
 use crate::futex;
 use crate::peer::HostPeer;
 use crate::topology::{HostCores, mask};
@@ -36,6 +37,7 @@ pub struct Arbiter<A, P> {
     pub(super) since_ns: Vec<u64>,
     revoked_ns: Vec<Option<u64>>,
     evicted: EvictedKthreads,
+    pub(super) unusable: UnusableCores,
     used_ns: u64,
     /// The clock of the kthreads' timers: all processes share it.
     pub(super) timers: Clock,
@@ -58,6 +60,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             since_ns: vec![0; count],
             revoked_ns: vec![None; count],
             evicted: EvictedKthreads::default(),
+            unusable: UnusableCores::default(),
             used_ns: 0,
             timers: Clock::given(headway_kthread::now_ns),
             daemons_core: 0,
@@ -301,6 +304,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
         self.carry_out(now);
         self.look_after_programs(now_ns);
+        self.unusable.look(&mut self.members, now_ns);
     }
 
     /// The time until the next pass unless a doorbell rings, at least `tick_ns`, ns.

@@ -99,6 +99,10 @@ pub(super) struct KthreadsBook {
     pub(super) kthreads: Vec<KthreadBook>,
     /// The number of its requests for a core that the daemon has read.
     pub(super) wants: u64,
+    /// Cores that it was granted and may not use, as of the last look.
+    pub(super) unusable: Vec<usize>,
+    /// Whether it ever had one.
+    pub(super) had_unusable: bool,
 }
 
 /// The daemon's own record of a kthread, since the kthread's lines may hold any value.
@@ -133,6 +137,8 @@ impl KthreadsBook {
             probes,
             kthreads,
             wants: 0,
+            unusable: Vec::new(),
+            had_unusable: false,
         }
     }
 

@@ -8,9 +8,11 @@ mod journal;
 mod member;
 mod packets;
 mod report;
+mod unusable;
 
 pub use admission::AdmissionError;
 pub use cycle::{CycleStep, PassCycle};
 pub use engine::Arbiter;
 pub use member::{Newcomer, NewcomerWork};
 pub use report::{AppReport, CoreReport, HostReport, NetworkReport, TenancyChange, TimesReport};
+pub use unusable::UnusableCore;

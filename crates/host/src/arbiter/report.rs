@@ -3,6 +3,7 @@
 use super::engine::Arbiter;
 use super::journal::{Durations, NotedChange};
 use super::member::{Member, MemberWork};
+use super::unusable::UnusableCore;
 use crate::peer::HostPeer;
 use headway_machine::histogram::TimeHistogram;
 use headway_policy::host::{Allocator, AppId, CoreId};
@@ -45,6 +46,8 @@ pub struct AppReport {
     pub most: usize,
     /// The cores that it has.
     pub cores: Vec<usize>,
+    /// Cores that it was granted and may not use, since its cpuset has them no more.
+    pub unusable_cores: Vec<usize>,
     /// Entries in its queues, or threads without a core.
     pub waiting: u64,
     /// Grants of cores so far.
@@ -172,6 +175,11 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         }
     }
 
+    /// The first core that each application was granted and may not use, once.
+    pub fn take_unusable(&mut self) -> Vec<UnusableCore> {
+        self.unusable.take()
+    }
+
     fn apps(&self, now_ns: u64) -> Vec<AppReport> {
         let members = self.members.iter().enumerate();
         let members = members.filter_map(|(index, member)| Some((index, member.as_ref()?)));
@@ -194,6 +202,10 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
                 guaranteed: member.shape.guaranteed,
                 most: member.shape.most,
                 cores: active.iter().map(|core| self.cores.dealt[core]).collect(),
+                unusable_cores: match &member.work {
+                    MemberWork::Kthreads(book) => book.unusable.clone(),
+                    MemberWork::Program(_) => Vec::new(),
+                },
                 waiting: member.waiting(),
                 grants: member.counts.grants,
                 revocations: member.counts.revocations,

@@ -4,11 +4,14 @@ use super::closer::{Closer, ForeignFd};
 use super::listener::HostListener;
 use crate::message::DaemonMessage;
 use crate::packet::{self, HostPacket};
+use headway_ops::descriptors::AcceptFailures;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::EventFd;
 use nix::sys::socket::{SockFlag, getsockopt, sockopt::PeerCredentials};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 /// The time after which a connection without a registration is closed, ns.
 const SILENT_NS: u64 = 5_000_000_000;
@@ -17,6 +20,10 @@ const CONNECTIONS_MAX: usize = 256;
 /// The most of them, without a registration, of one user other than root and the daemon's.
 const SILENT_MAX: usize = 16;
 
+/// The token of the listening socket.
+pub(super) const LISTENER: u64 = 0;
+/// The token of the event that ends the thread.
+pub(super) const WAKES: u64 = 1;
 /// Connections have even tokens; the end of a connection's process has the odd token after it.
 const FIRST: u64 = 2;
 
@@ -42,17 +49,61 @@ pub(super) struct Connections {
     next: u64,
     closer: Closer,
     pub(super) own_uid: u32,
+    failures: AcceptFailures,
+    /// Until when the listening socket is not heard, ns: its connections cannot be accepted, and stay ready.
+    deaf_until_ns: Option<u64>,
 }
 
 impl Connections {
-    pub(super) fn new(own_uid: u32) -> io::Result<Self> {
+    /// No connection yet. `path`: where it listens.
+    pub(super) fn new(
+        own_uid: u32,
+        listener: &HostListener,
+        path: &Path,
+        wakes: &EventFd,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&listener.socket, ready_for(LISTENER))?;
+        epoll.add(wakes, ready_for(WAKES))?;
         Ok(Self {
-            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
+            epoll,
             open: HashMap::new(),
             next: FIRST,
             closer: Closer::default(),
             own_uid,
+            failures: AcceptFailures::new(format!("the daemon at {}", path.display())),
+            deaf_until_ns: None,
         })
+    }
+
+    /// Whether [`Self::listen_again`] is due soon.
+    pub(super) fn are_deaf(&self) -> bool {
+        self.deaf_until_ns.is_some()
+    }
+
+    /// Hears the listening socket again a while after a connection could not be accepted.
+    pub(super) fn listen_again(&mut self, listener: &HostListener, now_ns: u64) {
+        if self
+            .deaf_until_ns
+            .is_some_and(|until_ns| now_ns >= until_ns)
+            && self
+                .epoll
+                .add(&listener.socket, ready_for(LISTENER))
+                .is_ok()
+        {
+            self.deaf_until_ns = None;
+        }
+    }
+
+    fn cannot_accept(&mut self, listener: &HostListener, now_ns: u64, error: &io::Error) {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return;
+        }
+        self.failures.tell(error);
+        if self.epoll.delete(&listener.socket).is_ok() {
+            let retry_ns = AcceptFailures::RETRY.as_nanos() as u64;
+            self.deaf_until_ns = Some(now_ns + retry_ns);
+        }
     }
 
     /// A token that no connection had.
@@ -76,8 +127,23 @@ impl Connections {
         now_ns: u64,
         may_register: impl Fn(Connected) -> bool,
     ) {
-        while let Ok(socket) = packet::accept(&listener.socket, SockFlag::SOCK_NONBLOCK) {
-            let socket = self.closer.keep(socket);
+        self.accept_from(listener, now_ns, may_register, || {
+            packet::accept(&listener.socket, SockFlag::SOCK_NONBLOCK)
+        });
+    }
+
+    fn accept_from(
+        &mut self,
+        listener: &HostListener,
+        now_ns: u64,
+        may_register: impl Fn(Connected) -> bool,
+        next: impl Fn() -> io::Result<OwnedFd>,
+    ) {
+        loop {
+            let socket = match next() {
+                Ok(socket) => self.closer.keep(socket),
+                Err(error) => return self.cannot_accept(listener, now_ns, &error),
+            };
             let Ok(who) = getsockopt(&socket, PeerCredentials) else {
                 continue;
             };
@@ -165,6 +231,10 @@ impl Connections {
     }
 }
 
+fn ready_for(token: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN, token)
+}
+
 /// A packet of a connection.
 pub(super) struct ForeignPacket {
     pub(super) bytes: Vec<u8>,
@@ -176,4 +246,40 @@ pub(super) struct ForeignPacket {
 pub(super) fn refuse(socket: impl AsFd, why: &str) {
     let message = DaemonMessage::Refused(why.to_owned()).packet();
     let _ = packet::send(socket, &message, &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::event;
+    use super::*;
+    use nix::errno::Errno;
+    use nix::sys::epoll::EpollTimeout;
+
+    /// A connection that cannot be accepted stays ready: a thread that heard it would not sleep.
+    #[test]
+    fn a_socket_that_cannot_be_accepted_from_is_left_alone_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.sock");
+        let listener = HostListener::bind(&path, &[]).unwrap();
+        let wakes = event().unwrap();
+        let own_uid = super::super::access::own_uid();
+        let mut connections = Connections::new(own_uid, &listener, &path, &wakes).unwrap();
+        let _client = packet::connect_to(&path).unwrap();
+        let is_ready = |connections: &Connections| {
+            let mut events = [EpollEvent::empty()];
+            connections.epoll.wait(&mut events, EpollTimeout::ZERO) == Ok(1)
+        };
+        assert!(is_ready(&connections));
+        let failing = || Err(Errno::EMFILE.into());
+        connections.accept_from(&listener, 1, |_| true, failing);
+        assert!(connections.are_deaf() && !is_ready(&connections));
+        let retry_ns = AcceptFailures::RETRY.as_nanos() as u64;
+        connections.listen_again(&listener, retry_ns);
+        assert!(connections.are_deaf() && !is_ready(&connections));
+        connections.listen_again(&listener, 1 + retry_ns);
+        assert!(!connections.are_deaf() && is_ready(&connections));
+        connections.accept(&listener, 2 + retry_ns, |_| true);
+        assert!(!connections.are_deaf() && !is_ready(&connections));
+        assert_eq!(connections.all().count(), 1);
+    }
 }

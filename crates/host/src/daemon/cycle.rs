@@ -3,7 +3,8 @@
 use super::doors::{Doors, PACKET_RINGS_MAX, RINGS_MAX};
 use super::inbox::{DaemonInbox, DaemonOrder};
 use super::network::HostNetwork;
-use crate::arbiter::{Arbiter, CycleStep, Newcomer, PassCycle};
+use super::say::say_aside;
+use crate::arbiter::{Arbiter, CycleStep, Newcomer, PassCycle, UnusableCore};
 use crate::peer::PeerProcess;
 use crate::topology::{HostCores, mask};
 use headway_machine::thread::{self, Responsiveness};
@@ -178,10 +179,13 @@ impl<A: Allocator> PassThread<'_, A> {
         }
         let network = cycle.network.as_mut();
         let has_moved = network.is_some_and(|network| network.turn(arbiter));
-        match cycle
+        let next = cycle
             .passes
-            .step(arbiter, has_moved, || sched_getcpu().ok())
-        {
+            .step(arbiter, has_moved, || sched_getcpu().ok());
+        for core in arbiter.take_unusable() {
+            say_aside(why_unusable(&core));
+        }
+        match next {
             CycleStep::Again => PassStep::Again,
             CycleStep::Waits { patience_ns } => PassStep::Waits { patience_ns },
         }
@@ -196,6 +200,12 @@ impl<A: Allocator> PassThread<'_, A> {
         cycle.doors.wait(&|| clock.now_ns(), patience_ns, by_device);
         cycle.network.iter_mut().for_each(HostNetwork::woke);
     }
+}
+
+fn why_unusable(UnusableCore { app, core }: &UnusableCore) -> String {
+    format!(
+        "'{app}' is granted core {core} and may not use it: since it registered, its cpuset became smaller, or it confined its own threads, which then run on each other's cores; widen the cpuset, or start the daemon with the cores that its applications have in common (--cores)"
+    )
 }
 
 fn heed<A: Allocator>(

@@ -1,7 +1,7 @@
 //! The thread that registers applications, and notices their end. None of its calls waits for an application.
 
 use super::access;
-use super::connections::{Connected, Connections, ForeignPacket, refuse};
+use super::connections::{Connected, Connections, ForeignPacket, LISTENER, WAKES, refuse};
 use super::device::DaemonDevice;
 use super::event::event;
 use super::given::{BroughtMemory, Given, Speaker, check_cores, network_of};
@@ -33,9 +33,6 @@ use std::time::Duration;
 
 /// The timeout for an answer of the pass thread.
 const ANSWER: Duration = Duration::from_secs(2);
-
-const LISTENER: u64 = 0;
-const WAKES: u64 = 1;
 
 struct Registered {
     name: String,
@@ -84,14 +81,13 @@ impl Registrar {
         wakes: Arc<EventFd>,
         clock: Clock,
     ) -> io::Result<Self> {
-        let connections = Connections::new(access::own_uid())?;
-        let heard = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
-        connections.epoll.add(&listener.socket, heard(LISTENER))?;
-        connections.epoll.add(&*wakes, heard(WAKES))?;
-        let state = {
+        let (socket, state) = {
             let settings = settings.read().expect("nobody panics with it");
-            state::path_for(&settings.socket)
+            let socket = settings.socket.clone();
+            let state = state::path_for(&socket);
+            (socket, state)
         };
+        let connections = Connections::new(access::own_uid(), &listener, &socket, &wakes)?;
         Ok(Self {
             listener,
             wakes,
@@ -115,7 +111,8 @@ impl Registrar {
         self.begin(grace_ns);
         loop {
             let mut events = [EpollEvent::empty(); 32];
-            let most = if self.programs.is_empty() { 1000 } else { 20 };
+            let is_soon = !self.programs.is_empty() || self.connections.are_deaf();
+            let most = if is_soon { 20 } else { 1000 };
             let ready = self
                 .connections
                 .epoll
@@ -150,6 +147,7 @@ impl Registrar {
             self.remember();
         }
         self.connections.remove_silent(now_ns);
+        self.connections.listen_again(&self.listener, now_ns);
         self.device
             .iter_mut()
             .for_each(|device| device.look(now_ns));

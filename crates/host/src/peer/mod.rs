@@ -23,6 +23,9 @@ pub trait HostPeer: Send {
     /// Confines a thread of the process to these cores; returns whether that succeeded.
     fn pin(&self, tid: u32, cores: &CpuSet) -> bool;
 
+    /// Whether the kernel lets a thread of the process run on this core; `true` for one that is gone.
+    fn may_run_on(&self, tid: u32, core: usize) -> bool;
+
     /// Sends the signal on which a thread reads its orders; returns whether the thread exists.
     fn interrupt(&self, tid: u32) -> bool;
 
@@ -202,6 +205,13 @@ impl HostPeer for PeerProcess {
 
     fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
         self.leader.pin(tid, cores)
+    }
+
+    fn may_run_on(&self, tid: u32, core: usize) -> bool {
+        let allowed = sched_getaffinity(Pid::from_raw(tid as i32));
+        let is_allowed = allowed.is_ok_and(|cores| cores.is_set(core) == Ok(true));
+        // Asked last: the number may have become another's.
+        is_allowed || !self.leader.owns(tid)
     }
 
     fn interrupt(&self, tid: u32) -> bool {

@@ -49,6 +49,12 @@ impl HostPeer for FakePeer {
         true
     }
 
+    fn may_run_on(&self, tid: u32, core: usize) -> bool {
+        let process = self.0.lock().unwrap();
+        let mask = process.threads.get(&tid);
+        mask.is_none_or(|mask| mask.contains(&core))
+    }
+
     fn interrupt(&self, tid: u32) -> bool {
         let mut process = self.0.lock().unwrap();
         if !process.threads.contains_key(&tid) {

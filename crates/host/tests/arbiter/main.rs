@@ -5,3 +5,4 @@ mod fakes;
 mod liars;
 mod packets;
 mod promises;
+mod unusable;

@@ -63,6 +63,37 @@ impl Drop for OneCore {
 }
 
 #[test]
+fn a_cpuset_that_becomes_smaller_is_told() {
+    const TEST: &str = "a_cpuset_that_becomes_smaller_is_told";
+    let _turn = turn();
+    if !may(TEST) {
+        return;
+    }
+    let Some(one) = OneCore::make() else {
+        return println!("SKIPPED {TEST}: no cpuset of version 1 can be made here");
+    };
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let app = stage.spawn("kv");
+    let unusable = || {
+        let apps = report(&daemon).apps;
+        apps.first()
+            .is_some_and(|app| !app.unusable_cores.is_empty())
+    };
+    until("it has a core", || {
+        report(&daemon)
+            .apps
+            .first()
+            .is_some_and(|app| app.grants > 0)
+    });
+    assert!(!unusable());
+    fs::write(one.0.join("cgroup.procs"), app.id().to_string()).unwrap();
+    until("it is told", unusable);
+    drop(app);
+    daemon.stop();
+}
+
+#[test]
 fn a_server_that_may_not_use_the_cores_is_refused() {
     const TEST: &str = "a_server_that_may_not_use_the_cores_is_refused";
     let _turn = turn();

@@ -50,21 +50,36 @@ char LICENSE[] SEC("license") = "GPL";
     ),
 ];
 
+/// The classifiers of the packets that leave, and of those that come.
+fn compiled() -> [Vec<u8>; 2] {
+    headway_bpf::objects(&SOURCES, ["push.bpf", "pop.bpf"]).expect("clang")
+}
+
 /// Puts the device of the host of this [task](super::net::Host::task) into VLAN 5.
 pub(crate) fn put_into_vlan(task: i32) {
-    let objects = headway_bpf::objects(&SOURCES, ["push.bpf", "pop.bpf"]).expect("clang");
-    in_namespace_of(task, "tc qdisc add dev e0 clsact");
-    for (object, direction) in objects.into_iter().zip(["egress", "ingress"]) {
-        let path = format!("/tmp/headway-vlan-{task}.o");
-        std::fs::write(&path, object).expect("the object");
-        in_namespace_of(
-            task,
-            &format!(
-                "tc filter add dev e0 {direction} bpf direct-action object-file {path} section classifier"
-            ),
-        );
-        std::fs::remove_file(&path).expect("the object");
+    let run = |command: &str| in_namespace_of(task, command);
+    run("tc qdisc add dev e0 clsact");
+    for (object, direction) in compiled().iter().zip(["egress", "ingress"]) {
+        attach(object, direction, run);
     }
+}
+
+/// From here on IPv4 packets of this thread's device have the tag of VLAN 5.
+pub(crate) fn tag_all() {
+    let run = |command: &str| drop(shell(command));
+    run("tc qdisc add dev e0 clsact");
+    let [push, _] = compiled();
+    attach(&push, "egress", run);
+}
+
+/// `run` runs a command in the namespace of the device.
+fn attach(object: &[u8], direction: &str, run: impl Fn(&str)) {
+    let path = format!("/tmp/headway-vlan-{}.o", nix::unistd::gettid());
+    std::fs::write(&path, object).expect("the object");
+    run(&format!(
+        "tc filter add dev e0 {direction} bpf direct-action object-file {path} section classifier"
+    ));
+    std::fs::remove_file(&path).expect("the object");
 }
 
 /// Whether the host's device sends tags beside packets, or in them.

@@ -1,6 +1,7 @@
 //! VLAN tags that a veth pair takes out of packets, which then lie beside them.
 
 use crate::net::{Host, enter_namespace, shell};
+use crate::vlan::tag_all;
 use crate::{PORT, Served, ask, config, echo_while, in_namespaces, wire};
 use headway_net::datapath::Datapath as _;
 use headway_net::udp::Steering;
@@ -9,37 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// A classifier that gives every IPv4 packet the tag of VLAN 5.
-const PUSH: &str = r#"
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/pkt_cls.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
-SEC("classifier")
-int push(struct __sk_buff *skb)
-{
-	if (skb->protocol == bpf_htons(ETH_P_IP))
-		bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 5);
-	return TC_ACT_OK;
-}
-
-char LICENSE[] SEC("license") = "GPL";
-"#;
-
 const TAGGED: usize = 10;
-
-/// From here on packets of this host's device have a tag.
-fn tag_all() {
-    let [object] = headway_bpf::objects(&[("push.bpf.c", PUSH)], ["push.bpf"]).expect("clang");
-    let path = format!("/tmp/headway-push-{}.o", nix::unistd::gettid());
-    std::fs::write(&path, object).expect("the object");
-    shell(&format!(
-        "tc qdisc add dev e0 clsact
-         tc filter add dev e0 egress bpf direct-action object-file {path} section classifier; rm {path}"
-    ));
-}
 
 fn send(to: &str) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");

@@ -33,6 +33,7 @@ fn text(status: &Value) -> String {
     // Writing into a string does not fail.
     for (name, kind, field) in [
         ("app_cores", "gauge", "cores"),
+        ("app_unusable_cores", "gauge", "unusable_cores"),
         ("app_waiting", "gauge", "waiting"),
         ("app_grants_total", "counter", "grants"),
         ("app_revocations_total", "counter", "revocations"),
@@ -150,12 +151,13 @@ mod tests {
     #[test]
     fn applications_and_durations_are_there() {
         let status = json!({
-            "apps": [{ "name": "kv", "cores": [0, 1], "core_ns": 2_500_000_000_u64, "grants": 7 }],
+            "apps": [{ "name": "kv", "cores": [0, 1], "unusable_cores": [1], "core_ns": 2_500_000_000_u64, "grants": 7 }],
             "grant": { "count": 3, "sum_ns": 6000, "cumulative": [[1024, 1], [2048, 3]] },
         });
         let text = text(&status);
         for line in [
             "headway_host_app_cores{app=\"kv\"} 2",
+            "headway_host_app_unusable_cores{app=\"kv\"} 1",
             "headway_host_app_core_seconds_total{app=\"kv\"} 2.5",
             "# TYPE headway_host_grant_seconds histogram",
             "headway_host_grant_seconds_bucket{le=\"0.000001024\"} 1",

@@ -19,16 +19,36 @@ pub(super) fn text(status: &Value) -> String {
         None => "it has no core of its own".into(),
     };
     format!(
-        "{}, process {}, up for {:.0} s; {own}\npolicy {}\ncores {}\n{}\n{}\n\n{}",
+        "{}, process {}, up for {:.0} s; {own}\npolicy {}\ncores {}\n{}{}\n{}\n\n{}",
         word(&status["socket"]),
         status["pid"],
         number(&status["uptime_s"]),
         word(&status["spec"]),
         cores.collect::<Vec<_>>().join(", "),
+        unusable(status),
         network(&status["network"]),
         apps(status),
         times(status),
     )
+}
+
+/// A line for each application that is granted cores which it may not use.
+fn unusable(status: &Value) -> String {
+    let mut text = String::new();
+    for app in array(&status["apps"]) {
+        let cores: Vec<_> = array(&app["unusable_cores"])
+            .iter()
+            .map(Value::to_string)
+            .collect();
+        if !cores.is_empty() {
+            text += &format!(
+                "{} may not use cores that it is granted: {}; its cpuset has them no more\n",
+                word(&app["name"]),
+                cores.join(", ")
+            );
+        }
+    }
+    text
 }
 
 /// The data plane in one line; none without a device.
@@ -146,7 +166,7 @@ mod tests {
         let status = json!({
             "socket": "/run/headway/host.sock", "pid": 7, "uptime_s": 2.0, "spec": "shenango", "own_core": null,
             "cores": [{ "core": 0, "app": "kv", "leaving": true }, { "core": 1, "app": null, "leaving": false }],
-            "apps": [{ "name": "kv", "class": "latency-critical", "kind": "kthreads", "guaranteed": 1, "most": 2, "cores": [0],
+            "apps": [{ "name": "kv", "class": "latency-critical", "kind": "kthreads", "guaranteed": 1, "most": 2, "cores": [0], "unusable_cores": [1, 3],
                 "waiting": 4, "grants": 5, "revocations": 6, "evictions": 0, "core_ns": 1_500_000_000_u64 }],
             "look": times, "grant": times, "revoke": times, "leave": times,
         });
@@ -154,6 +174,7 @@ mod tests {
         for part in [
             "cores 0: kv, told to leave, 1: –",
             "it has no core of its own",
+            "kv may not use cores that it is granted: 1, 3;",
             "1.5 s",
             "2.5 µs",
         ] {
