@@ -189,6 +189,7 @@ impl ServerOrders {
 }
 
 /// A change that the settings file makes to the servers.
+#[derive(Clone, Copy)]
 enum FileChange {
     Serves(NamedServer),
     Drains(SocketAddr),
