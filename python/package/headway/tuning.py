@@ -14,7 +14,7 @@ from headway.executors import On
 from headway.progress import Progress
 from headway.registry import Parameter, policies
 from headway.results import Framed, Interval, as_frame
-from headway.settings import text, whole
+from headway.settings import listed, text, whole
 from headway.sweeps import sweep
 from headway.workloads import Workload, workload_source
 
@@ -97,6 +97,9 @@ def tune(
         raise HeadwayError("tune: needs the package optuna: pip install 'headway-sched[tune]'") from error
     whole("trials", trials, 1), whole("replications", replications, 2, 1000), whole("at_once", at_once, 1)
     policy, slo = text("policy", policy), text("slo", slo)
+    if settings.get("core_changes") is not None and not isinstance(settings["core_changes"], str):
+        # Each run reads them, and an iterator has them once.
+        settings["core_changes"] = listed("core_changes", settings["core_changes"])
     common = TrialTask(policy, slo, workload_source(workload), load, replications, on, threads, store, settings)
     searched = distributions(optuna, policy, space)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
