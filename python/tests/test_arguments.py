@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headway
+from headway import HeadwayError
 
 
 def test_each_policy_of_a_sweep_has_all_loads_of_an_iterator() -> None:
@@ -24,3 +27,73 @@ def test_each_run_of_a_search_has_all_core_changes_of_an_iterator() -> None:
         return [trial["uses"] for trial in found.trials]
 
     assert tuned(iter(["1ms:-0"])) == tuned(["1ms:-0"]) != tuned([])
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.uint8, np.int16])
+def test_times_are_computed_in_whole_numbers_whatever_the_arrays_type(kind: Any) -> None:
+    at = np.array([100, 110, 120], dtype=kind)
+    service = np.array([1, 2, 3], dtype=kind)
+    exact = headway.workload(arrivals=[100_000_000, 110_000_000, 120_000_000], service=[1_000_000, 2_000_000, 3_000_000], unit="ns")
+    assert headway.workload(arrivals=at, service=service, unit="ms").to_toml() == exact.to_toml()
+    assert figures(headway.workload(arrivals=at, service=service, unit="ms")) == figures(exact)
+
+
+def figures(workload: headway.Workload) -> Any:
+    run = headway.simulate("c-fcfs", workload, workers=2).run
+    return run.details["overall"], [one.count for one in run.classes]
+
+
+def test_a_workload_keeps_no_array_of_its_caller() -> None:
+    at_ns, service_ns = np.arange(1, 21, dtype=np.uint64) * np.uint64(1_000), np.full(20, 500, dtype=np.uint64)
+    classes = np.arange(20, dtype=np.uint16) % np.uint16(2)
+    workload = headway.workload(arrivals=at_ns, service=service_ns, classes=classes, class_names=["a", "b"], unit="ns")
+    before = figures(workload)
+    service_ns[:] = 9_000
+    classes[:] = 0
+    assert figures(pickle.loads(pickle.dumps(workload))) == before == figures(workload)
+
+
+def test_arrays_that_are_not_aligned_are_taken() -> None:
+    def shifted(values: list[int], kind: Any) -> Any:
+        array = np.frombuffer(b"-" + np.array(values, dtype=kind).tobytes(), dtype=kind, offset=1)
+        assert not array.flags.aligned
+        return array
+
+    at, took, classes = shifted([1_000, 2_000, 3_000], np.uint64), shifted([500, 600, 700], np.uint64), shifted([0, 1, 0], np.uint16)
+    strange = headway.workload(arrivals=at, service=took, classes=classes, class_names=["a", "b"], unit="ns")
+    plain = headway.workload(arrivals=[1_000, 2_000, 3_000], service=[500, 600, 700], classes=[0, 1, 0], class_names=["a", "b"], unit="ns")
+    assert figures(strange) == figures(plain)
+
+
+def test_a_class_of_a_dict_may_have_any_name_that_prints() -> None:
+    def named(name: str) -> dict[str, Any]:
+        return {"class": [{"name": name, "share": 1.0, "service": {"dist": "constant", "mean": "2us"}}]}
+
+    name = "".join(chr(code) for code in range(32, 0x2000) if chr(code).isprintable())
+    assert headway.workload(named(name)).classes == [name]
+    for control in "\n\x7f\x85":
+        with pytest.raises(HeadwayError, match="a name without control characters"):
+            headway.workload(named(f"a{control}"))
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        ({"source": "tpcc", "name": "x"}, "name: a name or a file does not take it"),
+        ({"source": "trace.csv", "unit": "ns"}, "unit: a name or a file does not take it"),
+        ({"source": "tpcc", "classes": [1]}, "classes: a name or a file does not take it"),
+        ({"source": {"class": []}, "skip_zero": True}, "skip_zero: a workload file's content does not take it; it takes name"),
+        ({"source": headway.workload("tpcc"), "name": "x"}, "name: a workload that is made does not take it; it takes no options"),
+        ({"source": "a.csv", "columns": {"time": "t", "service": "s"}, "trace_format": "csv"}, "trace_format: a table does not take it"),
+        ({"arrivals": [1.0], "service": [1.0], "skip_zero": True}, "skip_zero: a workload of arrays does not take it"),
+        ({"arrivals": [1.0], "service": [1.0], "class_names": ["a"]}, "class_names: give classes too"),
+        ({"arrivals": [1.0], "service": [1.0], "classes": ["a"], "class_names": ["b"]}, "these are names already"),
+        ({"source": "tpcc", "arrivals": [1.0], "service": [1.0]}, "a source or arrays, not both"),
+        ({"arrivals": [1.0, [2.0]], "service": [1.0, 1.0]}, "arrivals: is no array"),
+        ({"arrivals": [1.0, 2.0], "service": [1.0, 1.0], "classes": ["a", ["b"]]}, "classes: is no array"),
+    ],
+)
+def test_an_option_of_another_kind_of_source_is_refused(call: dict[str, Any], part: str) -> None:
+    with pytest.raises(HeadwayError) as refused:
+        headway.workload(**call)
+    assert part in str(refused.value)
