@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 import headway
 from headway import HeadwayError
+from headway._native import Shape
+from headway.store import Store
 
 
 def test_each_policy_of_a_sweep_has_all_loads_of_an_iterator() -> None:
@@ -97,3 +101,86 @@ def test_an_option_of_another_kind_of_source_is_refused(call: dict[str, Any], pa
     with pytest.raises(HeadwayError) as refused:
         headway.workload(**call)
     assert part in str(refused.value)
+
+
+def test_threads_that_share_a_store_keep_the_same_points(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    store = Store(tmp_path)
+    faults: list[BaseException] = []
+    begin = threading.Barrier(8)
+
+    def keep() -> None:
+        begin.wait()
+        try:
+            for point in range(20):
+                store.put(point, f"answer {point}", [{"point": point}])
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=keep) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert [store.get(point) for point in range(20)] == [f"answer {point}" for point in range(20)]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+class Nothing(headway.ServerPolicy):
+    name = "nothing"
+
+    def ingress(self, shape: Shape) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda: headway.simulate(Nothing(), apps=["kv:batch"]), "apps: only a host has that"),
+        (lambda: headway.simulate(Nothing(), threads_per_core=2), "threads_per_core: only a host has that"),
+        (lambda: headway.simulate(Nothing(), host_costs="leave=1us"), "host_costs: only a host has that"),
+        (lambda: headway.plan(cores=257), "cores: must be 1 to 256"),
+        (lambda: headway.plan(cores=2**70), "cores: must be 1 to 256"),
+        (lambda: headway.plan(threads=2**70), "threads: must be 1 to 1024"),
+        (lambda: headway.sweep("darc", threads=2**70), "threads: must be 1 to 1024"),
+        (lambda: headway.sweep("darc", loads=[0.5], requests=1_000, store=5), "store: 5 is no folder"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(call: Any, part: str) -> None:
+    with pytest.raises(HeadwayError) as refused:
+        call()
+    assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("space", "part"),
+    [
+        ({"q": (1, 2, 3)}, "q is searched in a list of values or from a least to a most"),
+        ({"q": "5us"}, "q is searched in a list of values or from a least to a most"),
+        ({"q": []}, "q has no values to try"),
+        ({"q": (1, float("inf"))}, "q is searched between two numbers"),
+        ([5], "space: 'shinjuku-sq' has no parameter '5'"),
+        (5, "space: 5 is no list"),
+    ],
+)
+def test_a_space_that_is_none_is_refused(space: Any, part: str) -> None:
+    pytest.importorskip("optuna")
+    with pytest.raises(HeadwayError) as refused:
+        headway.tune("shinjuku-sq", space, requests=1_000)
+    assert part in str(refused.value)
+
+
+def test_a_search_takes_the_seeds_that_a_run_takes() -> None:
+    pytest.importorskip("optuna")
+    common: dict[str, Any] = {"trials": 1, "replications": 2, "requests": 1_000, "workers": 2}
+    assert len(headway.tune("shinjuku-sq", ["q"], seed=2**64 - 2, **common).trials) == 1
+    with pytest.raises(HeadwayError, match="seed: must be 0 to"):
+        headway.tune("shinjuku-sq", ["q"], seed=2**64 - 1, **common)
+
+
+def test_a_hosts_run_says_that_it_has_no_curves() -> None:
+    result = headway.simulate("shenango", workers=4, load=0.4, requests=2_000)
+    for frame in (result.curves, result.timeline, result.schedule):
+        with pytest.raises(HeadwayError, match="a host's run records only its figures"):
+            frame()
