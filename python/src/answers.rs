@@ -1,7 +1,7 @@
 //! The package's functions: each asks the library once, and gives the JSON that the command prints, with what a plot needs beside.
 
 use crate::asked::{Asked, LoadTexts, Replications, SettingTexts, read, setup};
-use crate::errors::{HeadwayError, mistaken, mistaken_at, refused};
+use crate::errors::{HeadwayError, guarded, mistaken, mistaken_at, refused};
 use crate::interrupt::{Cutoff, apart};
 use crate::workload::NativeWorkload;
 use headway_plan::{PlanProgress, Question};
@@ -50,7 +50,7 @@ pub(crate) fn simulate(
     of_host: HostAsked,
     cutoff: Option<&Cutoff>,
 ) -> PyResult<String> {
-    let flag = Cutoff::flag(cutoff);
+    let end = Cutoff::of_run(cutoff);
     if let PolicySpec::Host { spec, .. } = asked.policy()? {
         if recording.schedule || recording.timeline.is_some() {
             return Err(mistaken_at(
@@ -59,14 +59,14 @@ pub(crate) fn simulate(
             ));
         }
         let mut experiment = host_experiment(&asked, spec, &of_host)?;
-        experiment.cutoff = Some(Arc::clone(&flag));
-        let outcome = apart(py, &flag, None, |_| experiment.run())?.map_err(refused)?;
+        experiment.cutoff = Some(Arc::clone(&end.cutoff));
+        let outcome = apart(py, &end, None, |_| experiment.run())?.map_err(refused)?;
         return text(&json!({"run": outcome}));
     }
-    let (mut experiment, note) = asked.experiment(SIM_REQUESTS, &flag)?;
+    let (mut experiment, note) = asked.experiment(SIM_REQUESTS, &end.cutoff)?;
     of_host.refuse(&experiment.policy)?;
     recorded(&mut experiment, &recording)?;
-    let outcome = apart(py, &flag, None, |_| experiment.run())?.map_err(refused)?;
+    let outcome = apart(py, &end, None, |_| experiment.run())?.map_err(refused)?;
     let mut answer = shown(&outcome);
     answer["note"] = note.into();
     answer["window_ns"] = json!(experiment.trace_window.map(|it| [it.start, it.end]));
@@ -190,7 +190,7 @@ pub(crate) fn check(
     slo: Option<&str>,
 ) -> PyResult<Option<String>> {
     headway_study::traffic::check_scalable(asked.workload()).map_err(|error| mistaken(&error))?;
-    let (experiment, note) = asked.experiment(SWEEP_REQUESTS, &Cutoff::flag(None))?;
+    let (experiment, note) = asked.experiment(SWEEP_REQUESTS, &Cutoff::of_run(None).cutoff)?;
     let classes = experiment.workload.class_names();
     replications.wanted(&classes)?;
     if let Some(slo) = slo {
@@ -208,11 +208,11 @@ pub(crate) fn sweep_point(
     threads: usize,
     cutoff: Option<&Cutoff>,
 ) -> PyResult<String> {
-    let flag = Cutoff::flag(cutoff);
+    let end = Cutoff::of_run(cutoff);
     headway_study::traffic::check_scalable(asked.workload()).map_err(|error| mistaken(&error))?;
-    let (experiment, _) = asked.experiment(SWEEP_REQUESTS, &flag)?;
+    let (experiment, _) = asked.experiment(SWEEP_REQUESTS, &end.cutoff)?;
     let wanted = replications.wanted(&experiment.workload.class_names())?;
-    let mut runs = apart(py, &flag, None, |_| {
+    let mut runs = apart(py, &end, None, |_| {
         let one = std::slice::from_ref(&experiment);
         replicated(one, threads, |runs| wanted.of(runs), |_: SweepProgress| {})
     })?
@@ -245,13 +245,13 @@ pub(crate) fn capacity(
     tolerance: f64,
     cutoff: Option<&Cutoff>,
 ) -> PyResult<String> {
-    let flag = Cutoff::flag(cutoff);
+    let end = Cutoff::of_run(cutoff);
     headway_study::traffic::check_scalable(asked.workload()).map_err(|error| mistaken(&error))?;
     let classes = asked.workload().class_names();
     let slo = figures::slo(slo, &classes).map_err(|error| mistaken(&error))?;
     let search = carried::search(tolerance).map_err(|error| mistaken(&error))?;
-    let (experiment, _) = asked.experiment(SIM_REQUESTS, &flag)?;
-    let found = apart(py, &flag, None, |_| search.find_repeated(&experiment, &slo))?;
+    let (experiment, _) = asked.experiment(SIM_REQUESTS, &end.cutoff)?;
+    let found = apart(py, &end, None, |_| search.find_repeated(&experiment, &slo))?;
     let system = carried::SystemCapacity::of(&experiment, found.map_err(refused)?);
     text(&json!({
         "result": system.capacity,
@@ -281,9 +281,9 @@ pub(crate) fn plan(
     settings: SettingTexts,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let question = question(&workload.0, &at, &asked, &settings)?;
-    let flag = Cutoff::flag(None);
-    let report = apart(py, &flag, progress, |teller| {
+    let question = guarded(|| question(&workload.0, &at, &asked, &settings))?;
+    let end = Cutoff::of_run(None);
+    let report = apart(py, &end, progress, |teller| {
         headway_plan::plan(&question, |progress| {
             match progress {
                 PlanProgress::Stage(_, runs) => teller.tell(0, runs),

@@ -5,6 +5,7 @@
 //! that exception.
 
 use crate::errors::HeadwayError;
+use crate::interrupt::RunEnd;
 use crate::views::{JobView, QueuesView};
 use headway_policy::server::role::{
     Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Polling, Preempt, PreemptionDecision,
@@ -21,16 +22,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Fault {
     first: Mutex<Option<PyErr>>,
     cutoff: Arc<AtomicBool>,
-    is_set: AtomicBool,
+    /// Set by the first exception, and by Ctrl-C.
+    is_set: Arc<AtomicBool>,
     waiting: AtomicUsize,
 }
 
 impl Fault {
-    pub(crate) fn new(cutoff: &Arc<AtomicBool>) -> Arc<Self> {
+    pub(crate) fn new(end: &RunEnd) -> Arc<Self> {
         Arc::new(Self {
             first: Mutex::new(None),
-            cutoff: Arc::clone(cutoff),
-            is_set: AtomicBool::new(false),
+            cutoff: Arc::clone(&end.cutoff),
+            is_set: Arc::clone(&end.stopped),
             waiting: AtomicUsize::new(0),
         })
     }
@@ -89,6 +91,20 @@ impl Role {
     fn refuse(&self, why: String) {
         self.fault.set(HeadwayError::new_err(why));
     }
+}
+
+/// The exception of an answer that is none of the method's.
+fn wrong(method: &str, gives: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let given = given
+        .repr()
+        .map_or_else(|_| "that".into(), |it| it.to_string());
+    HeadwayError::new_err(format!("{method}: gives {gives}, not {given}"))
+}
+
+/// A span that a role gives, no longer than virtual time: later is never, and sums do not overflow.
+fn clamped(ns: u64) -> u64 {
+    const LONGEST_NS: u64 = 1 << 54;
+    ns.min(LONGEST_NS)
 }
 
 /// A worker of a decision, if there is such a worker.
@@ -167,8 +183,10 @@ impl<const STEERS: bool> Ingress for PyIngress<STEERS> {
             return Err(Shed);
         }
         let accepts = self.role.ask("arrived", |role| {
-            let answer = role.call_method1("arrived", (now_ns, JobView(job)))?;
-            Ok(answer.is_none() || answer.extract()?)
+            let given = role.call_method1("arrived", (now_ns, JobView(job)))?;
+            let accepts = given.extract::<Option<bool>>();
+            let accepts = accepts.map_err(|_| wrong("arrived", "True, False or None", &given))?;
+            Ok(accepts.unwrap_or(true))
         });
         if accepts != Some(true) {
             return Err(Shed);
@@ -183,8 +201,9 @@ impl<const STEERS: bool> Ingress for PyIngress<STEERS> {
             return None;
         }
         let decided = self.role.ask("poll", |role| {
-            role.call_method1("poll", (now_ns,))?
-                .extract::<Option<(usize, u32)>>()
+            let given = role.call_method1("poll", (now_ns,))?;
+            let decided = given.extract::<Option<(usize, u32)>>();
+            decided.map_err(|_| wrong("poll", "a worker and a request's id, or None", &given))
         });
         let (worker, job) = decided??;
         self.checked(worker, job)
@@ -235,7 +254,9 @@ impl<const STEERS: bool> Ingress for PyIngress<STEERS> {
     fn wants(&self, worker: WorkerId) -> bool {
         let wants = || {
             self.role.ask("wants", |role| {
-                role.call_method1("wants", (worker.index(),))?.extract()
+                let given = role.call_method1("wants", (worker.index(),))?;
+                let wants = given.extract::<bool>();
+                wants.map_err(|_| wrong("wants", "True or False", &given))
             })
         };
         !self.waiting.is_empty() && wants().unwrap_or(true)
@@ -247,7 +268,10 @@ impl<const STEERS: bool> WithoutDispatcherWork for PyIngress<STEERS> {}
 impl<const STEERS: bool> WithoutAssignment for PyIngress<STEERS> {}
 
 /// A worker's decisions in Python; without, it takes the head of its queue.
-pub(crate) struct PyLocal(pub(crate) Option<Role>);
+pub(crate) struct PyLocal {
+    pub(crate) role: Option<Role>,
+    pub(crate) shared_queues: usize,
+}
 
 /// Where a worker takes its next request from.
 #[derive(FromPyObject)]
@@ -262,13 +286,21 @@ struct Take {
 impl PyLocal {
     /// Whether it decides nothing: it takes the head of its queue.
     pub(crate) fn takes_the_head(&self) -> bool {
-        self.0
+        self.role
             .as_ref()
             .is_none_or(|role| !role.heard.contains("next"))
     }
 
     /// Carries a decision out; `None` where another's queue had nothing to steal.
-    fn taken<Q: Queues>(role: &Role, take: &Take, queues: &mut Q) -> Option<Next> {
+    fn taken<Q: Queues>(&self, role: &Role, take: &Take, queues: &mut Q) -> Option<Next> {
+        if take.source == "shared" && take.queue >= self.shared_queues {
+            role.refuse(format!(
+                "next: there is no shared queue {}, only 0 to {}",
+                take.queue,
+                self.shared_queues - 1
+            ));
+            return Some(Next::Idle);
+        }
         if take.slice_ns == Some(0) {
             role.refuse("next: a slice lasts 1 ns or longer".into());
             return Some(Next::Idle);
@@ -289,7 +321,7 @@ impl PyLocal {
                 None
             }
         };
-        let slice_ns = take.slice_ns;
+        let slice_ns = take.slice_ns.map(clamped);
         Some(job.map_or(Next::Idle, |job| Next::Run { job, slice_ns }))
     }
 }
@@ -302,20 +334,25 @@ impl Local for PyLocal {
             job,
             slice_ns: None,
         };
-        let Some(role) = self.0.as_ref().filter(|role| role.heard.contains("next")) else {
+        let Some(role) = self
+            .role
+            .as_ref()
+            .filter(|role| role.heard.contains("next"))
+        else {
             return queues.pop().map_or(Next::Idle, run);
         };
         // Each worker may be asked in vain once.
         for _ in 0..=queues.workers() {
             let view = QueuesView::of(queues);
             let decided = role.ask("next", |role| {
-                role.call_method1("next", (now_ns, view))?
-                    .extract::<Option<Take>>()
+                let given = role.call_method1("next", (now_ns, view))?;
+                let decided = given.extract::<Option<Take>>();
+                decided.map_err(|_| wrong("next", "a headway.Take or None", &given))
             });
             let Some(take) = decided.flatten() else {
                 return Next::Idle;
             };
-            if let Some(next) = Self::taken(role, &take, queues) {
+            if let Some(next) = self.taken(role, &take, queues) {
                 return next;
             }
         }
@@ -323,10 +360,12 @@ impl Local for PyLocal {
     }
 
     fn yielded<Q: Queues>(&mut self, now_ns: u64, job: &Job, queues: &mut Q) -> bool {
-        let keeps = self.0.as_ref().and_then(|role| {
+        let keeps = self.role.as_ref().and_then(|role| {
             role.ask("yielded", |role| {
                 let given = (now_ns, JobView(*job), QueuesView::of(queues));
-                role.call_method1("yielded", given)?.extract()
+                let given = role.call_method1("yielded", given)?;
+                let keeps = given.extract::<bool>();
+                keeps.map_err(|_| wrong("yielded", "True or False", &given))
             })
         });
         if keeps == Some(true) {
@@ -336,7 +375,7 @@ impl Local for PyLocal {
     }
 
     fn finished<Q: Queues>(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q) {
-        if let Some(role) = &self.0 {
+        if let Some(role) = &self.role {
             role.ask("finished", |role| {
                 let given = (now_ns, JobView(*job), cpu_ns, QueuesView::of(queues));
                 role.call_method1("finished", given).map(drop)
@@ -352,11 +391,12 @@ impl Slicing for PyLocal {
     const RENEWS_ALONE: bool = false;
 
     fn renew<Q: Queues>(&mut self, now_ns: u64, queues: &Q) -> Option<u64> {
-        let renewed = self.0.as_ref()?.ask("renew", |role| {
-            role.call_method1("renew", (now_ns, QueuesView::of(queues)))?
-                .extract::<Option<u64>>()
+        let renewed = self.role.as_ref()?.ask("renew", |role| {
+            let given = role.call_method1("renew", (now_ns, QueuesView::of(queues)))?;
+            let renewed = given.extract::<Option<u64>>();
+            renewed.map_err(|_| wrong("renew", "ns or None", &given))
         });
-        renewed.flatten().filter(|ns| *ns > 0)
+        renewed.flatten().filter(|ns| *ns > 0).map(clamped)
     }
 }
 
@@ -364,7 +404,20 @@ impl WithoutHearing for PyLocal {}
 
 /// A monitor in Python; without, nobody is interrupted.
 #[derive(Clone)]
-pub(crate) struct PyMonitor(pub(crate) Option<Arc<Role>>);
+pub(crate) struct PyMonitor {
+    role: Option<Arc<Role>>,
+    /// The last interruption that it asked for, and when.
+    last: Option<(u64, usize, u64)>,
+}
+
+impl PyMonitor {
+    pub(crate) fn new(role: Option<Role>) -> Self {
+        Self {
+            role: role.map(Arc::new),
+            last: None,
+        }
+    }
+}
 
 impl Monitor for PyMonitor {
     const PREEMPTS: bool = true;
@@ -382,12 +435,13 @@ impl Monitor for PyMonitor {
         epoch: u64,
         _queues: &Q,
     ) -> Option<u64> {
-        let after = self.0.as_ref()?.ask("started", |role| {
+        let after = self.role.as_ref()?.ask("started", |role| {
             let given = (now_ns, worker.index(), JobView(*job), epoch);
-            role.call_method1("started", given)?
-                .extract::<Option<u64>>()
+            let given = role.call_method1("started", given)?;
+            let after = given.extract::<Option<u64>>();
+            after.map_err(|_| wrong("started", "ns or None", &given))
         });
-        after.flatten().filter(|ns| *ns > 0)
+        after.flatten().filter(|ns| *ns > 0).map(clamped)
     }
 
     fn expired<I: Ingress, Q: Backlog>(
@@ -397,24 +451,25 @@ impl Monitor for PyMonitor {
         ingress: &I,
         queues: &Q,
     ) -> PreemptionDecision {
-        let Some(role) = &self.0 else {
+        let Some(role) = &self.role else {
             return PreemptionDecision::Leave;
         };
         let wanted = ingress.wants(worker) || queues.len(worker) > 0;
         let decided = role.ask("expired", |role| {
-            role.call_method1("expired", (now_ns, worker.index(), wanted))?
-                .extract::<Decided>()
+            let given = role.call_method1("expired", (now_ns, worker.index(), wanted))?;
+            let decided = given.extract::<Decided>();
+            decided.map_err(|_| wrong("expired", "True, ns or None", &given))
         });
         match decided {
             None | Some(Decided::Renew(None)) => PreemptionDecision::Leave,
             Some(Decided::Preempt(false)) => PreemptionDecision::Leave,
             Some(Decided::Preempt(true)) => PreemptionDecision::Preempt,
-            Some(Decided::Renew(Some(ns))) => PreemptionDecision::Renew(ns.max(1)),
+            Some(Decided::Renew(Some(ns))) => PreemptionDecision::Renew(clamped(ns.max(1))),
         }
     }
 
     fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64) {
-        if let Some(role) = &self.0 {
+        if let Some(role) = &self.role {
             role.ask("stopped", |role| {
                 let given = (now_ns, worker.index(), epoch);
                 role.call_method1("stopped", given).map(drop)
@@ -441,15 +496,23 @@ impl Polling for PyMonitor {
         ingress: &I,
         queues: &Q,
     ) -> Option<Preempt> {
-        let role = self.0.as_ref()?;
+        let role = self.role.as_ref()?;
         let waiting = ingress.waiting();
         let decided = role.ask("poll", |role| {
-            role.call_method1("poll", (now_ns, waiting))?
-                .extract::<Option<(usize, u64)>>()
+            let given = role.call_method1("poll", (now_ns, waiting))?;
+            let decided = given.extract::<Option<(usize, u64)>>();
+            decided.map_err(|_| wrong("poll", "a worker and an epoch, or None", &given))
         });
         let (worker, epoch) = decided??;
-        let worker = worker_at(role, "poll", worker, queues.workers())?;
-        Some(Preempt { worker, epoch })
+        let id = worker_at(role, "poll", worker, queues.workers())?;
+        // An epoch ends with its interruption, so the second would change nothing, and the next answer be the same.
+        if self.last.replace((now_ns, worker, epoch)) == Some((now_ns, worker, epoch)) {
+            role.refuse(format!(
+                "poll: epoch {epoch} of worker {worker} was to be interrupted twice at {now_ns} ns"
+            ));
+            return None;
+        }
+        Some(Preempt { worker: id, epoch })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::custom::{Fault, PyIngress, PyLocal};
 use crate::custom_run::{CustomPolicy, Roles, roles};
-use crate::errors::HeadwayError;
+use crate::errors::{HeadwayError, guarded};
 use crate::interrupt::Cutoff;
 use crate::views::ShapeView;
 use headway_contract::dispatcher::{self, DispatcherContract};
@@ -16,17 +16,20 @@ use std::sync::Arc;
 /// Plays so many random events to the policy, then lets everything run to its end, and gives the first promise that it breaks.
 #[pyfunction]
 pub(crate) fn play_contract(policy: &Bound<'_, PyAny>, seed: u64, events: usize) -> PyResult<()> {
-    let about: CustomPolicy = policy.extract()?;
-    about.check()?;
+    guarded(|| play(policy, seed, events))
+}
+
+fn play(policy: &Bound<'_, PyAny>, seed: u64, events: usize) -> PyResult<()> {
+    let about = CustomPolicy::read(policy)?;
     let play = Play {
         py: policy.py(),
-        fault: Fault::new(&Cutoff::flag(None)),
+        fault: Fault::new(&Cutoff::of_run(None)),
         seed,
         events,
     };
     let shape = dispatcher::shape();
     let view = view(dispatcher::WORKERS, &shape.classes, seed);
-    match roles(policy, view, &play.fault)?.ingress {
+    match roles(policy, view, &about, &play.fault)?.ingress {
         Some(role) if !about.steers => {
             let (depth, limit) = (about.depth, shape.queue_limit);
             let ingress = PyIngress::<false>::new(role, dispatcher::WORKERS, depth, limit);
@@ -36,7 +39,7 @@ pub(crate) fn play_contract(policy: &Bound<'_, PyAny>, seed: u64, events: usize)
             let view = self::view(workers::WORKERS, &[ClassHint::new(1_000.0, 1.0)], seed);
             let Roles {
                 ingress, locals, ..
-            } = roles(policy, view, &play.fault)?;
+            } = roles(policy, view, &about, &play.fault)?;
             match ingress {
                 None => play.workers(Unplaced, locals, &about, false),
                 Some(role) => {

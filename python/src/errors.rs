@@ -1,8 +1,9 @@
 //! Errors as exceptions, with the command's sentences.
 
 use headway_study::{Mistake, StudyError};
-use pyo3::PyErr;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::{PyErr, PyResult};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pyo3::create_exception!(
     headway,
@@ -29,6 +30,11 @@ pub(crate) fn refused(error: impl Into<StudyError>) -> PyErr {
         StudyError::Mistake(mistake) => mistaken(&mistake),
         other => HeadwayError::new_err(other.to_string()),
     }
+}
+
+/// What may panic, on the caller's thread: a panic becomes an exception.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panicked(payload.as_ref())))
 }
 
 /// The exception of a fault of this package: a panic that did not leave it.

@@ -46,6 +46,9 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let end_runs = wrap_pyfunction!(crate::interrupt::end_runs, module)?;
+        let atexit = module.py().import("atexit")?;
+        atexit.call_method1("register", (end_runs,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -95,15 +95,15 @@ pub(crate) fn experiment_task(
     index: usize,
     cutoff: Option<&Cutoff>,
 ) -> PyResult<String> {
-    let flag = Cutoff::flag(cutoff);
-    let tasks = asked.file()?.tasks(asked.length(), Some(&flag));
+    let end = Cutoff::of_run(cutoff);
+    let tasks = asked.file()?.tasks(asked.length(), Some(&end.cutoff));
     let mut tasks = tasks.map_err(refused)?;
     if index >= tasks.len() {
         let why = format!("there is no task {index}, only {}", tasks.len());
         return Err(HeadwayError::new_err(why));
     }
     let task = tasks.swap_remove(index);
-    let data = apart(py, &flag, None, |_| (task.run)())?.map_err(refused)?;
+    let data = apart(py, &end, None, |_| (task.run)())?.map_err(refused)?;
     text(&data.into_iter().map(DatumText::of).collect::<Vec<_>>())
 }
 

@@ -362,7 +362,7 @@ def test_exceptions_of_a_role_come_out_as_they_are() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         headway.simulate(Failing(Raising), requests=1_000)
-    with pytest.raises(TypeError):
+    with pytest.raises(HeadwayError, match="poll: gives a worker and a request's id, or None, not 'worker 1'"):
         headway.simulate(Failing(Wordy), requests=1_000)
     with pytest.raises(NotImplementedError):
         headway.simulate(headway.ServerPolicy(), requests=1_000)

@@ -49,6 +49,8 @@ impl Experiment {
         check_span(self.time_of_ns(self.expected_requests()))?;
         if let Some(ns) = self.timeline_ns {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
+            let span_ns = self.expected_requests() / self.rate_rps() * 1e9;
+            check_timeline(ns, span_ns, classes)?;
         }
         self.workload.check()?;
         self.check_flows()?;
@@ -151,6 +153,26 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+/// Refuses more histograms than memory should hold, a quarter of a MB each. The refusal names the interval to ask for.
+fn check_timeline(interval_ns: u64, span_ns: f64, classes: usize) -> Result<(), SimError> {
+    const MOST_HISTOGRAMS: f64 = 4_000.0;
+    let least_ns = span_ns * classes as f64 / MOST_HISTOGRAMS;
+    if interval_ns as f64 >= least_ns {
+        return Ok(());
+    }
+    let steps = (0..18).flat_map(|decade| [1, 2, 5].map(|step| step * 10_u64.pow(decade)));
+    let enough = steps.into_iter().find(|ns| *ns as f64 >= least_ns);
+    Err(SimError::OutOfRange {
+        what: "the timeline's interval",
+        expected: format!(
+            "{} or longer, since each of a run of {} has a histogram a class",
+            headway_workload::duration::format(enough.unwrap_or(u64::MAX)),
+            headway_report::format::duration_us(span_ns / 1e3)
+        ),
+        given: headway_workload::duration::format(interval_ns),
+    })
 }
 
 /// Checks that the classes' own SLOs parse.

@@ -144,7 +144,7 @@ class Ray:
 @contextmanager
 def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iterator[Backend]:
     """The backend that ``on`` names, for as long as it is needed."""
-    slots = available_cores() if threads is None else whole("threads", threads, 1)
+    slots = available_cores() if threads is None else whole("threads", threads, 1, 1024)
     if on == "ray":
         yield Ray(compute, common)
     elif on == "threads":

@@ -114,8 +114,8 @@ def plan(
         policies=policy_texts(policies),
         requests=text("requests", requests),
         replications=whole("replications", replications, 2, 1000),
-        cores=None if cores is None else whole("cores", cores, 1),
-        threads=None if threads is None else whole("threads", threads, 1),
+        cores=None if cores is None else whole("cores", cores, 1, 256),
+        threads=None if threads is None else whole("threads", threads, 1, 1024),
     )
     source = workload_source(workload)
     with Progress(progress, 0, "planning") as bar:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headway import _native
-from headway._native import Cutoff
+from headway._native import Cutoff, HeadwayError
 from headway.custom import ServerPolicy, stand_in
 from headway.results import Framed, Run, as_frame
 from headway.settings import Asked, HostAsked, LoadTexts, Recording, listed, optional_text, text, texts, whole
@@ -47,17 +47,24 @@ class SimulationResult(Framed):
         """A row a class, and one of all together: latencies in µs, slowdowns, rates in requests per second."""
         return self.run.frame()
 
+    def _recorded(self, part: str) -> Any:
+        if part not in self.answer:
+            raise HeadwayError(f"{part}: a host's run records only its figures")
+        return self.answer[part]
+
     def curves(self) -> pd.DataFrame:
         """Quantiles of each class: ``class``, ``quantile`` from 0.1 to 0.99999, ``latency_us``, ``slowdown``."""
+        curves = self._recorded("curves")
         names = [one.name for one in self.run.classes]
         return as_frame(
             {"class": name, "quantile": quantile, "latency_us": latency_us, "slowdown": slowdown}
-            for name, curve in zip(names, self.answer["curves"], strict=True)
+            for name, curve in zip(names, curves, strict=True)
             for quantile, latency_us, slowdown in curve
         )
 
     def timeline(self) -> pd.DataFrame:
         """Latency over the run, by the interval of arrival: ``from_ns``, ``class``, ``count``, percentiles in µs. Needs ``timeline=``."""
+        intervals = self._recorded("timeline")
         names = [one.name for one in self.run.classes]
         return as_frame(
             {
@@ -68,14 +75,14 @@ class SimulationResult(Framed):
                 "latency_us_p99": p99,
                 "latency_us_p999": p999,
             }
-            for interval in self.answer["timeline"]
+            for interval in intervals
             for name, (count, p50, p99, p999) in zip(names, interval["classes"], strict=True)
         )
 
     def schedule(self) -> pd.DataFrame:
         """Which request ran where and when, a row a slice; times in ns from the start. Needs ``schedule=True``."""
         names = [one.name for one in self.run.classes]
-        rows = (dict(zip(SLICE, slice_, strict=True)) for slice_ in self.answer["slices"])
+        rows = (dict(zip(SLICE, slice_, strict=True)) for slice_ in self._recorded("slices"))
         return as_frame({**row, "class": names[row["class"]]} for row in rows)
 
     def apps(self) -> pd.DataFrame:
@@ -138,6 +145,10 @@ def simulate(
     of_host = HostAsked([text("apps", app) for app in listed("apps", apps)], siblings, optional_text("host_costs", host_costs))
     source, at = workload_source(workload), LoadTexts.of(load, rate)
     given = policy if isinstance(policy, ServerPolicy) else text("policy", policy)
+    if isinstance(given, ServerPolicy):
+        for name, value in (("apps", of_host.apps), ("threads_per_core", siblings), ("host_costs", of_host.costs)):
+            if value:
+                raise HeadwayError(f"{name}: only a host has that, and a policy in Python is a server's")
     answer = simulate_texts(given, source, at, texts(settings), cutoff, recording, of_host)
     window_ns = answer.get("window_ns")
     return SimulationResult(

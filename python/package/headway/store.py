@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import threading
 from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Any
@@ -22,6 +24,8 @@ class Store:
             import pyarrow  # noqa: F401
         except ImportError as error:
             raise HeadwayError("store: needs the package pyarrow: pip install 'headway-sched[parquet]'") from error
+        if not isinstance(folder, (str, os.PathLike)):
+            raise HeadwayError(f"store: {folder!r} is no folder")
         self.folder = FilePath(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -56,6 +60,11 @@ class Store:
 
         table = pa.Table.from_pylist(list(rows)).replace_schema_metadata({KEY: answer.encode()})
         path = self.path(inputs)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        pq.write_table(table, partial)
-        partial.replace(path)
+        # Other threads, processes and nodes may keep the same point at this time.
+        partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.{secrets.token_hex(4)}.partial")
+        try:
+            pq.write_table(table, partial)
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise HeadwayError(f"store: cannot write '{path}': {error.strerror or error}") from error

@@ -185,7 +185,9 @@ def sweep(
     runs = None if replications is None else whole("replications", replications, 1, 1000)
     replicated = Replications(runs, optional_text("until_ci", until_ci), text("ci_of", ci_of))
     common = PointTask(workload_source(workload), texts(settings), replicated)
-    items = [(policy, at) for policy in policies_of(policies) for at in offers(loads, rate)]
+    # Listed once: an iterator has its loads for one policy only.
+    offered = offers(loads, rate)
+    items = [(policy, at) for policy in policies_of(policies) for at in offered]
     judged_by = optional_text("slo", slo)
     notes = [checked(common, *item, judged_by) for item in items]
     kept = Kept(lambda item: inputs(common, item), rows_of)

@@ -14,7 +14,7 @@ from headway.executors import On
 from headway.progress import Progress
 from headway.registry import Parameter, policies
 from headway.results import Framed, Interval, as_frame
-from headway.settings import text, whole
+from headway.settings import listed, text, whole
 from headway.sweeps import sweep
 from headway.workloads import Workload, workload_source
 
@@ -97,11 +97,14 @@ def tune(
         raise HeadwayError("tune: needs the package optuna: pip install 'headway-sched[tune]'") from error
     whole("trials", trials, 1), whole("replications", replications, 2, 1000), whole("at_once", at_once, 1)
     policy, slo = text("policy", policy), text("slo", slo)
+    if settings.get("core_changes") is not None and not isinstance(settings["core_changes"], str):
+        # Each run reads them, and an iterator has them once.
+        settings["core_changes"] = listed("core_changes", settings["core_changes"])
     common = TrialTask(policy, slo, workload_source(workload), load, replications, on, threads, store, settings)
     searched = distributions(optuna, policy, space)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
-        sampler=sampler or optuna.samplers.TPESampler(seed=common.seed),
+        sampler=sampler or optuna.samplers.TPESampler(seed=common.seed % 2**32),
         pruner=pruner or optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
     )
     study.enqueue_trial(defaults(policy, searched))
@@ -137,9 +140,11 @@ class TrialTask:
     def seed(self) -> int:
         """The seed of the first replication."""
         try:
-            return int(self.settings.get("seed", 1))
-        except (TypeError, ValueError):
+            seed = int(self.settings.get("seed", 1))
+        except (TypeError, ValueError, OverflowError):
             raise HeadwayError(f"seed: {self.settings['seed']!r} is no whole number") from None
+        # Each replication's seed is one more than that before.
+        return whole("seed", seed, 0, 2**64 - self.replications)
 
     def uses(self, trials: Sequence[Any]) -> list[list[float]]:
         """What each trial uses of the SLO, a figure a replication; the pruner ends a trial after fewer."""
@@ -210,7 +215,7 @@ def distributions(optuna: Any, policy: str, space: Space | Iterable[str] | None)
     about = {param.key: param for param in policies().named(name).params}
     if space is None:
         space = [key for key, param in about.items() if param.range and key not in fixed]
-    ranges: dict[str, Any] = dict(space) if isinstance(space, Mapping) else dict.fromkeys(space)
+    ranges: dict[str, Any] = dict(space) if isinstance(space, Mapping) else dict.fromkeys(text("space", key) for key in listed("space", space))
     if not ranges:
         raise HeadwayError(f"space: '{name}' has no parameters to search")
     for key in ranges:
@@ -225,13 +230,19 @@ def distribution(optuna: Any, param: Parameter, given: Any) -> Any:
     """Of the values given, of the bounds given, or of those of the registry."""
     kinds = optuna.distributions
     if isinstance(given, list):
+        if not given:
+            raise HeadwayError(f"space: {param.key} has no values to try")
         return kinds.CategoricalDistribution([written(value) for value in given])
     if param.range is None:
         raise HeadwayError(f"space: '{param.key}' is {param.values}: list the values to try")
     kind = param.range["kind"]
     if kind == "word":
         return kinds.CategoricalDistribution(param.range["choices"])
+    if given is not None and not (isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2):
+        raise HeadwayError(f"space: {param.key} is searched in a list of values or from a least to a most, (least, most), not {given!r}")
     least, most = bounds(param) if given is None else (number(param, one) for one in given)
+    if not (math.isfinite(least) and math.isfinite(most)):
+        raise HeadwayError(f"space: {param.key} is searched between two numbers, not from {least} to {most}")
     if not least < most:
         raise HeadwayError(f"space: {param.key} has no values from {least} to {most}")
     if kind == "number":

@@ -99,7 +99,7 @@ def workload(
     :param service: an array of the requests' service times, shape ``(n,)``, above 0, in ``unit``.
     :param class_names: the names that indices mean.
     :param columns: which column of the table is the ``time``, the ``class`` and the ``service``.
-    :param unit: ``"ns"``, ``"us"``, ``"ms"`` or ``"s"``. Arrays of ``uint64`` in ns are read where they lie, others are converted by numpy.
+    :param unit: ``"ns"``, ``"us"``, ``"ms"`` or ``"s"``. Arrays of ``uint64`` in ns are copied as they are, others are converted by numpy.
     :param name: the workload's name in reports.
     :param trace_format: ``"csv"``, ``"twitter-cache"`` or ``"redis-monitor"``; guessed by default.
     :param service_model: service times of the operations in a log that has none: ``"get=1.2us,*=5us"``.
@@ -108,6 +108,11 @@ def workload(
 
     The named workloads are those of the papers, which ``headway`` cites in docs/workloads.md.
     """
+    given = {
+        "arrivals": arrivals, "classes": classes, "service": service, "class_names": class_names, "columns": columns, "name": name,
+        "trace_format": trace_format, "service_model": service_model, "skip_zero": skip_zero or None, "unit": None if unit == "us" else unit,
+    }  # fmt: skip
+    _refuse_others(source, {option for option, value in given.items() if value is not None})
     if isinstance(source, Workload):
         return source
     if columns is not None:
@@ -122,11 +127,31 @@ def workload(
     if isinstance(source, Mapping):
         return _rebuilt("toml", _toml(source), name or "dict.toml")
     if isinstance(source, (str, os.PathLike)):
-        given = os.fsdecode(source)
-        if "\n" in given:
-            return _rebuilt("toml", given, name or "text.toml")
-        return _rebuilt("resolve", given, trace_format, service_model, skip_zero)
+        named = os.fsdecode(source)
+        if "\n" in named:
+            return _rebuilt("toml", named, name or "text.toml")
+        return _rebuilt("resolve", named, trace_format, service_model, skip_zero)
     raise HeadwayError(f"workload: {source!r} is no name, file, dict or table")
+
+
+def _refuse_others(source: object, given: set[str]) -> None:
+    """Refuses the first option that this kind of source does not take."""
+    if "columns" in given:
+        what, takes = "a table", {"columns", "class_names", "unit", "name"}
+    elif {"arrivals", "service"} & given and source is None:
+        what, takes = "a workload of arrays", {"arrivals", "classes", "service", "class_names", "unit", "name"}
+    elif isinstance(source, Workload):
+        what, takes = "a workload that is made", set()
+    elif isinstance(source, Mapping) or (isinstance(source, (str, os.PathLike)) and "\n" in os.fsdecode(source)):
+        what, takes = "a workload file's content", {"name"}
+    elif isinstance(source, (str, os.PathLike)):
+        what, takes = "a name or a file", {"trace_format", "service_model", "skip_zero"}
+    else:
+        return
+    if {"arrivals", "service"} & (given - takes):
+        raise HeadwayError("workload: give a source or arrays, not both")
+    for option in sorted(given - takes):
+        raise HeadwayError(f"{option}: {what} does not take it; it takes {', '.join(sorted(takes)) or 'no options'}")
 
 
 def _of_arrays(
@@ -149,11 +174,15 @@ def _ns(place: str, given: ArrayLike, unit: str, least_ns: int = 0) -> NDArray[n
     """Whole nanoseconds; what is above 0 and rounds to 0 becomes ``least_ns``, as in a trace's file."""
     if unit not in UNITS_NS:
         raise HeadwayError(f"unit: '{unit}' is none of {', '.join(UNITS_NS)}")
-    array = np.asarray(given)
+    array = _array(place, given)
     if array.ndim != 1 or array.dtype.kind not in "uif":
         raise HeadwayError(f"{place}: must be numbers of shape (n,), not {array.dtype} of shape {array.shape}")
     if array.dtype == np.uint64 and unit == "ns":
-        return np.ascontiguousarray(array)
+        # A copy of our own: the workload keeps it, and the caller may change his. It is contiguous and aligned, whatever his is.
+        return np.array(array, dtype=np.uint64, order="C")
+    if array.dtype.kind == "f":
+        # Before any arithmetic: half a float's range ends at 65 504.
+        array = array.astype(np.float64)
     if not np.all(np.isfinite(array)) or np.any(array < 0):
         row = int(np.argmin(np.isfinite(array) & (array >= 0)))
         raise HeadwayError(f"{place}: row {row + 1} is {array[row]}; times are numbers from 0 on")
@@ -166,16 +195,27 @@ def _ns(place: str, given: ArrayLike, unit: str, least_ns: int = 0) -> NDArray[n
     return array.astype(np.uint64) * np.uint64(UNITS_NS[unit])
 
 
+def _array(place: str, given: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise HeadwayError(f"{place}: is no array: {error}") from error
+
+
 def _classes(given: ArrayLike | None, class_names: Sequence[str] | None, count: int) -> tuple[list[str], NDArray[np.uint16]]:
     if given is None:
+        if class_names is not None:
+            raise HeadwayError("class_names: give classes too, each request's index")
         return ["request"], np.zeros(count, dtype=np.uint16)
-    array = np.asarray(given)
+    array = _array("classes", given)
     if array.ndim != 1:
         raise HeadwayError(f"classes: must have shape (n,), not {array.shape}")
     if array.dtype.kind in "ui" and class_names is not None:
         if np.any(array < 0) or np.any(array > 0xFFFF):
             raise HeadwayError("classes: indices are 0 to 65535")
-        return [str(each) for each in class_names], np.ascontiguousarray(array, dtype=np.uint16)
+        return [str(each) for each in class_names], np.array(array, dtype=np.uint16, order="C")
+    if class_names is not None:
+        raise HeadwayError("class_names: are the names of classes that are indices; these are names already")
     import pandas as pd
 
     codes, names = pd.factorize(array)
@@ -220,7 +260,7 @@ def _toml_value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(f"\\u{ord(c):04x}" if ord(c) < 32 else c for c in escaped) + '"'
+        return '"' + "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in escaped) + '"'
     if isinstance(value, (int, float, np.integer, np.floating)):
         return repr(float(value)) if isinstance(value, (float, np.floating)) else str(int(value))
     if isinstance(value, Mapping):
