@@ -49,6 +49,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod small_stack;
 mod standing;
 mod surroundings;
 mod sweeps;
