@@ -18,6 +18,7 @@ mod learning;
 mod output;
 mod policy_flag;
 mod progress;
+mod stack;
 mod trace_flags;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -43,6 +44,10 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
+    stack::with_room(run)
+}
+
+fn run() -> ExitCode {
     let mut matches = command_line().get_matches();
     let destinations = output::destinations(&matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());

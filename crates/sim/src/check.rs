@@ -157,7 +157,7 @@ impl Experiment {
 
 /// Refuses more histograms than memory should hold, a quarter of a MB each. The refusal names the interval to ask for.
 fn check_timeline(interval_ns: u64, span_ns: f64, classes: usize) -> Result<(), SimError> {
-    const MOST_HISTOGRAMS: f64 = 4_000.0;
+    const MOST_HISTOGRAMS: f64 = 8_000.0;
     let least_ns = span_ns * classes as f64 / MOST_HISTOGRAMS;
     if interval_ns as f64 >= least_ns {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use super::errors::refused;
 use super::own_address;
-use super::racking::{request, status};
+use super::racking::{request, status, status_text};
 use super::serving::{Serving, count, figure};
 use headway_machine::thread::uninterrupted;
 use headway_rack::agent::{AgentKey, AgentSession, ServerStatus};
@@ -41,6 +41,11 @@ fn serve(agents_at: &str, key: &Path, more: &[&str]) -> Serving {
 impl AgentRack {
     /// Starts two servers, and a switch with `args`.
     fn start(args: &[&str]) -> Self {
+        Self::start_named("", args)
+    }
+
+    /// The same, with this behind the address of each server.
+    fn start_named(cores: &str, args: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let key = key_file(directory.path(), "key", KEY, 0o600);
         let address = own_address();
@@ -49,8 +54,15 @@ impl AgentRack {
         let listen = format!("{}:0", address.ip());
         let mut rack = vec!["rack", "--listen", &listen, "--agents", &agents_at];
         rack.extend(["--agent-key", key.to_str().unwrap()]);
-        let addrs: Vec<_> = servers.iter().map(Serving::addr).collect();
-        rack.extend(addrs.iter().flat_map(|addr| ["--server", addr]));
+        let named = servers
+            .iter()
+            .map(|server| format!("{}{cores}", server.addr()));
+        let named: Vec<_> = named.collect();
+        rack.extend(
+            named
+                .iter()
+                .flat_map(|server| ["--server", server.as_str()]),
+        );
         rack.extend(args);
         let rack = Serving::start_command(&rack);
         let started = Self {
@@ -271,6 +283,22 @@ fn netclone_clones_nothing_to_a_server_that_says_it_is_busy() {
     });
     assert_eq!(cloned(&last), before, "{last}");
     assert_eq!(last["counts"]["shed"], 0, "{last}");
+}
+
+#[test]
+fn a_server_has_the_cores_that_its_agent_says() {
+    let rack = AgentRack::start_named(",cores=3", &["--policy", "racksched"]);
+    let last = rack.wait("agents report", |status| {
+        let servers = status["servers"].as_array().unwrap();
+        let says = |server: &Value| server["agent"]["workers"] == 1;
+        servers.iter().all(says) && servers.iter().all(|one| one["counted_cores"] == 1)
+    });
+    for server in last["servers"].as_array().unwrap() {
+        assert_eq!(server["cores"], 1, "{server}");
+    }
+    let shown = status_text(&rack.rack);
+    assert!(shown.contains("answers"), "{shown}");
+    assert!(!shown.contains("comes back"), "{shown}");
 }
 
 #[test]

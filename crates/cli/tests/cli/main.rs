@@ -51,6 +51,7 @@ mod replayed;
 mod reproduce;
 mod serving;
 mod serving_xdp;
+mod small_stack;
 mod spreadsheets;
 mod standing;
 mod surroundings;

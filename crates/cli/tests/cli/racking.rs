@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// A server with the spin service and one worker.
@@ -36,14 +36,23 @@ pub(super) fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
     Serving::start_command(&[&listen[..], &servers, args].concat())
 }
 
-/// The status of the switch.
-pub(super) fn status(rack: &Serving) -> Value {
+fn status_in(rack: &Serving, format: &str) -> Output {
     let port = rack.addr().rsplit(':').next().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_headway"))
-        .args(["rack", "status", "--format", "json", "--switch", port])
+    Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args(["rack", "status", "--format", format, "--switch", port])
         .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
         .output()
-        .expect("headway runs");
+        .expect("headway runs")
+}
+
+/// The status of the switch as people read it.
+pub(super) fn status_text(rack: &Serving) -> String {
+    String::from_utf8(status_in(rack, "table").stdout).unwrap()
+}
+
+/// The status of the switch.
+pub(super) fn status(rack: &Serving) -> Value {
+    let output = status_in(rack, "json");
     let text = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -6,10 +6,10 @@ use super::settings::RackSettings;
 use super::slo_status;
 use headway_ops::protocol::{CtlRequest, CtlResponse};
 use headway_ops::socket::Responder;
-use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
-use headway_rack::agent::AgentHub;
+use headway_policy::{ClassId, MAX_WORKERS};
+use headway_rack::agent::{AgentHub, AgentReport};
 use headway_rack::{
     KernelCounts, Membership, PacketCounts, RackMember, SwitchReport, SwitchTables,
 };
@@ -152,9 +152,13 @@ impl RackSubject {
         let server = |(number, member): (usize, RackMember)| {
             let RackMember {
                 address,
-                cores,
+                cores: named,
                 membership,
             } = member;
+            let agent = self.agent(number);
+            // To the switch too an agent's word counts, whatever was named.
+            let said = agent.map(|report| usize::from(report.workers).min(MAX_WORKERS));
+            let cores = said.unwrap_or(named);
             let counted = report.cores.get(number).copied().unwrap_or(cores);
             let serves = membership == Membership::Serves;
             let groups = control.map(|control| {
@@ -170,7 +174,13 @@ impl RackSubject {
                 "silent": serves && counted == 0,
                 "unanswered": report.unanswered.get(number),
                 "group_cores": groups,
-                "agent": self.agent(number),
+                "agent": agent.map(|report| json!({
+                    "workers": report.workers,
+                    "draining": report.draining,
+                    "order": report.in_force,
+                    "clones_dropped": report.clones_dropped,
+                    "handed_back": report.handed_back,
+                })),
             })
         };
         members.map(server).collect()
@@ -182,16 +192,9 @@ impl RackSubject {
     }
 
     /// The last report of a server's agent.
-    fn agent(&self, number: usize) -> Option<Value> {
-        let state = self.agents.as_ref()?.agent(ServerId(number as u16))?;
-        let report = state.report;
-        Some(json!({
-            "workers": report.workers,
-            "draining": report.draining,
-            "order": report.in_force,
-            "clones_dropped": report.clones_dropped,
-            "handed_back": report.handed_back,
-        }))
+    fn agent(&self, number: usize) -> Option<AgentReport> {
+        let state = self.agents.as_ref()?.agent(ServerId(number as u16));
+        state.map(|state| state.report)
     }
 
     fn groups(&self, report: &SwitchReport, control: &ControlPlane) -> Vec<Value> {
