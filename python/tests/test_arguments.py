@@ -187,7 +187,7 @@ def test_a_hosts_run_says_that_it_has_no_curves() -> None:
 
 
 def test_intervals_of_a_timeline_that_memory_does_not_hold_are_refused() -> None:
-    with pytest.raises(HeadwayError, match=r"the timeline's interval must be 1ms or longer.* not 1us") as refused:
+    with pytest.raises(HeadwayError, match=r"the timeline's interval must be 500us or longer.* not 1us") as refused:
         headway.simulate("c-fcfs", requests=2_000_000, timeline="1us", workers=100)
     assert "histogram" in str(refused.value)
     assert len(headway.simulate("c-fcfs", requests=20_000, timeline="1ms").timeline()) > 10
