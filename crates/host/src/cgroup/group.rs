@@ -40,13 +40,16 @@ struct GroupPlace {
 }
 
 impl ProgramGroups {
-    /// Makes the group of all programs, or takes the one that is there.
+    /// Makes the group of all programs, or takes the one that is there without what earlier daemons had to leave in it.
     ///
     /// # Errors
     /// A sentence: there are no control groups, or this process may not make any.
     pub fn open() -> Result<Self, String> {
         let trees = CgroupTrees::find()?;
         let groups = Self { trees };
+        for mount in groups.trees.mounts() {
+            sweep(&mount.folder.join(ALL));
+        }
         groups.make_all().map_err(|error| error.to_string())?;
         Ok(groups)
     }
@@ -81,9 +84,7 @@ impl ProgramGroups {
         let mount = self.trees.mounts()[0];
         let group = mount.group_of(pid).ok()?;
         let name = group.strip_prefix(mount.folder.join(ALL)).ok()?;
-        let name = name.iter().next()?.to_str()?;
-        let (pid, started) = name.split_once('-')?;
-        Some((pid.parse().ok()?, started.parse().ok()?))
+        named_process(name.iter().next()?.to_str()?)
     }
 
     /// Moves a process, with the threads and processes that it will make, into a group of its own. `started` is when it was started: with its number it
@@ -171,6 +172,25 @@ fn name_of(pid: i32, started: u64) -> String {
     format!("{pid}-{started}")
 }
 
+/// The process by which a group is [named](name_of).
+fn named_process(name: &str) -> Option<(i32, u64)> {
+    let (pid, started) = name.split_once('-')?;
+    Some((pid.parse().ok()?, started.parse().ok()?))
+}
+
+/// Removes the groups whose program is gone and that no process is in: a daemon that was killed leaves them, and none may ever follow it.
+fn sweep(all: &Path) {
+    let groups = fs::read_dir(all).into_iter().flatten().flatten();
+    for group in groups {
+        let process = group.file_name().to_str().and_then(named_process);
+        let is_over =
+            process.is_some_and(|(pid, started)| crate::peer::started_of(pid) != Some(started));
+        if is_over {
+            let _ = fs::remove_dir(group.path());
+        }
+    }
+}
+
 impl ProgramGroup {
     /// The groups from which its processes came, one in each tree.
     pub fn homes(&self) -> Vec<PathBuf> {
@@ -205,6 +225,7 @@ fn end(places: &[GroupPlace], home: &CpuSet) {
         place.empty((index == 0).then_some(home));
         let _ = fs::remove_dir(&place.folder);
         if let Some(all) = place.folder.parent() {
+            sweep(all);
             // It stays while another program is in it.
             let _ = fs::remove_dir(all);
         }

@@ -342,3 +342,27 @@ fn a_process_that_was_started_later_is_not_moved() {
     assert_eq!(Place::of(pid), before);
     assert_eq!(groups_of(pid), Vec::<PathBuf>::new(), "nothing is left");
 }
+
+/// A daemon that is killed leaves the groups of its programs, and none may follow it at its socket.
+#[test]
+fn whoever_comes_next_removes_the_groups_of_programs_that_are_gone() {
+    const TEST: &str = "whoever_comes_next_removes_the_groups_of_programs_that_are_gone";
+    let _turn = turn();
+    if !may_group(TEST) {
+        return;
+    }
+    let stage = Stage::new();
+    let (mut gone, stays) = (stage.start(&mut sleeper()), stage.start(&mut sleeper()));
+    let [gone_pid, stays_pid] = [gone.id(), stays.id()];
+    let groups = ProgramGroups::open().unwrap();
+    let [_, stays_group] = [gone_pid, stays_pid].map(|pid| {
+        let entered = groups.enter(pid as i32, started_of(pid), &[]);
+        entered.unwrap()
+    });
+    gone.kill();
+    assert_eq!(groups_of(gone_pid).len(), idle_trees(), "nobody ended it");
+    drop(ProgramGroups::open().unwrap());
+    assert_eq!(groups_of(gone_pid), Vec::<PathBuf>::new());
+    assert_eq!(groups_of(stays_pid).len(), idle_trees(), "its program runs");
+    stays_group.end(&sched_getaffinity(Pid::from_raw(0)).unwrap());
+}
