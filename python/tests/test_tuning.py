@@ -101,7 +101,7 @@ def test_a_pruner_that_ends_every_trial_is_named() -> None:
         ({"trials": 0}, "trials: must be 1 or more, not 0"),
         ({"replications": 1}, "replications: must be 2 to 1000, not 1"),
         ({"at_once": 0}, "at_once: must be 1 or more"),
-        ({"threads": -1}, "threads: must be 1 or more"),
+        ({"threads": -1}, "threads: must be 1 to 1024"),
         ({"seed": "x"}, "seed: 'x' is no whole number"),
     ],
 )

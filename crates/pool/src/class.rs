@@ -62,7 +62,7 @@ impl ClassOptions {
         self
     }
 
-    /// At most so many jobs of the class wait; else the pool's [capacity](crate::PoolBuilder::capacity) alone bounds them.
+    /// At most so many jobs of the class wait to begin (a future that has begun is not refused, whatever it waits for); else the pool's [capacity](crate::PoolBuilder::capacity) alone bounds them.
     #[must_use]
     pub fn queue_limit(mut self, jobs: usize) -> Self {
         self.queue_limit = Some(jobs);
