@@ -5,7 +5,7 @@
 //! that exception.
 
 use crate::errors::HeadwayError;
-use crate::interrupt::RunEnd;
+use crate::interrupt::RunFlags;
 use crate::views::{JobView, QueuesView};
 use headway_policy::server::role::{
     Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Polling, Preempt, PreemptionDecision,
@@ -28,7 +28,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(end: &RunEnd) -> Arc<Self> {
+    pub(crate) fn new(end: &RunFlags) -> Arc<Self> {
         Arc::new(Self {
             first: Mutex::new(None),
             cutoff: Arc::clone(&end.cutoff),

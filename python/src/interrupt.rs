@@ -40,19 +40,19 @@ impl Cutoff {
 
 impl Cutoff {
     /// The end of one run, which also the cutoff that is given ends.
-    pub(crate) fn of_run(given: Option<&Self>) -> RunEnd {
-        let end = RunEnd {
+    pub(crate) fn of_run(given: Option<&Self>) -> RunFlags {
+        let end = RunFlags {
             callers: given.map(|cutoff| Arc::clone(&cutoff.0)),
-            ..RunEnd::default()
+            ..RunFlags::default()
         };
         end.heed_caller();
         end
     }
 }
 
-/// The end of one run. Its caller may have given other runs the same cutoff, so a run has flags of its own.
+/// The flags that end one run. Its caller may have given other runs the same cutoff, so a run has flags of its own.
 #[derive(Clone, Default)]
-pub(crate) struct RunEnd {
+pub(crate) struct RunFlags {
     /// No further request arrives.
     pub(crate) cutoff: Arc<AtomicBool>,
     /// No role of a policy in Python is asked any more.
@@ -62,7 +62,7 @@ pub(crate) struct RunEnd {
     callers: Option<Arc<AtomicBool>>,
 }
 
-impl RunEnd {
+impl RunFlags {
     fn heed_caller(&self) {
         let is_cut = |callers: &Arc<AtomicBool>| callers.load(Ordering::Relaxed);
         if self.callers.as_ref().is_some_and(is_cut) {
@@ -110,7 +110,7 @@ fn raise_in(py: Python<'_>, thread: u64) -> PyResult<()> {
 struct Runs {
     is_ending: bool,
     /// With the process, since a forked child has none of its parent's runs.
-    going: Vec<(u32, RunEnd)>,
+    going: Vec<(u32, RunFlags)>,
 }
 
 static RUNS: Mutex<Runs> = Mutex::new(Runs {
@@ -123,10 +123,10 @@ fn runs() -> std::sync::MutexGuard<'static, Runs> {
 }
 
 /// A run among those that go on, until it is dropped.
-struct Going(RunEnd);
+struct Going(RunFlags);
 
 impl Going {
-    fn new(py: Python<'_>, end: &RunEnd) -> PyResult<Self> {
+    fn new(py: Python<'_>, end: &RunFlags) -> PyResult<Self> {
         let threading = py.import("threading")?;
         let main = threading.call_method0("main_thread")?.getattr("ident")?;
         let is_main = main.eq(threading.call_method0("get_ident")?)?;
@@ -141,7 +141,7 @@ impl Going {
 
 impl Drop for Going {
     fn drop(&mut self) {
-        let is_mine = |end: &RunEnd| Arc::ptr_eq(&end.cutoff, &self.0.cutoff);
+        let is_mine = |end: &RunFlags| Arc::ptr_eq(&end.cutoff, &self.0.cutoff);
         runs().going.retain(|(_, end)| !is_mine(end));
     }
 }
@@ -150,7 +150,7 @@ impl Drop for Going {
 #[pyfunction]
 pub(crate) fn end_runs(py: Python<'_>) {
     let process = std::process::id();
-    let going = || -> Vec<RunEnd> {
+    let going = || -> Vec<RunFlags> {
         let runs = runs();
         let mine = runs.going.iter().filter(|(of, _)| *of == process);
         mine.map(|(_, end)| end.clone()).collect()
@@ -193,7 +193,7 @@ impl Teller {
 /// work on a signal (Ctrl-C), whose exception it gives. A panic becomes an exception.
 pub(crate) fn apart<T: Send>(
     py: Python<'_>,
-    end: &RunEnd,
+    end: &RunFlags,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Teller) -> T + Send,
 ) -> PyResult<T> {

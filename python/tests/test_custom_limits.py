@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
 from test_custom import Central, FirstCome, Unplaced
+from test_interrupt import ends_by_ctrl_c
 
 import headway
 from headway import HeadwayError
@@ -205,16 +204,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert child.stdout
-    assert child.stdout.readline() == "begun\n"
-    time.sleep(1)
-    child.send_signal(signal.SIGINT)
-    try:
-        out, _ = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert (out, child.returncode) == ("interrupted\n", 0)
+    ends_by_ctrl_c(code)
 
 
 @pytest.mark.parametrize("policy", ["InARole()", "Long()", "'darc'"])

@@ -14,6 +14,21 @@ import pytest
 
 import headway
 
+
+def ends_by_ctrl_c(code: str) -> None:
+    """Runs a program that says that it has begun, and then that it was interrupted."""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    try:
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert (out, child.returncode) == ("interrupted\n", 0)
+
+
 ENDLESS = 10**10
 
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -38,16 +53,7 @@ def hears_ctrl_c() -> None:
 )
 def test_ctrl_c_ends_a_run(call: str) -> None:
     code = f"{HEARS}\nimport headway\nprint('begun', flush=True)\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')"
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert child.stdout
-    assert child.stdout.readline() == "begun\n"
-    time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
-    try:
-        out, _ = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert (out, child.returncode) == ("interrupted\n", 0)
+    ends_by_ctrl_c(code)
 
 
 @pytest.mark.parametrize("call", [{"policy": "darc"}, {"policy": "pallas", "servers": 4}, {"policy": "shenango", "workers": 6}], ids=str)

@@ -46,10 +46,10 @@ impl Experiment {
             }
             Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
         }
-        check_span(self.time_of_ns(self.expected_requests()))?;
+        let span_ns = self.time_of_ns(self.expected_requests());
+        check_span(span_ns)?;
         if let Some(ns) = self.timeline_ns {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
-            let span_ns = self.expected_requests() / self.rate_rps() * 1e9;
             check_timeline(ns, span_ns, classes)?;
         }
         self.workload.check()?;
@@ -268,5 +268,16 @@ mod tests {
         );
         let hints = class_hints(&workload("slowdown.p99<=4"));
         assert_eq!(hints[0].slo_ns, Some(8_000));
+    }
+
+    #[test]
+    fn a_timeline_of_more_histograms_than_memory_holds_names_the_interval() {
+        // A second in microseconds, of two classes.
+        let refused = check_timeline(1_000, 1e9, 2).unwrap_err().to_string();
+        assert!(refused.contains("500us or longer"), "{refused}");
+        assert!(refused.ends_with("not 1us"), "{refused}");
+        check_timeline(500_000, 1e9, 2).unwrap();
+        check_timeline(250_000, 1e9, 2).unwrap();
+        assert!(check_timeline(249_999, 1e9, 2).is_err());
     }
 }

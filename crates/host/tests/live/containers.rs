@@ -43,6 +43,18 @@ fn a_server_whose_threads_have_other_numbers_is_refused() {
 struct OneCore(PathBuf);
 
 impl OneCore {
+    /// For a test, which is told as skipped where there can be none.
+    fn of_test(test: &str) -> Option<Self> {
+        if !may(test) {
+            return None;
+        }
+        let made = Self::make();
+        if made.is_none() {
+            println!("SKIPPED {test}: no cpuset of version 1 can be made here");
+        }
+        made
+    }
+
     fn make() -> Option<Self> {
         let root = PathBuf::from("/sys/fs/cgroup/cpuset");
         let first = fs::read_to_string(root.join("cpuset.cpus")).ok()?;
@@ -66,11 +78,8 @@ impl Drop for OneCore {
 fn a_cpuset_that_becomes_smaller_is_told() {
     const TEST: &str = "a_cpuset_that_becomes_smaller_is_told";
     let _turn = turn();
-    if !may(TEST) {
+    let Some(one) = OneCore::of_test(TEST) else {
         return;
-    }
-    let Some(one) = OneCore::make() else {
-        return println!("SKIPPED {TEST}: no cpuset of version 1 can be made here");
     };
     let stage = Stage::new();
     let daemon = stage.daemon();
@@ -97,11 +106,8 @@ fn a_cpuset_that_becomes_smaller_is_told() {
 fn a_server_that_may_not_use_the_cores_is_refused() {
     const TEST: &str = "a_server_that_may_not_use_the_cores_is_refused";
     let _turn = turn();
-    if !may(TEST) {
+    let Some(one) = OneCore::of_test(TEST) else {
         return;
-    }
-    let Some(one) = OneCore::make() else {
-        return println!("SKIPPED {TEST}: no cpuset of version 1 can be made here");
     };
     let stage = Stage::new();
     let daemon = stage.daemon();
