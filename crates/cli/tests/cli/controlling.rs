@@ -104,7 +104,7 @@ fn suspended_requests_of_plain_fibers_show_where_they_stand() {
             }
         });
         // With debug information a frame names the function alone.
-        let told = shown_standing(&path, "handle");
+        let told = shown_standing(&path, "handle", || {});
         ends.store(true, Ordering::Relaxed);
         assert!(told.contains(", begun by worker "), "{told}");
     });

@@ -205,7 +205,7 @@ fn a_server_of_a_c_program_is_found_by_its_port_if_it_wants_to_be() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
-/// Four long requests and two workers: two are suspended at any time, until they are let go on.
+/// Four long requests at least, and two workers: two are suspended at any time, until they are let go on.
 #[test]
 fn suspended_requests_of_a_c_program_show_where_they_stand() {
     const LONGS: u32 = 4;
@@ -213,16 +213,21 @@ fn suspended_requests_of_a_c_program_show_where_they_stand() {
     let path = folder.path().join("ctl.sock").display().to_string();
     let mut server = ControlledProgram::start(&program, &path, folder.path());
     let socket = server.socket();
-    for index in 0..LONGS {
+    let mut sent = 0;
+    let mut send = || {
         let header = Header {
             class: 1,
             flag: Flag::REQUEST,
-            index,
+            index: sent,
             time_ns: 0,
         };
         socket.send(&header.encode()).unwrap();
+        sent += 1;
+    };
+    for _ in 0..LONGS {
+        send();
     }
-    let told = shown_standing(&path, "innermost_of_a_long");
+    let told = shown_standing(&path, "innermost_of_a_long", send);
     let request = told
         .split("\n\n")
         .find(|request| request.contains("innermost_of_a_long"));
@@ -239,7 +244,7 @@ fn suspended_requests_of_a_c_program_show_where_they_stand() {
 
     writeln!(server.input.as_mut().unwrap(), "go").unwrap();
     let mut datagram = [0; 64];
-    for _ in 0..LONGS {
+    for _ in 0..sent {
         socket.recv(&mut datagram).expect("an answer in time");
     }
     let output = headway(&["ctl", "stacks", "--server", &path]);
