@@ -5,7 +5,7 @@ mod checked;
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod toolchain;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use checked::{ATTEMPTS, alone, printed};
@@ -85,6 +85,67 @@ fn asio_posts_to_classes_of_a_pool() {
         return;
     }
     let program = toolchain.build("tests/c/pool_asio.cc", Linked::Shared);
+    printed(&mut Command::new(program));
+}
+
+/// The program of this name: the block of docs/pool.md in this language, between the lines that it leaves out.
+fn documented(language: &str, name: &str, before: &str, after: &str) -> PathBuf {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pool.md");
+    let text = std::fs::read_to_string(document).unwrap();
+    let fence = format!("```{language}\n");
+    let mut blocks = text.split(&fence).skip(1);
+    let block = blocks.next().and_then(|block| block.split("```").next());
+    assert!(blocks.next().is_none(), "{language}: one block is compiled");
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let program = [before, block.expect(language), after].concat();
+    std::fs::write(&source, program).unwrap();
+    source
+}
+
+#[test]
+fn the_documents_c_runs() {
+    let _alone = alone();
+    let before = "#include <headway_pool.h>
+        enum { POINT, REPORT };
+        static void aggregate(void *data) { ++*(int *)data; }
+        static void lookup(void *data) { ++*(int *)data; }
+        int main(void) {
+            int query = 0, key = 0;
+        ";
+    let after = "return query != 1 || key != 1; }";
+    let source = documented("c", "documented_pool.c", before, after);
+    let program = Toolchain::plain().build(source.to_str().unwrap(), Linked::Shared);
+    printed(&mut Command::new(program));
+}
+
+#[test]
+fn the_documents_cpp_runs() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::plain_cpp() else {
+        return;
+    };
+    if !has_header("asio.hpp", "libasio-dev") {
+        return;
+    }
+    let before = "#include <asio.hpp>
+        #include <atomic>
+        #include <headway_asio.hpp>
+        enum { POINT, REPORT };
+        int main() {
+            std::atomic<int> calls{0};
+            auto handler = [&calls](auto...) { ++calls; };
+            headway_pool_class point{}, report{};
+            point.name = \"point\";
+            report.name = \"report\";
+            headway::pool pool({point, report});
+            asio::io_context loop;
+            asio::steady_timer timer(loop, std::chrono::milliseconds(1));
+        ";
+    let after = "loop.run();
+            while (calls < 2) std::this_thread::yield();
+        }";
+    let source = documented("cpp", "documented_pool.cc", before, after);
+    let program = toolchain.build(source.to_str().unwrap(), Linked::Shared);
     printed(&mut Command::new(program));
 }
 

@@ -183,18 +183,24 @@ impl CargoRequest {
         Ok(())
     }
 
-    /// The value of an option of cargo's, where it is given.
+    /// The first value of an option of cargo's, where it is given.
     pub(crate) fn value_of(&self, option: &str) -> Option<OsString> {
-        let own = self.cargo.iter().take_while(|argument| *argument != "--");
-        let mut own = own.skip_while(|argument| {
+        self.values_of(option).into_iter().next()
+    }
+
+    /// The values of an option of cargo's that may be given again and again.
+    pub(crate) fn values_of(&self, option: &str) -> Vec<OsString> {
+        let mut own = self.cargo.iter().take_while(|argument| *argument != "--");
+        let mut values = Vec::new();
+        while let Some(argument) = own.next() {
             let text = argument.to_str().unwrap_or_default();
-            text != option && !with_value(text, option)
-        });
-        let found = own.next()?;
-        match found.to_str().and_then(|text| text.split_once('=')) {
-            Some((_, value)) => Some(value.into()),
-            None => own.next().cloned(),
+            if text == option {
+                values.extend(own.next().cloned());
+            } else if with_value(text, option) {
+                values.push(text[option.len() + 1..].into());
+            }
         }
+        values
     }
 
     /// Whether a flag of cargo's is given.
@@ -394,5 +400,7 @@ mod tests {
         assert_eq!(request.value_of("--target-dir").unwrap(), "b");
         assert!(request.has("--locked") && !request.has("--offline"));
         assert_eq!(request.cargo.len(), 5);
+        let request = self::request("test --config a=1 --locked --config=b=2 -- --config c=3");
+        assert_eq!(request.values_of("--config"), ["a=1", "b=2"]);
     }
 }

@@ -1,39 +1,86 @@
-//! Cargo's configuration files, for settings that this command replaces or that hide its own. A stable cargo cannot be asked for them.
+//! Cargo's configuration, of its files and of `--config`, for settings that this command replaces or that hide its own. A stable cargo cannot be asked for them.
 
 use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// The files that cargo reads in a directory, the one that counts most first.
+/// The tables that cargo reads, the one that counts most first.
 #[derive(Debug)]
 pub(crate) struct CargoConfig {
-    files: Vec<(PathBuf, Table)>,
+    arguments: Vec<ConfigTable>,
+    files: Vec<ConfigTable>,
+}
+
+/// A table of settings.
+#[derive(Debug)]
+struct ConfigTable {
+    /// The file, or `--config`.
+    place: String,
+    table: Table,
+}
+
+impl ConfigTable {
+    fn of_file(path: &Path) -> Option<Self> {
+        Some(Self {
+            place: path.display().to_string(),
+            table: fs::read_to_string(path).ok()?.parse().ok()?,
+        })
+    }
+
+    /// What follows `--config`: a file's path, from `directory`, or a setting.
+    fn of_argument(directory: &Path, argument: &OsStr) -> Option<Self> {
+        let path = directory.join(argument);
+        if !argument.is_empty() && path.exists() {
+            return Self::of_file(&path);
+        }
+        Some(Self {
+            place: "--config".into(),
+            table: argument.to_str()?.parse().ok()?,
+        })
+    }
+
+    fn value(&self, table: &str, key: &str) -> Option<&Value> {
+        self.table.get(table)?.get(key)
+    }
+}
+
+/// Whether the value names another wrapper around rustc than `own`.
+fn is_other(own: &Path, value: &str) -> bool {
+    !value.is_empty() && Path::new(value).file_name() != own.file_name()
 }
 
 impl CargoConfig {
-    /// Reads those of the directory and the directories above it, then that of cargo's home. Cargo itself refuses a file that it cannot read.
-    pub(crate) fn read(directory: &Path, home: Option<PathBuf>) -> Self {
+    /// Reads what `--config` gives, of which the last counts most, the files of the directory and the directories above it, then that of cargo's home. Cargo itself
+    /// refuses what it cannot read.
+    pub(crate) fn read(directory: &Path, home: Option<PathBuf>, arguments: &[OsString]) -> Self {
         let above = directory.ancestors().map(|at| at.join(".cargo"));
         let files = above.chain(home).filter_map(|folder| {
             // Of two files of a folder cargo reads the first.
             let names = ["config", "config.toml"];
             let mut paths = names.into_iter().map(|name| folder.join(name));
-            let path = paths.find(|path| path.is_file())?;
-            let table = fs::read_to_string(&path).ok()?.parse().ok()?;
-            Some((path, table))
+            ConfigTable::of_file(&paths.find(|path| path.is_file())?)
         });
+        let arguments = arguments.iter().rev();
+        let arguments =
+            arguments.filter_map(|argument| ConfigTable::of_argument(directory, argument));
         Self {
+            arguments: arguments.collect(),
             files: files.collect(),
         }
     }
 
-    /// The first value of this key in a table of the files, and its file.
-    fn value(&self, table: &str, key: &str) -> Option<(&Path, &Value)> {
-        self.files.iter().find_map(|(path, file)| {
-            let value = file.get(table)?.get(key)?;
-            Some((path.as_path(), value))
+    /// What is said of the first wrapper in the tables, be it empty; `None` where they have none.
+    fn wrapper_in(own: &Path, tables: &[ConfigTable]) -> Option<Option<String>> {
+        let found = tables.iter().find_map(|of_it| {
+            let value = of_it.value("build", "rustc-wrapper")?.as_str()?;
+            Some((&of_it.place, value))
+        });
+        found.map(|(place, value)| {
+            is_other(own, value)
+                .then(|| format!("build.rustc-wrapper of {place}, {value}, is set aside"))
         })
     }
 
@@ -43,22 +90,16 @@ impl CargoConfig {
         own: &Path,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Option<String> {
-        let is_other = |value: &str| {
-            let is_own = Path::new(value).file_name() == own.file_name();
-            !value.is_empty() && !is_own
+        let named = |name: &str| {
+            let value = variable(name)?;
+            Some(is_other(own, &value).then(|| format!("{name}={value} is set aside")))
         };
         // Cargo reads the first of these, be it empty.
-        for name in ["RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"] {
-            if let Some(value) = variable(name) {
-                return is_other(&value).then(|| format!("{name}={value} is set aside"));
-            }
-        }
-        let (file, value) = self.value("build", "rustc-wrapper")?;
-        let value = value.as_str().filter(|value| is_other(value))?;
-        let file = file.display();
-        Some(format!(
-            "build.rustc-wrapper of {file}, {value}, is set aside"
-        ))
+        named("RUSTC_WRAPPER")
+            .or_else(|| Self::wrapper_in(own, &self.arguments))
+            .or_else(|| named("CARGO_BUILD_RUSTC_WRAPPER"))
+            .or_else(|| Self::wrapper_in(own, &self.files))
+            .flatten()
     }
 
     /// What is said where flags for rustdoc of a target hide those of `build`, among them ours for `probes`. `target`: the one that is built for; none: the host's.
@@ -72,13 +113,13 @@ impl CargoConfig {
             Some(target) => name == target,
             None => name.starts_with(ARCH) && name.contains("linux"),
         };
-        self.files.iter().find_map(|(path, file)| {
-            let targets = file.get("target")?.as_table()?;
+        let tables = self.arguments.iter().chain(&self.files);
+        tables.into_iter().find_map(|ConfigTable { place, table }| {
+            let targets = table.get("target")?.as_table()?;
             let mut hiding = targets.iter().filter(|(_, of_it)| of_it.get("rustdocflags").is_some());
             let (name, _) = hiding.find(|(name, _)| is_built(name))?;
             Some(format!(
-                "target.{name}.rustdocflags of {} hides what documentation tests with probes link: add -Clink-arg={} there",
-                path.display(),
+                "target.{name}.rustdocflags of {place} hides what documentation tests with probes link: add -Clink-arg={} there",
                 probes.display()
             ))
         })
@@ -97,8 +138,44 @@ mod tests {
             fs::create_dir_all(at.join(folder)).unwrap();
             fs::write(at.join(folder).join("config.toml"), text).unwrap();
         }
-        let read = CargoConfig::read(&at.join("a/b"), Some(at.join("home")));
+        let read = CargoConfig::read(&at.join("a/b"), Some(at.join("home")), &[]);
         (scratch, read)
+    }
+
+    #[test]
+    fn what_the_command_line_sets_comes_before_files_and_the_last_of_it_first() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = scratch.path();
+        fs::create_dir(at.join(".cargo")).unwrap();
+        fs::write(at.join(".cargo/config.toml"), "build.rustc-wrapper = 'f'").unwrap();
+        fs::write(at.join("more.toml"), "build.rustc-wrapper = 'm'").unwrap();
+        let read = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            CargoConfig::read(at, None, &arguments)
+        };
+        let setting = "build.rustc-wrapper='s'";
+        let of = |place: &str, value: &str| {
+            Some(format!(
+                "build.rustc-wrapper of {place}, {value}, is set aside"
+            ))
+        };
+        let file = at.join("more.toml").display().to_string();
+        let last_is_setting = read(&["more.toml", setting]);
+        assert_eq!(said(&last_is_setting, &[]), of("--config", "s"));
+        let last_is_file = read(&[setting, "more.toml", "build.jobs=2", "not toml"]);
+        assert_eq!(said(&last_is_file, &[]), of(&file, "m"));
+        // It counts more than one variable, and less than the other.
+        let variable = ("CARGO_BUILD_RUSTC_WRAPPER", "v");
+        assert_eq!(said(&last_is_file, &[variable]), of(&file, "m"));
+        let own = ("RUSTC_WRAPPER", OWN);
+        assert_eq!(said(&last_is_file, &[own]), None);
+        assert_eq!(said(&read(&["build.rustc-wrapper=''"]), &[]), None);
+        let flags = read(&["target.'cfg(unix)'.rustdocflags=['-x']"]);
+        let hidden = flags.hidden_rustdoc_flags(Path::new("/p.a"), None).unwrap();
+        assert!(
+            hidden.starts_with("target.cfg(unix).rustdocflags of --config"),
+            "{hidden}"
+        );
     }
 
     const OWN: &str = "/opt/bin/headway-rustc";

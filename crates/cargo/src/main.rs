@@ -78,7 +78,11 @@ fn remark_on_config(
     let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let config = CargoConfig::read(&env::current_dir().unwrap_or_default(), home);
+    let config = CargoConfig::read(
+        &env::current_dir().unwrap_or_default(),
+        home,
+        &request.values_of("--config"),
+    );
     let has_tests = request
         .cargo
         .first()

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use headway_machine::Clock;
 use headway_pool::{ClassOptions, Pool};
 
 /// The longest wait for a condition.
@@ -12,6 +13,15 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) fn pool(workers: usize) -> Pool {
     let builder = Pool::builder().workers(workers);
     builder.class("job", ClassOptions::new()).build().unwrap()
+}
+
+/// Whether the test, which needs jobs that are interrupted, is reported as skipped: jobs interrupt themselves by the time-stamp counter.
+pub(crate) fn skips(test: &str) -> bool {
+    let skips = !Clock::global().is_cheap();
+    if skips {
+        println!("SKIPPED {test}: no usable time-stamp counter");
+    }
+    skips
 }
 
 /// Waits until the condition holds.

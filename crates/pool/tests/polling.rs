@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use headway_pool::{ClassOptions, JobFuture, Pool, PoolBuilder, SubmitError, checkpoint};
 
-use crate::common::{Gate, until};
+use crate::common::{Gate, skips, until};
 
 /// Events that nobody but the workers takes in.
 #[derive(Default)]
@@ -74,6 +74,9 @@ fn workers_without_a_job_take_events_in() {
 /// The only worker runs a job without an end of its own: at its checkpoints it takes events in, and these overtake it.
 #[test]
 fn a_job_that_can_be_interrupted_does_not_keep_events_waiting() {
+    if skips("a_job_that_can_be_interrupted_does_not_keep_events_waiting") {
+        return;
+    }
     let builder = Pool::builder().policy("srpt,size=profile").workers(1);
     let hours = ClassOptions::new().mean(Duration::from_secs(3_600));
     let events = Events::started(builder.class("long", hours));
@@ -93,6 +96,9 @@ fn a_job_that_can_be_interrupted_does_not_keep_events_waiting() {
 /// A job that is taken in is not run by who takes it in, whatever that interrupted: there a long one would be beyond every policy.
 #[test]
 fn a_poller_that_looks_at_a_result_does_not_run_the_job() {
+    if skips("a_poller_that_looks_at_a_result_does_not_run_the_job") {
+        return;
+    }
     let builder = || {
         let hours = ClassOptions::new().mean(Duration::from_secs(3_600));
         let builder = Pool::builder().policy("srpt,size=profile").workers(1);

@@ -8,7 +8,9 @@ use headway_policy::rack::{
     Cloning, ControlPlane, ControlRules, Reported, RoundRobinSwitch, Shaper, ShortestSwitch,
     Switch, Turns,
 };
-use headway_rack::{PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits};
+use headway_rack::{
+    LocalAddress, PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits,
+};
 use std::net::SocketAddr;
 
 /// Copies the packets of one batch, as the socket's sink does.
@@ -19,7 +21,7 @@ struct Batch {
 
 impl PacketSink for Batch {
     #[inline]
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         let (at, bytes) = &mut self.packets[self.filled];
         *at = to;
         bytes[..HEADER_BYTES].copy_from_slice(&header);

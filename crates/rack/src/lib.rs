@@ -21,6 +21,7 @@
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
 //! | packets as they come and leave | [`ReceivedPacket`], [`PacketSink`] |
 //! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
+//! | which of a socket's addresses a client asked | `local_addresses.rs`, [`LocalAddress`] |
 //! | a device's packets by `AF_XDP` | `xsk.rs`, [`headway_xsk::XskUdpPort`] |
 //! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
 //! | requests that took longer than an SLO allows | [`slo`] |
@@ -37,6 +38,7 @@ mod counts;
 mod held;
 mod interfaces;
 mod limits;
+mod local_addresses;
 mod members;
 mod nat;
 mod packet;
@@ -57,7 +59,7 @@ pub use control_loop::{ControlCycle, ControlStep, keep_control, run_control};
 pub use counts::{KernelCounts, PacketCounts};
 pub use interfaces::ServerInterfaces;
 pub use limits::SwitchLimits;
-pub use packet::{PacketSink, ReceivedPacket};
+pub use packet::{LocalAddress, PacketSink, ReceivedPacket};
 pub use port::{LostPackets, PacketPort, PortWaker, UdpPort, UdpSink};
 pub use roster::{Membership, RackMember, RackRoster, RosterError, RosterFollower, RosterPlane};
 pub use switch::RackSwitch;

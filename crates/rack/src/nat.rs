@@ -1,5 +1,6 @@
 //! The switch's address translation: it maps each index on the server side to a client's request.
 
+use crate::LocalAddress;
 use headway_net::header::Header;
 use headway_net::slot::Peer;
 use headway_policy::ClassId;
@@ -15,6 +16,8 @@ pub(crate) struct NatEntry {
     in_use: bool,
     /// The client's address.
     pub(crate) client: Peer,
+    /// The port's address that the client asked, from which it expects the answer.
+    pub(crate) asked: LocalAddress,
     /// The client's index.
     pub(crate) client_index: u32,
     /// The time field as the client sent it.
@@ -70,6 +73,7 @@ impl NatEntry {
             index: 0,
             in_use: false,
             client: Peer::NOBODY,
+            asked: LocalAddress::ANY,
             client_index: 0,
             time_ns: 0,
             arrived_ns: 0,
@@ -87,8 +91,16 @@ impl NatEntry {
 
     /// Fills the entry with a client's request that no server has yet. Assigning each field avoids building an entry elsewhere and copying it.
     #[inline]
-    fn begin(&mut self, arrived_ns: u64, client: &Peer, header: Header, class: ClassId) {
+    fn begin(
+        &mut self,
+        arrived_ns: u64,
+        client: &Peer,
+        asked: LocalAddress,
+        header: Header,
+        class: ClassId,
+    ) {
         self.client = *client;
+        self.asked = asked;
         self.client_index = header.index;
         self.time_ns = header.time_ns;
         self.arrived_ns = arrived_ns;
@@ -174,6 +186,7 @@ impl NatTable {
         &mut self,
         arrived_ns: u64,
         client: &Peer,
+        asked: LocalAddress,
         header: Header,
         class: ClassId,
     ) -> Option<(u32, &mut NatEntry)> {
@@ -181,7 +194,7 @@ impl NatTable {
         let entry = &mut self.slots[number as usize];
         entry.index = entry.index.wrapping_add(1 << self.bits);
         entry.in_use = true;
-        entry.begin(arrived_ns, client, header, class);
+        entry.begin(arrived_ns, client, asked, header, class);
         Some((entry.index, entry))
     }
 
@@ -229,7 +242,7 @@ mod tests {
             index,
             ..Header::decode([0; HEADER_BYTES])
         };
-        let begun = table.begin(0, &Peer::NOBODY, header, ClassId(0));
+        let begun = table.begin(0, &Peer::NOBODY, LocalAddress::ANY, header, ClassId(0));
         begun.map(|(index, _)| index)
     }
 

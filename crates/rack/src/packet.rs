@@ -14,10 +14,12 @@ pub struct ReceivedPacket<'a> {
     pub is_cut: bool,
     /// The system's number of the interface by which it came; 0 where the port does not know.
     pub interface: u32,
+    /// The port's address to which it was sent.
+    pub to: LocalAddress,
 }
 
 impl<'a> ReceivedPacket<'a> {
-    /// A packet of this sender, received in full by an unknown interface.
+    /// A packet of this sender, received in full by an unknown interface and to any address of the port.
     #[must_use]
     pub fn of(from: Peer, bytes: &'a [u8]) -> Self {
         Self {
@@ -25,12 +27,24 @@ impl<'a> ReceivedPacket<'a> {
             bytes,
             is_cut: false,
             interface: 0,
+            to: LocalAddress::ANY,
         }
     }
 }
 
+/// One of its port's addresses, by the number that the port gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalAddress(pub(crate) u8);
+
+impl LocalAddress {
+    /// Any of them: the system chooses the source of a packet.
+    pub const ANY: Self = Self(0);
+    /// One that the port has no number for: the system has to choose.
+    pub const UNNUMBERED: Self = Self(u8::MAX);
+}
+
 /// The sink for packets that a switch sends.
 pub trait PacketSink {
-    /// Sends a datagram of this header and this body to this address.
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
+    /// Sends a datagram of this header and this body from one address of the port to another's address.
+    fn send(&mut self, from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
 }

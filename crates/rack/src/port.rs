@@ -1,6 +1,7 @@
 //! The boundary between the loop of a switch and a kind of socket.
 
-use crate::packet::{PacketSink, ReceivedPacket};
+use crate::local_addresses::LocalAddresses;
+use crate::packet::{LocalAddress, PacketSink, ReceivedPacket};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::udp::batch::{NamedInbox, NamedOutbox};
@@ -46,6 +47,9 @@ pub struct LostPackets {
     /// Packets that arrived and never reached the switch: no room, a wrong checksum, a sender without a return path. `None` where only the
     /// system counts them.
     pub rejected: Option<u64>,
+    /// Answers that left from an address that the system chose, which need not be the one that the client asked: the port keeps 254 addresses, and none of a group.
+    /// A client whose socket is connected drops such an answer. `None` where the port has one address.
+    pub other_source: Option<u64>,
 }
 
 /// Ends the wait of a port.
@@ -67,6 +71,15 @@ pub struct UdpSink {
     hub: Arc<UdpHub>,
     batch: NamedOutbox,
     unsent: u64,
+    /// Of a port at an unspecified address.
+    sources: Option<Sources>,
+}
+
+/// The addresses that clients ask.
+struct Sources {
+    addresses: LocalAddresses,
+    /// Answers whose address has no number.
+    other: u64,
 }
 
 impl UdpPort {
@@ -76,6 +89,10 @@ impl UdpPort {
     /// [`BindError`], which names the remedy.
     pub fn bind(listen: SocketAddr) -> Result<Self, BindError> {
         let hub = Arc::new(UdpHub::bind(listen)?);
+        let sources = listen.ip().is_unspecified().then(|| Sources {
+            addresses: LocalAddresses::new(),
+            other: 0,
+        });
         Ok(Self {
             inbox: NamedInbox::new(),
             received: 0,
@@ -83,6 +100,7 @@ impl UdpPort {
                 hub: Arc::clone(&hub),
                 batch: hub.outbox(),
                 unsent: 0,
+                sources,
             },
             hub,
         })
@@ -97,11 +115,15 @@ impl UdpSink {
 
 impl PacketSink for UdpSink {
     #[inline]
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         if self.batch.is_full() {
             self.flush();
         }
         self.batch.push(to, header, body);
+        if let Some(sources) = &mut self.sources {
+            sources.other += u64::from(from == LocalAddress::UNNUMBERED);
+            self.batch.leave_from(sources.addresses.ip(from));
+        }
     }
 }
 
@@ -126,12 +148,17 @@ impl PacketPort for UdpPort {
     #[inline]
     fn each(&mut self, mut take: impl FnMut(ReceivedPacket<'_>, &mut UdpSink)) {
         for i in 0..self.received {
+            let sources = &mut self.outbox.sources;
+            let to = sources.as_mut().map_or(LocalAddress::ANY, |sources| {
+                sources.addresses.number(self.inbox.asked_ip(i))
+            });
             let packet = self.inbox.datagram(i);
             let packet = ReceivedPacket {
                 from: packet.from,
                 bytes: packet.bytes,
                 is_cut: packet.is_cut,
                 interface: packet.interface,
+                to,
             };
             take(packet, &mut self.outbox);
         }
@@ -157,6 +184,7 @@ impl PacketPort for UdpPort {
         LostPackets {
             unsent: self.outbox.unsent,
             rejected: None,
+            other_source: self.outbox.sources.as_ref().map(|sources| sources.other),
         }
     }
 }

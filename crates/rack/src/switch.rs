@@ -2,7 +2,7 @@
 
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
-use crate::packet::{PacketSink, ReceivedPacket};
+use crate::packet::{LocalAddress, PacketSink, ReceivedPacket};
 use crate::servers::SwitchServers;
 use crate::slo::{SloCounts, SloWatch};
 use crate::types::TypeTable;
@@ -110,7 +110,7 @@ impl<S: Switch> RackSwitch<S> {
         } else if header.flag.is_bounced() {
             self.bounced(now_ns, &packet, header, body, out);
         } else {
-            self.request(now_ns, packet.from, header, body, out);
+            self.request(now_ns, &packet, header, body, out);
         }
     }
 
@@ -118,7 +118,7 @@ impl<S: Switch> RackSwitch<S> {
     fn request(
         &mut self,
         now_ns: u64,
-        from: Peer,
+        &ReceivedPacket { from, to, .. }: &ReceivedPacket<'_>,
         header: Header,
         body: &[u8],
         out: &mut impl PacketSink,
@@ -129,8 +129,8 @@ impl<S: Switch> RackSwitch<S> {
         }
         self.counts.requests += 1;
         let class = self.class(header.class);
-        let Some((index, entry)) = self.nat.begin(now_ns, &from, header, class) else {
-            return self.shed(from, header.class, header.index, out);
+        let Some((index, entry)) = self.nat.begin(now_ns, &from, to, header, class) else {
+            return self.shed(to, from, header.class, header.index, out);
         };
         let packet = Packet::new(class, index);
         match self.policy.request(now_ns, packet) {
@@ -196,13 +196,21 @@ impl<S: Switch> RackSwitch<S> {
         self.nat.end(index);
         // The other copy of a cloned request may have been answered.
         if !entry.answered {
-            self.shed(entry.client, entry.wire_class, entry.client_index, out);
+            let (class, index) = (entry.wire_class, entry.client_index);
+            self.shed(entry.asked, entry.client, class, index, out);
         }
     }
 
-    /// Tells the client that its request was shed.
+    /// Tells the client at `to` that its request, which it sent to `asked`, was shed.
     #[cold]
-    fn shed(&mut self, to: Peer, class: u8, index: u32, out: &mut impl PacketSink) {
+    fn shed(
+        &mut self,
+        asked: LocalAddress,
+        to: Peer,
+        class: u8,
+        index: u32,
+        out: &mut impl PacketSink,
+    ) {
         self.counts.shed += 1;
         let header = Header {
             class,
@@ -210,7 +218,7 @@ impl<S: Switch> RackSwitch<S> {
             index,
             time_ns: 0,
         };
-        out.send(to, header.encode(), &[]);
+        out.send(asked, to, header.encode(), &[]);
     }
 
     #[inline]
@@ -274,7 +282,7 @@ impl<S: Switch> RackSwitch<S> {
                 slo.answered(entry.class, latency_ns, header.time_ns);
             }
             let header = client_header(entry, header, self.servers.asks_queues);
-            out.send(entry.client, header.encode(), body);
+            out.send(entry.asked, entry.client, header.encode(), body);
         } else {
             self.counts.filtered += 1;
         }
@@ -550,7 +558,7 @@ fn forward(
         index,
         time_ns: entry.time_ns,
     };
-    out.send(to, header.encode(), body);
+    out.send(LocalAddress::ANY, to, header.encode(), body);
 }
 
 /// A response's header as its client gets it: under the client's own index, without what only the switch asked for.

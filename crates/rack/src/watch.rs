@@ -1,7 +1,7 @@
 //! How the switch takes silent servers out of service, and probes them.
 
 use crate::nat::NatCopy;
-use crate::{PacketSink, RackSwitch};
+use crate::{LocalAddress, PacketSink, RackSwitch};
 use headway_net::header::{Flag, Header};
 use headway_net::slot::Peer;
 use headway_policy::MAX_WORKERS;
@@ -94,12 +94,16 @@ impl<S: Switch> RackSwitch<S> {
         };
         let class = self.types.unknown();
         // A full table skips the probe; it is full of requests that other servers leave unanswered too.
-        let Some((index, entry)) = self.nat.begin(now_ns, &Peer::NOBODY, header, class) else {
+        let Some((index, entry)) =
+            self.nat
+                .begin(now_ns, &Peer::NOBODY, LocalAddress::ANY, header, class)
+        else {
             return;
         };
         entry.sent(NatCopy::First, server);
         self.counts.asked += 1;
         let header = Header { index, ..header };
-        out.send(self.servers.addresses.peer(server), header.encode(), &[]);
+        let to = self.servers.addresses.peer(server);
+        out.send(LocalAddress::ANY, to, header.encode(), &[]);
     }
 }

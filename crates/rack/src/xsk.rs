@@ -1,6 +1,6 @@
 //! A device's packets as a switch's port, without the kernel's network stack.
 
-use crate::{LostPackets, PacketPort, PacketSink, PortWaker, ReceivedPacket};
+use crate::{LocalAddress, LostPackets, PacketPort, PacketSink, PortWaker, ReceivedPacket};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::waker::Waker;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl PacketSink for XskUdpSender {
     #[inline]
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         Self::send(self, to, [&header, body]);
     }
 }
@@ -60,6 +60,7 @@ impl PacketPort for XskUdpPort {
         LostPackets {
             unsent: self.unsent(),
             rejected: Some(self.dropped()),
+            other_source: None,
         }
     }
 }

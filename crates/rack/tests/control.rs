@@ -13,8 +13,9 @@ use headway_policy::rack::{
 };
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
-    PacketSink, RackControl, RackSwitch, ReceivedPacket, ScoringTask, ServerAddresses,
-    SwitchLimits, SwitchTables, UdpSwitch, keep_control, run_control, score_by_simulation,
+    LocalAddress, PacketSink, RackControl, RackSwitch, ReceivedPacket, ScoringTask,
+    ServerAddresses, SwitchLimits, SwitchTables, UdpSwitch, keep_control, run_control,
+    score_by_simulation,
 };
 use headway_runtime::{Pin, Server};
 use std::net::{SocketAddr, UdpSocket};
@@ -46,7 +47,7 @@ fn planned() -> (ControlPlane, Shaper) {
 struct Last(Option<(Peer, [u8; HEADER_BYTES])>);
 
 impl PacketSink for Last {
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], _body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], _body: &[u8]) {
         self.0 = Some((to, header));
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::common::*;
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status, UNKNOWN};
-use headway_net::slot::PAYLOAD_BYTES;
+use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_policy::ClassId;
 use headway_policy::rack::ServerId;
 use headway_rack::slo::SloWatch;
-use headway_rack::{PacketCounts, RackSwitch, ReceivedPacket, SwitchLimits};
+use headway_rack::{
+    LocalAddress, PacketCounts, PacketSink, RackSwitch, ReceivedPacket, SwitchLimits,
+};
 use std::net::SocketAddr;
 
 /// Sends a request of one copy, and returns its destination and header.
@@ -374,6 +376,41 @@ fn requests_beyond_the_bound_wait_in_the_switch_with_their_bodies() {
         (switch.counts().answered, switch.counts().shed),
         (2 + ROOM as u64, 1)
     );
+}
+
+/// The source address of each packet sent, and the receiver.
+#[derive(Default)]
+struct Sources(Vec<(LocalAddress, SocketAddr)>);
+
+impl PacketSink for Sources {
+    fn send(&mut self, from: LocalAddress, to: Peer, _header: [u8; HEADER_BYTES], _body: &[u8]) {
+        self.0.push((from, to.socket_addr()));
+    }
+}
+
+#[test]
+fn answers_and_refusals_leave_from_the_address_that_the_client_asked() {
+    let asked = LocalAddress::UNNUMBERED;
+    let mut switch = switch("r2p2,n=1", 1);
+    let (to, datagram) = one(&mut switch, 0, 0);
+    let mut sent = Sources::default();
+    // One more than the switch has room for.
+    for index in 0..=ROOM as u32 {
+        let bytes = request(1, index, b"");
+        let packet = ReceivedPacket {
+            to: asked,
+            ..ReceivedPacket::of(client(4).into(), &bytes)
+        };
+        switch.step(0, packet, &mut sent);
+    }
+    assert_eq!(sent.0, [(asked, client(4))], "refused at once");
+    // The first was asked at no address in particular; what it makes room for was.
+    let answer = response(&datagram, Status::Ok, 1, b"");
+    let (next_to, next) = pass(&mut switch, 1, to, &answer).remove(1);
+    let answer = response(&next, Status::Ok, 1, b"");
+    sent.0.clear();
+    switch.step(2, ReceivedPacket::of(next_to.into(), &answer), &mut sent);
+    assert_eq!(sent.0, [(asked, client(4)), (LocalAddress::ANY, to)]);
 }
 
 #[test]

@@ -50,6 +50,8 @@ const fn address([a, b, c, d]: [u8; 4], port: u16) -> SocketAddr {
 #[derive(Clone)]
 enum Place {
     Loopback,
+    /// As on loopback, and the switch has this unspecified address.
+    AllAddresses(SocketAddr),
     /// The switch has a device in another namespace, which this handle enters.
     Device(Arc<std::fs::File>),
 }
@@ -57,14 +59,14 @@ enum Place {
 impl Place {
     fn servers(&self) -> SocketAddr {
         match self {
-            Self::Loopback => LOOPBACK,
+            Self::Loopback | Self::AllAddresses(_) => LOOPBACK,
             Self::Device(_) => SERVERS,
         }
     }
 
     fn clients(&self) -> SocketAddr {
         match self {
-            Self::Loopback => LOOPBACK,
+            Self::Loopback | Self::AllAddresses(_) => LOOPBACK,
             Self::Device(_) => CLIENTS,
         }
     }
@@ -151,6 +153,7 @@ impl SwitchPlan {
     fn run(self, place: &Place, begun: &Sender<Begun>) -> Ended {
         match place {
             Place::Loopback => self.run_on(UdpPort::bind(LOOPBACK).unwrap(), begun),
+            Place::AllAddresses(listen) => self.run_on(UdpPort::bind(*listen).unwrap(), begun),
             Place::Device(space) => {
                 nix::sched::setns(space, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
                 let port = XskUdpPort::open("p2", 7000).expect("AF_XDP");
@@ -175,6 +178,8 @@ impl SwitchPlan {
         begun.send(has_begun).expect("the test waits");
         switch.run(&self.stopped);
         let lost = switch.lost();
+        let has_all = switch.local_addr().ip().is_unspecified();
+        assert_eq!(lost.other_source, has_all.then_some(0));
         assert_eq!((lost.unsent, lost.rejected.unwrap_or(0)), (0, 0));
         (*switch.switch().counts(), switch.switch().under_way())
     }
@@ -228,8 +233,13 @@ impl LiveRack {
     }
 
     fn client(&self) -> UdpSocket {
+        self.client_of(self.at)
+    }
+
+    /// A client that asks the switch at this address, and hears no other.
+    fn client_of(&self, asked: SocketAddr) -> UdpSocket {
         let socket = UdpSocket::bind(self.place.clients()).unwrap();
-        socket.connect(self.at).unwrap();
+        socket.connect(asked).unwrap();
         socket.set_read_timeout(Some(FOREVER)).unwrap();
         socket
     }
@@ -321,6 +331,24 @@ fn packets_keep_their_order_both_ways() {
 #[test]
 fn packets_keep_their_order_both_ways_by_af_xdp() {
     behind_device("order", keep_order);
+}
+
+/// The kernel's routes would have each answer come from 127.0.0.1.
+#[test]
+fn an_answer_comes_from_the_address_that_was_asked() {
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let place = Place::AllAddresses(listen.parse().unwrap());
+        let rack = LiveRack::start(&place, "round-robin", 2, Clock::global());
+        let clients: Vec<UdpSocket> = [1, 2, 1, 3]
+            .into_iter()
+            .map(|host| rack.client_of(SocketAddr::from(([127, 0, 0, host], rack.at.port()))))
+            .collect();
+        for client in &clients {
+            assert_eq!(ask(client, 64, 16), [32, 32, 0, 0], "{listen}");
+        }
+        let (counts, _) = rack.stop();
+        assert_eq!((counts.requests, counts.answered), (256, 256), "{listen}");
+    }
 }
 
 /// Waits for a datagram, and repeats a wait that the system interrupted.

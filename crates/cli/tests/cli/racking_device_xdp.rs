@@ -168,7 +168,7 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
             let counted = |name: &str| status["counts"][name].as_u64().expect("a count");
             assert_eq!(counted("requests"), count(&run, "sent"));
             assert_eq!(counted("answered"), count(&run, "answered"));
-            let lost = serde_json::json!({ "unsent": 0, "rejected": 0 });
+            let lost = serde_json::json!({ "unsent": 0, "rejected": 0, "other_source": null });
             assert_eq!(status["port"], lost);
             switch.kill();
             has_no_program_soon("p2");

@@ -6,7 +6,9 @@ use headway_net::slot::Peer;
 use headway_policy::ClassHint;
 use headway_policy::rack::{RackShape, RackSystem, RackVisit};
 use headway_policy::rack::{Switch, systems};
-use headway_rack::{PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits};
+use headway_rack::{
+    LocalAddress, PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, SwitchLimits,
+};
 use std::net::SocketAddr;
 
 /// The switch's packets, in order.
@@ -14,7 +16,7 @@ use std::net::SocketAddr;
 pub(crate) struct Sent(pub(crate) Vec<(SocketAddr, Vec<u8>)>);
 
 impl PacketSink for Sent {
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         self.0
             .push((to.socket_addr(), [&header[..], body].concat()));
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
-use headway_rack::{LostPackets, PacketPort, PacketSink, PortWaker, ReceivedPacket};
+use headway_rack::{LocalAddress, LostPackets, PacketPort, PacketSink, PortWaker, ReceivedPacket};
 
 /// A packet: its sender when it comes, its receiver when it goes, and its bytes.
 pub(super) type AddressedPacket = (SocketAddr, Vec<u8>);
@@ -53,7 +53,7 @@ impl WorldPort {
 }
 
 impl PacketSink for WorldSink {
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         let packet = [&header[..], body].concat();
         self.0.lock().going.push((to.socket_addr(), packet));
     }

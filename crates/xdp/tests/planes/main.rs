@@ -27,7 +27,8 @@ use headway_policy::rack::{
 };
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
-    PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, ServerInterfaces, SwitchLimits,
+    LocalAddress, PacketSink, RackSwitch, ReceivedPacket, ServerAddresses, ServerInterfaces,
+    SwitchLimits,
 };
 use headway_xdp::{
     Mode, Neighbour, Registers, RunPacket, TypeRegisters, XdpSwitch, XdpSwitchConfig, tables_of,
@@ -53,7 +54,7 @@ const UNDER_WAY: usize = 500;
 struct Sent(Vec<(SocketAddr, Vec<u8>)>);
 
 impl PacketSink for Sent {
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+    fn send(&mut self, _from: LocalAddress, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
         let datagram = [&header[..], body].concat();
         self.0.push((to.socket_addr(), datagram));
     }

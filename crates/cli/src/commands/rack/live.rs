@@ -180,6 +180,9 @@ fn with_lost(mut counts: Value, lost: LostPackets) -> Value {
     if let Some(rejected) = lost.rejected {
         counts["rejected"] = rejected.into();
     }
+    if let Some(other_source) = lost.other_source {
+        counts["other_source"] = other_source.into();
+    }
     counts
 }
 
@@ -214,16 +217,19 @@ mod tests {
 
     #[test]
     fn what_the_port_lost_is_among_the_counts_as_far_as_it_knows() {
-        let told = |rejected| {
+        let told = |rejected, other_source| {
             let lost = LostPackets {
                 unsent: 3,
                 rejected,
+                other_source,
             };
             with_lost(counts(&PacketCounts::default()), lost)
         };
-        let over_udp = told(None);
+        let over_udp = told(None, None);
         assert_eq!(over_udp["unsent"], 3);
         assert!(over_udp.get("rejected").is_none(), "{over_udp}");
-        assert_eq!(told(Some(2))["rejected"], 2);
+        assert_eq!(told(Some(2), None)["rejected"], 2);
+        assert!(over_udp.get("other_source").is_none(), "{over_udp}");
+        assert_eq!(told(None, Some(1))["other_source"], 1);
     }
 }

@@ -44,9 +44,13 @@ fn text(status: &Value) -> String {
     let agents = agents.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
     metric("agent_packets_total", "counter", agents.collect());
     let lost = status["port"].as_object().into_iter().flatten();
-    let lost = lost.filter(|(_, count)| count.is_u64());
+    // An answer from another address was sent.
+    let lost = lost.filter(|(kind, count)| count.is_u64() && *kind != "other_source");
     let lost = lost.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
     metric("port_lost_packets_total", "counter", lost.collect());
+    let other = Some(&status["port"]["other_source"]).filter(|count| count.is_u64());
+    let other = other.map(|count| (String::new(), number(count)));
+    metric("other_source_total", "counter", other.into_iter().collect());
     metric(
         "layouts_total",
         "counter",
@@ -143,7 +147,7 @@ mod tests {
     fn each_metric_has_its_type_and_its_labels() {
         let status = json!({
             "counts": { "requests": 7 },
-            "port": { "unsent": 3, "rejected": null },
+            "port": { "unsent": 3, "rejected": null, "other_source": 4 },
             "layouts": 2,
             "overflowed": 9,
             "types": [{ "type": 3, "requests": 5, "mean_us": null, "demand_cores": 1.5 }],
@@ -157,6 +161,7 @@ mod tests {
             "# TYPE headway_rack_packets_total counter",
             "headway_rack_packets_total{kind=\"requests\"} 7",
             "headway_rack_port_lost_packets_total{kind=\"unsent\"} 3",
+            "headway_rack_other_source_total 4",
             "headway_rack_layouts_total 2",
             "headway_rack_overflowed_total 9",
             "headway_rack_type_requests_total{type=\"3\"} 5",

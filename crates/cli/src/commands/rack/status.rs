@@ -141,7 +141,7 @@ impl RackSubject {
             "types": self.types(&report, control),
             "slo": self.slo.as_ref().map(|slo| self.bounds(slo, &report)),
             "counts": all_counts(&report.counts, report.kernel.as_ref()),
-            "port": report.lost.map(|lost| json!({ "unsent": lost.unsent, "rejected": lost.rejected })),
+            "port": report.lost.map(|lost| json!({ "unsent": lost.unsent, "rejected": lost.rejected, "other_source": lost.other_source })),
             "agents": self.agents.as_deref().map(agents),
         })
     }

@@ -47,6 +47,16 @@ impl Addressed {
     }
 }
 
+/// Room for a control message of each of these messages, to which they point.
+fn own_controls(messages: &mut Messages<BATCH>) -> Box<[ControlBuffer; BATCH]> {
+    // SAFETY: structures of integers, for which zeros are values.
+    let mut controls: Box<[ControlBuffer; BATCH]> = Box::new(unsafe { std::mem::zeroed() });
+    for (i, control) in controls.iter_mut().enumerate() {
+        messages.header_mut(i).msg_control = (&raw mut *control).cast();
+    }
+    controls
+}
+
 /// Up to 64 datagrams received, each with its sender; of longer ones the first [`PAYLOAD_BYTES`] bytes.
 pub struct NamedInbox {
     addressed: Addressed,
@@ -71,14 +81,9 @@ impl NamedInbox {
     #[must_use]
     pub fn new() -> Self {
         let mut addressed = Addressed::new();
-        // SAFETY: structures of integers, for which zeros are values.
-        let mut controls: Box<[ControlBuffer; BATCH]> = Box::new(unsafe { std::mem::zeroed() });
-        for (i, control) in controls.iter_mut().enumerate() {
-            addressed.messages.header_mut(i).msg_control = (&raw mut *control).cast();
-        }
         Self {
+            controls: own_controls(&mut addressed.messages),
             addressed,
-            controls,
         }
     }
 
@@ -111,11 +116,20 @@ impl NamedInbox {
             interface: self.controls[i].interface(messages.header(i).msg_controllen),
         }
     }
+
+    /// The address of this machine that datagram `i` of the last receive was sent to, IPv4 mapped; [`ANY_IP`](crate::slot::Slot::ANY_IP) if that is a group's, or the kernel does not say.
+    #[inline]
+    #[must_use]
+    pub fn asked_ip(&self, i: usize) -> [u8; 16] {
+        self.controls[i].read(self.addressed.messages.header(i).msg_controllen)
+    }
 }
 
 /// Up to 64 datagrams to be sent, each to an address of its own.
 pub struct NamedOutbox {
     addressed: Addressed,
+    /// The source addresses, once there are any.
+    controls: Option<Box<[ControlBuffer; BATCH]>>,
     filled: usize,
     is_v4: bool,
 }
@@ -126,6 +140,7 @@ impl NamedOutbox {
     pub fn new(is_v4: bool) -> Self {
         Self {
             addressed: Addressed::new(),
+            controls: None,
             filled: 0,
             is_v4,
         }
@@ -156,12 +171,29 @@ impl NamedOutbox {
         self.filled += 1;
     }
 
+    /// Has the datagram that was added last leave from this address, IPv4 mapped; from one that the kernel chooses, if it is [`ANY_IP`](crate::slot::Slot::ANY_IP). Once called, it must be
+    /// called for every datagram.
+    ///
+    /// # Panics
+    ///
+    /// When the batch is empty.
+    #[inline]
+    pub fn leave_from(&mut self, ip: [u8; 16]) {
+        let i = self.filled - 1;
+        let addressed = &mut self.addressed;
+        let controls = self
+            .controls
+            .get_or_insert_with(|| own_controls(&mut addressed.messages));
+        let bytes = controls[i].write(ip, self.is_v4);
+        addressed.messages.header_mut(i).msg_controllen = bytes;
+    }
+
     /// Sends everything, without blocking, and empties the batch; returns how many datagrams the kernel refused.
     #[inline]
     pub fn flush(&mut self, socket: &UdpSocket) -> usize {
         let (mut next, mut refused) = (0, 0);
         while next < self.filled {
-            // SAFETY: the messages point to the batch's own buffers and names, whose sizes they state, borrowed exclusively
+            // SAFETY: the messages point to the batch's own buffers, names and control messages, whose sizes they state, borrowed exclusively
             // through the call.
             let sent = unsafe {
                 self.addressed
@@ -199,6 +231,8 @@ impl Debug for NamedOutbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slot::Slot;
+    use std::net::SocketAddr;
 
     #[test]
     fn datagrams_arrive_with_their_senders_cut_to_the_buffer() {
@@ -230,6 +264,34 @@ mod tests {
         assert_eq!(one.recv(&mut buffer).unwrap(), HEADER_BYTES);
         assert_eq!(buffer[0], 3);
         assert!(inbox.receive(&hub).is_err(), "no more");
+    }
+
+    #[test]
+    fn datagrams_leave_from_the_address_that_was_asked() {
+        use nix::sys::socket::{setsockopt, sockopt};
+        let hub = UdpSocket::bind("0.0.0.0:0").unwrap();
+        setsockopt(&hub, sockopt::Ipv4PacketInfo, &true).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = hub.local_addr().unwrap().port();
+        let (mut inbox, mut outbox) = (NamedInbox::new(), NamedOutbox::new(true));
+        for host in 1..=3 {
+            let asked = SocketAddr::from(([127, 0, 0, host], port));
+            client.send_to(b"", asked).unwrap();
+        }
+        assert_eq!(inbox.receive(&hub).unwrap(), 3);
+        for i in [2, 1, 0] {
+            outbox.push(inbox.datagram(i).from, [0; HEADER_BYTES], b"");
+            outbox.leave_from(inbox.asked_ip(i));
+        }
+        assert_eq!(outbox.flush(&hub), 0);
+        // At this place of the batch the last datagram had a source that the kernel does not choose.
+        outbox.push(inbox.datagram(0).from, [0; HEADER_BYTES], b"");
+        outbox.leave_from(Slot::ANY_IP);
+        assert_eq!(outbox.flush(&hub), 0);
+        for host in [3, 2, 1, 1] {
+            let (_, from) = client.recv_from(&mut [0; 64]).unwrap();
+            assert_eq!(from, SocketAddr::from(([127, 0, 0, host], port)));
+        }
     }
 
     #[test]

@@ -146,7 +146,8 @@ const _: () = assert!(std::mem::offset_of!(ControlBuffer, info) == size_of::<cms
 
 impl ControlBuffer {
     /// The address that the kernel wrote in `bytes` bytes, IPv4 mapped. A response cannot come from a group's address.
-    fn read(&self, bytes: usize) -> [u8; 16] {
+    #[inline]
+    pub(super) fn read(&self, bytes: usize) -> [u8; 16] {
         if bytes < size_of::<cmsghdr>() {
             return Slot::ANY_IP;
         }
@@ -184,7 +185,7 @@ impl ControlBuffer {
     }
 
     /// Sets the datagram's source address, if there is one. Returns the length of the control message in bytes.
-    fn write(&mut self, ip: [u8; 16], is_v4: bool) -> usize {
+    pub(super) fn write(&mut self, ip: [u8; 16], is_v4: bool) -> usize {
         if ip == Slot::ANY_IP {
             return 0;
         }
