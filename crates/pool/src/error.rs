@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use headway_machine::thread::PinError;
@@ -186,8 +187,8 @@ headway_words::debug_is_display!(SubmitError);
 #[non_exhaustive]
 pub enum JoinError {
     /// The job panicked. The worker goes on.
-    #[error("the job panicked: {}", message(.0))]
-    Panic(Box<dyn Any + Send>),
+    #[error("the job panicked: {0}")]
+    Panic(PanicPayload),
     /// The job was cancelled before it ended.
     #[error("the job was cancelled")]
     Cancelled,
@@ -222,12 +223,31 @@ impl fmt::Display for ShedReason {
     }
 }
 
-/// What a panic said.
-fn message(payload: &Box<dyn Any + Send>) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("with a payload that is no text")
+/// What a job panicked with. Several threads may hold it, so that [`JoinError`] goes where errors are shared, as into `anyhow`'s.
+pub struct PanicPayload(Mutex<Box<dyn Any + Send>>);
+
+impl PanicPayload {
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Self {
+        Self(Mutex::new(payload))
+    }
+
+    /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
+    #[must_use]
+    pub fn into_inner(self) -> Box<dyn Any + Send> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// The message of the panic, where it is text.
+impl fmt::Display for PanicPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let payload = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        f.write_str(text.unwrap_or("with a payload that is no text"))
+    }
+}
+headway_words::debug_is_display!(PanicPayload);
 
 /// The pool did not become idle in time.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]

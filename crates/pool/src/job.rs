@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::{JoinError, ShedReason};
+use crate::error::{JoinError, PanicPayload, ShedReason};
 
 /// What a worker does with a job, whatever its type.
 ///
@@ -67,7 +67,7 @@ pub(crate) enum NoValue {
 impl From<NoValue> for JoinError {
     fn from(why: NoValue) -> Self {
         match why {
-            NoValue::Panic(payload) => Self::Panic(payload),
+            NoValue::Panic(payload) => Self::Panic(PanicPayload::new(payload)),
             NoValue::Early(why) => why.into(),
         }
     }

@@ -81,8 +81,8 @@ pub use builder::PoolBuilder;
 pub use class::{ClassNames, ClassOptions, NamesClass, PoolClass};
 pub use current::{Checkpointed, cancelled, checkpoint};
 pub use error::{
-    BuildError, JoinError, MAX_POOL_CLASSES, OutsidePool, PoolWarning, ShedReason, ShutdownTimeout,
-    SubmitError,
+    BuildError, JoinError, MAX_POOL_CLASSES, OutsidePool, PanicPayload, PoolWarning, ShedReason,
+    ShutdownTimeout, SubmitError,
 };
 pub use future::JobFuture;
 pub use headway_machine::histogram::TimeHistogram;

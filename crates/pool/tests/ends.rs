@@ -1,6 +1,7 @@
 //! Every job has one end, and every pool.
 
 use headway_pool::{ClassOptions, JoinError, Pool, ShutdownTimeout, cancelled};
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,9 +25,13 @@ fn a_panic_reaches_who_awaits_and_the_worker_goes_on() {
         .map(|(): ()| ())
         .unwrap_err();
     assert_eq!(error.to_string(), "the job panicked: no rows");
-    assert!(
-        matches!(error, JoinError::Panic(payload) if payload.is::<String>() || payload.is::<&str>())
-    );
+    // As `?` makes it where errors cross threads.
+    let shared: Box<dyn Error + Send + Sync> = error.into();
+    let JoinError::Panic(payload) = *shared.downcast().unwrap() else {
+        panic!("it ended otherwise");
+    };
+    let payload = payload.into_inner();
+    assert!(payload.is::<String>() || payload.is::<&str>());
     assert_eq!(pool.run("job", || 7).unwrap(), 7);
     let counts = pool.stats().total();
     assert_eq!((counts.done, counts.panicked), (1, 1));

@@ -141,7 +141,7 @@ impl<R: Default, E> Future for ScheduledResponse<R, E> {
         let ended = std::task::ready!(Pin::new(&mut self.job).poll(context));
         Poll::Ready(match ended {
             Ok(response) => response.into_inner(),
-            Err(JoinError::Panic(payload)) => std::panic::resume_unwind(payload),
+            Err(JoinError::Panic(payload)) => std::panic::resume_unwind(payload.into_inner()),
             Err(error) => {
                 self.notice.tell(&error);
                 Ok(self.protocol.refusal(&error))
