@@ -20,6 +20,7 @@ use headway_stack::{NetStack, UdpSocket as StackSocket, Uthreads};
 use headway_threads::{Migration, Runtime};
 use headway_xsk::{HostAddress, MacAddress, XskPort};
 use net::{Host, enter_namespace, missing, shell};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
@@ -64,13 +65,18 @@ fn main() -> ExitCode {
     } else if let Some(why) = missing() {
         eprintln!("the echo cannot run here: {why}");
         return ExitCode::from(2);
-    } else {
-        std::thread::spawn(compare).join().expect("it runs");
+    } else if !std::thread::spawn(compare).join().expect("it runs") {
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-fn compare() {
+/// Whether no signal ended it. It ends between two measurements, so that nothing of them is left.
+fn compare() -> bool {
+    let stops = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stops)).expect("it may be handled");
+    }
     println!(
         "{} cores; path, p50 of a round trip in µs (÷ bare), requests/s of {WINDOW} under way (÷ bare), share lost: medians of {ROUNDS} rounds in turn",
         cores()
@@ -78,6 +84,9 @@ fn compare() {
     let mut results = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
         for (at, (path, name)) in PATHS.into_iter().enumerate() {
+            if stops.load(Ordering::Relaxed) {
+                return false;
+            }
             let round = std::thread::spawn(move || measure(path, name));
             results[at].push(round.join().expect("a round"));
         }
@@ -99,6 +108,7 @@ fn compare() {
             rate / bare_rate
         );
     }
+    true
 }
 
 fn cores() -> usize {

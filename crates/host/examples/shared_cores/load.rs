@@ -2,6 +2,7 @@
 
 use headway_machine::{Clock, thread as own_thread};
 use headway_policy::Rng;
+use std::error::Error;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +42,13 @@ pub(crate) struct Load {
 /// The time to wait for late answers.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Offers the load to a server on a port of this machine. `mark` is called at the start and after each step.
-pub(crate) fn offer(port: u16, steps: &[Step], mut mark: impl FnMut()) -> std::io::Result<Load> {
+/// Offers the load to a server on a port of this machine, unless it `stops`. `mark` is called at the start and after each step.
+pub(crate) fn offer(
+    port: u16,
+    steps: &[Step],
+    stops: &AtomicBool,
+    mut mark: impl FnMut(),
+) -> Result<Load, Box<dyn Error>> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(("127.0.0.1", port))?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
@@ -75,6 +81,9 @@ pub(crate) fn offer(port: u16, steps: &[Step], mut mark: impl FnMut()) -> std::i
         let left_ns = due_ns.saturating_sub(clock.now_ns());
         if left_ns > 10_000 {
             thread::sleep(Duration::from_nanos(left_ns));
+        }
+        if stops.load(Ordering::Relaxed) {
+            return Err("a signal ended the run".into());
         }
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&at_ns.to_le_bytes());

@@ -8,11 +8,17 @@ use headway_host::program;
 use headway_machine::noise::SchedStat;
 use headway_machine::{Clock, Topology};
 use headway_policy::host::AppKind;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -38,6 +44,8 @@ pub(crate) fn role() -> Option<Role> {
 
 impl Role {
     pub(crate) fn run(&self) -> Result<(), Box<dyn Error>> {
+        // It dies with the demonstration, however that ends; so does the program that it becomes.
+        set_pdeathsig(Signal::SIGKILL)?;
         if self.what == "kv" {
             return kv::serve(&self.socket, CORES);
         }
@@ -76,6 +84,8 @@ pub(crate) struct Stage {
     folder: TempDir,
     pricer: PathBuf,
     cores: Vec<usize>,
+    /// Whether a signal came to end the demonstration.
+    stops: Arc<AtomicBool>,
 }
 
 /// A process that ends with the run.
@@ -91,6 +101,12 @@ impl Drop for Ends {
 
 impl Stage {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+        let stops = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The second one ends it at once.
+            flag::register_conditional_shutdown(signal, 1, Arc::clone(&stops))?;
+            flag::register(signal, Arc::clone(&stops))?;
+        }
         let folder = tempfile::tempdir()?;
         let pricer = folder.path().join("pricer");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/shared_cores/pricer.c");
@@ -109,6 +125,7 @@ impl Stage {
             folder,
             pricer,
             cores,
+            stops,
         })
     }
 
@@ -132,7 +149,7 @@ impl Stage {
         })?;
         let mut marks = Vec::new();
         let before = SchedStat::of_threads(server.0.id())?;
-        let load = load::offer(port, steps, || marks.push(priced(&counter)))?;
+        let load = load::offer(port, steps, &self.stops, || marks.push(priced(&counter)))?;
         let after = SchedStat::of_threads(server.0.id())?;
         let report = observer
             .report(0, usize::MAX)

@@ -22,6 +22,8 @@ use headway_machine::Clock;
 
 /// The pause between two attempts to reach a daemon, ns.
 const RETRY_NS: u64 = 20_000_000;
+/// The pause after a refusal, ns. It may be another daemon's that comes next, or this one's settings may change.
+const REFUSED_RETRY_NS: u64 = 1_000_000_000;
 
 /// Why an application's registration failed.
 #[derive(thiserror::Error)]
@@ -217,7 +219,8 @@ impl DaemonConnection {
     }
 }
 
-/// Watches the daemon from a thread of its own: when the daemon dies, the kthreads keep their cores, and the next daemon takes them over.
+/// Watches the daemon from a thread of its own, and has the next daemon take the kthreads over. Until then they keep their cores where the daemon died, and
+/// run on any where it ended in order.
 pub(super) fn watch(
     links: Arc<Links>,
     path: PathBuf,
@@ -227,11 +230,15 @@ pub(super) fn watch(
     let watching = watching.spawn(move || {
         loop {
             let socket = Arc::clone(&connection.socket());
-            if says_farewell(&socket) || links.is_closed() {
-                return run_free(&links);
-            }
+            let is_in_order = says_farewell(&socket);
             drop(socket);
+            if links.is_closed() {
+                break;
+            }
             links.set_alone(true);
+            if is_in_order {
+                run_free(&links);
+            }
             let Some(socket) = come_again(&links, &path, Clock::global()) else {
                 break;
             };
@@ -241,7 +248,7 @@ pub(super) fn watch(
                 connection.shut_down();
             }
         }
-        // The application closed, or the next daemon refused it.
+        // The application closed.
         run_free(&links);
     });
     watching.map(drop).map_err(|source| ClientError::System {
@@ -263,7 +270,7 @@ fn says_farewell(socket: &OwnedFd) -> bool {
     }
 }
 
-/// Retries until a daemon answers. `None` when it refuses, or the application has closed.
+/// Retries until a daemon takes the application over. `None` when the application has closed.
 fn come_again(links: &Links, path: &Path, clock: Clock) -> Option<OwnedFd> {
     let mut successor = Successor::of(links, path, clock);
     loop {
@@ -285,15 +292,17 @@ struct Successor<'a> {
     clock: Clock,
     /// When the next attempt is due, ns.
     due_ns: u64,
+    /// Whether a daemon has refused the application, and it said so.
+    is_refused: bool,
 }
 
 /// What came of a step of the search.
 enum SuccessorStep {
-    /// No daemon yet: the next attempt is due in so many ns.
+    /// No daemon yet, or one that refuses: the next attempt is due in so many ns.
     Waits { patience_ns: u64 },
     /// A daemon took the application over, on this connection.
     Found(OwnedFd),
-    /// A daemon refused the application, or the application has closed.
+    /// The application has closed.
     Ends,
 }
 
@@ -306,6 +315,7 @@ impl<'a> Successor<'a> {
             message: ClientMessage::Resume(registration(&links.options, links.lines.kthreads())),
             clock,
             due_ns: 0,
+            is_refused: false,
         }
     }
 
@@ -318,7 +328,10 @@ impl<'a> Successor<'a> {
         if now_ns >= self.due_ns {
             match self.attempt() {
                 Ok(welcome) => return SuccessorStep::Found(self.join(welcome)),
-                Err(ClientError::Refused { .. }) => return SuccessorStep::Ends,
+                Err(refusal @ ClientError::Refused { .. }) => {
+                    self.refused(&refusal);
+                    self.due_ns = now_ns + REFUSED_RETRY_NS;
+                }
                 Err(_) => self.due_ns = now_ns + RETRY_NS,
             }
         }
@@ -331,6 +344,19 @@ impl<'a> Successor<'a> {
         let lanes = self.links.network.iter().map(|network| &network.memory);
         let memory: Vec<&OwnedFd> = [&self.links.memory].into_iter().chain(lanes).collect();
         ask(self.path, &self.message, &memory)
+    }
+
+    /// Runs on any core, as before it registered: this daemon gives its cores to others.
+    fn refused(&mut self, refusal: &ClientError) {
+        if self.is_refused {
+            return;
+        }
+        self.is_refused = true;
+        headway_words::remark!(
+            "headway: application '{}' runs on any core until a daemon takes it over: {refusal}",
+            self.links.options.name
+        );
+        run_free(self.links);
     }
 
     /// Goes on under the daemon that answered.
@@ -458,8 +484,9 @@ mod tests {
         assert_eq!(nix::unistd::read(&bell, &mut rung), Ok(8));
     }
 
+    /// The application runs on any core meanwhile, and comes again.
     #[test]
-    fn a_refusal_ends_the_search() {
+    fn a_daemon_that_refuses_is_asked_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("host.sock");
         let links = links();
@@ -469,9 +496,22 @@ mod tests {
         let mut successor = Successor::of(&links, &path, at(1_000));
         thread::scope(|scope| {
             scope.spawn(|| daemon.give(&refused, &[]));
-            assert!(matches!(successor.step(), SuccessorStep::Ends));
+            let patience_ns = waits_ns(&successor.step());
+            assert_eq!(patience_ns, Some(REFUSED_RETRY_NS));
         });
-        assert!(links.is_alone(), "nobody took it over");
+        assert!(links.is_alone() && links.is_free(), "nobody took it over");
+        std::fs::remove_file(&path).expect("the daemon is gone");
+        let daemon = OneAnswer::listen_at(&path);
+        let registered = DaemonMessage::Registered {
+            kthreads: 2,
+            network: None,
+        };
+        at(1_000 + REFUSED_RETRY_NS);
+        thread::scope(|scope| {
+            scope.spawn(|| daemon.give(&registered, &[]));
+            assert!(matches!(successor.step(), SuccessorStep::Found(_)));
+        });
+        assert!(!links.is_alone() && !links.is_free());
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub(super) struct Links {
     closed: AtomicBool,
     /// Whether the daemon is gone: kthreads keep their cores, and this application wakes one if all sleep.
     alone: AtomicBool,
-    /// Whether the daemon ended in order: every kthread runs on any core.
+    /// Whether every kthread has a core of the process' own, since the daemon ended in order or refused the application.
     free: AtomicBool,
     /// The cores on which the process ran before it registered.
     pub(super) home: CpuSet,
@@ -171,7 +171,7 @@ impl Links {
         // From here on a signal has no effect: the code below reads the orders.
         link.set(KthreadState::Leaving);
         if !orders.is_revoked(own) {
-            if !self.parks() || self.is_free() {
+            if self.keeps_core() {
                 return self.sleep_on_core(kthread, own, finds_nothing);
             }
             self.awake.fetch_sub(1, Ordering::AcqRel);
@@ -275,7 +275,7 @@ impl Links {
         self.announce_idle_core();
         while link.is(KthreadState::Idle) {
             let wakes = orders.wakes().load(Ordering::Acquire);
-            if orders.is_revoked(own) || self.is_closed() {
+            if orders.is_revoked(own) || self.is_closed() || !self.keeps_core() {
                 self.wake_idle(kthread);
             } else if link.is(KthreadState::Idle) {
                 futex::wait(orders.wakes(), wakes, SLEEP);
@@ -373,11 +373,14 @@ impl Links {
         futex::wake(orders.wakes());
     }
 
-    fn parks(&self) -> bool {
-        self.lines.arbiter().parks.load(Ordering::Relaxed) != 0
+    /// Whether a kthread that finds no work sleeps on its core.
+    fn keeps_core(&self) -> bool {
+        let parks = self.lines.arbiter().parks.load(Ordering::Relaxed) != 0;
+        !parks || self.free.load(Ordering::Acquire)
     }
 
-    fn is_free(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_free(&self) -> bool {
         self.free.load(Ordering::Acquire)
     }
 
@@ -389,6 +392,10 @@ impl Links {
     /// Records that the daemon is gone, or that a new one has taken over.
     pub(super) fn set_alone(&self, alone: bool) {
         self.alone.store(alone, Ordering::Release);
+        if !alone && self.free.swap(false, Ordering::AcqRel) {
+            // Those that sleep on a core give it back to the new daemon.
+            self.wake_all();
+        }
         // Work may have come for which the last daemon had granted no core yet.
         fence(Ordering::SeqCst);
         if alone {
@@ -410,7 +417,7 @@ impl Links {
         }
     }
 
-    /// Wakes every kthread after the daemon ended in order.
+    /// Has every kthread run, until a daemon takes them over.
     pub(super) fn set_free(&self) {
         self.free.store(true, Ordering::Release);
         for kthread in 0..self.links.len() {

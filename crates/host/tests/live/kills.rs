@@ -103,6 +103,42 @@ fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
     assert!(descriptors() <= before, "descriptors leak");
 }
 
+/// The application works on any core meanwhile. The next daemon takes it over, and is given the cores back that have no work.
+#[test]
+fn a_daemon_that_ends_in_order_is_succeeded_by_the_next() {
+    const ROUNDS: u64 = 5;
+    let _turn = turn();
+    if !may("a_daemon_that_ends_in_order_is_succeeded_by_the_next") {
+        return;
+    }
+    let stage = Stage::new();
+    let mut daemon = stage.daemon();
+    let work = Work::register("kv", 2, &stage.socket());
+    let is_done = |work: &Work, put| work.taken.load(Ordering::Acquire) == put;
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for kthread in 0..work.client.kthreads() {
+            let (work, ended) = (Arc::clone(&work), &ended);
+            scope.spawn(move || work.run(kthread, &|| ended.load(Ordering::Acquire)));
+        }
+        for round in 1..=ROUNDS {
+            work.put(200);
+            daemon.stop();
+            work.put(200);
+            until("it works without a daemon", || is_done(&work, round * 400));
+            daemon = stage.daemon();
+            until("the next one has it", || !report(&daemon).apps.is_empty());
+            until("the cores are given back", || {
+                cores_of(&report(&daemon), "kv") == Some(0)
+            });
+        }
+        ended.store(true, Ordering::Release);
+        work.client.close();
+        until("it is gone", || report(&daemon).apps.is_empty());
+        daemon.stop();
+    });
+}
+
 /// A kthread never leaves its core; the daemon moves it away, and others make progress.
 #[test]
 fn an_application_that_hangs_stalls_nobody() {

@@ -178,6 +178,29 @@ fn work_that_comes_while_the_daemon_dies_is_done() {
     });
 }
 
+/// The daemon before ended in order, so the kthread sleeps on a core of its own.
+#[test]
+fn a_kthread_without_work_gives_its_core_to_the_next_daemon() {
+    bounded(|| {
+        let hosted = Hosted::new();
+        hosted.links.set_alone(true);
+        hosted.links.set_free();
+        let granted = hosted.links.lines.orders(0).granted();
+        let kthread = kthread(&hosted, |hosted| {
+            let mut grant = FIRST;
+            while !hosted.links.is_closed() {
+                grant = hosted.links.leave(0, grant, &mut || true);
+            }
+        });
+        hosted.links.set_alone(false);
+        while !hosted.has_left(granted) {
+            thread::yield_now();
+        }
+        hosted.links.close();
+        kthread.join().unwrap();
+    });
+}
+
 #[test]
 fn a_kthread_that_sleeps_goes_when_its_application_ends() {
     bounded(|| {
