@@ -13,6 +13,11 @@ const INTERRUPTED: u8 = 130;
 /// The same of one that was terminated.
 const TERMINATED: u8 = 143;
 
+/// Ctrl-C ended a command that had nothing to report yet.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted: nothing is reported, since {0}")]
+pub(crate) struct Interrupted(pub(crate) &'static str);
+
 /// Whether the user pressed Ctrl-C.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {

@@ -24,6 +24,7 @@ mod trace_flags;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::Command;
 use headway_machine::stderr;
+use interrupt::{Interrupt, Interrupted};
 use std::process::ExitCode;
 
 /// Keep microsecond requests from waiting behind millisecond ones.
@@ -56,6 +57,10 @@ fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("{}", error::sentence(&error));
+            Interrupt::status()
+        }
         Err(error) => {
             let line = format!("error: {}", error::sentence(&error));
             if serves {

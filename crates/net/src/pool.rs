@@ -33,6 +33,12 @@ pub enum PoolError {
         /// The slots asked for.
         slots: usize,
     },
+    /// The allocator has no room for the slots.
+    #[error("there is no memory for {slots} slots of {} bytes", size_of::<Slot>())]
+    NoMemory {
+        /// The slots asked for.
+        slots: usize,
+    },
     /// All numbers for pools are in use: by pools, or by lost tokens such as those of requests that a server abandoned.
     #[error(
         "this process has {} pools of which a slot is still in use, or was never given back; drop servers only once they have answered what they took",
@@ -127,7 +133,7 @@ impl SlotPool {
     ///
     /// # Errors
     ///
-    /// [`PoolError`] when tokens cannot number the slots or the pool.
+    /// [`PoolError`] when tokens cannot number the slots or the pool, or there is no memory for the slots.
     pub fn new(slots: usize) -> Result<(SlotPool, FreeList), PoolError> {
         if slots > MAX_SLOTS {
             return Err(PoolError::TooLarge { slots });
@@ -139,14 +145,17 @@ impl SlotPool {
             .filter_map(|index| NonZeroU32::new(first_raw | index))
             .map(SlotId)
             .collect();
-        let slots = (0..slots).map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
+        let mut room = Vec::new();
+        room.try_reserve_exact(slots)
+            .map_err(|_| PoolError::NoMemory { slots })?;
+        room.extend((0..slots).map(|_| UnsafeCell::new(Slot::EMPTY)));
         let free = FreeList {
             tokens,
             tag: Arc::clone(&tag),
         };
         let pool = SlotPool {
             first_raw,
-            slots,
+            slots: room.into_boxed_slice(),
             _tag: tag,
         };
         Ok((pool, free))

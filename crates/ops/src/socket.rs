@@ -107,18 +107,19 @@ impl ControlSocket {
         kind: SocketKind,
         name: &str,
     ) -> Result<Option<Self>, String> {
-        let uid = place::own_uid()
-            .map_err(|error| format!("cannot tell this process's user: {error}"))?;
-        let path = match place {
-            ControlPlace::Off => return Ok(None),
-            ControlPlace::At(path) => path.clone(),
+        let own_uid = || {
+            place::own_uid().map_err(|error| format!("cannot tell this process's user: {error}"))
+        };
+        match place {
+            ControlPlace::Off => Ok(None),
+            ControlPlace::At(path) => Self::at(path, own_uid()?).map(Some),
             ControlPlace::Usual => {
+                let uid = own_uid()?;
                 let directory = place::directories(uid).swap_remove(0);
                 place::make_own(&directory, uid)?;
-                place::socket(&directory, kind, name)
+                Self::at(&place::socket(&directory, kind, name), uid).map(Some)
             }
-        };
-        Self::at(&path, uid).map(Some)
+        }
     }
 
     fn at(path: &Path, uid: u32) -> Result<Self, String> {

@@ -3,7 +3,7 @@
 use headway_ops::http::{HttpServer, PROMETHEUS_TEXT, Site};
 use headway_ops::place::SocketKind;
 use headway_ops::protocol::{CtlRequest, CtlResponse};
-use headway_ops::socket::{ControlSocket, Responder};
+use headway_ops::socket::{ControlPlace, ControlSocket, Responder};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, UnixAddr, connect, socket as socket_of,
@@ -63,6 +63,9 @@ fn serves_with_few_files(path: &Path) {
     setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
     connect(control.as_raw_fd(), &UnixAddr::new(path).unwrap()).unwrap();
     connect(page.as_raw_fd(), &SockaddrStorage::from(http.addr())).unwrap();
+    // No socket needs no descriptor.
+    let none = ControlSocket::bind(&ControlPlace::Off, SocketKind::Server, "");
+    assert!(none.unwrap().is_none());
     std::io::stdin().read_line(&mut String::new()).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, few, hard).unwrap();
     let (mut control, mut page) = (UnixStream::from(control), TcpStream::from(page));

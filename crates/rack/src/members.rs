@@ -35,7 +35,7 @@ impl<S: Switch> RosterPlane for SwitchMembers<'_, S> {
     }
 
     fn is_drained(&self, server: ServerId) -> bool {
-        self.switch.unanswered(server) == 0 && !self.switch.policy.may_send(server)
+        self.switch.awaited(server) == 0 && !self.switch.policy.may_send(server)
     }
 
     fn remove(&mut self, server: ServerId) -> u64 {
@@ -82,8 +82,8 @@ impl<S: Switch> RackSwitch<S> {
                     continue;
                 }
                 self.counts.lost += 1;
+                self.servers.settled(server, is_written_off);
                 if !is_written_off {
-                    self.servers.settled(server);
                     self.forget_at(now_ns, index, class, server);
                 }
             }

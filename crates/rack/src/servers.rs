@@ -9,8 +9,10 @@ use std::sync::Arc;
 /// The servers behind a switch.
 pub(crate) struct SwitchServers {
     pub(crate) addresses: ServerAddresses,
-    /// Each server's unanswered requests.
+    /// Each server's unanswered requests that the policy counts.
     pub(crate) unanswered: Vec<u32>,
+    /// Each server's unanswered requests that were written off when it fell silent.
+    written_off: Vec<u32>,
     /// Whether each place has a server that gets requests by order.
     pub(crate) serves: Vec<bool>,
     /// The servers' liveness, where the switch watches it.
@@ -25,6 +27,7 @@ impl SwitchServers {
     pub(crate) fn new(addresses: ServerAddresses, asks_queues: bool) -> Self {
         Self {
             unanswered: vec![0; addresses.count()],
+            written_off: vec![0; addresses.count()],
             serves: (0..addresses.count() as u16)
                 .map(|place| addresses.peer(ServerId(place)) != Peer::NOBODY)
                 .collect(),
@@ -55,8 +58,24 @@ impl SwitchServers {
 
     /// Counts one unanswered request less for the server.
     #[inline]
-    pub(crate) fn settled(&mut self, server: ServerId) {
+    pub(crate) fn settled(&mut self, server: ServerId, was_written_off: bool) {
+        let counted = if was_written_off {
+            &mut self.written_off
+        } else {
+            &mut self.unanswered
+        };
+        counted[server.index()] -= 1;
+    }
+
+    /// Counts an unanswered request of the server as written off.
+    pub(crate) fn write_off(&mut self, server: ServerId) {
         self.unanswered[server.index()] -= 1;
+        self.written_off[server.index()] += 1;
+    }
+
+    /// The server's requests that it may still answer, written off or not.
+    pub(crate) fn awaited(&self, server: ServerId) -> u32 {
+        self.unanswered[server.index()] + self.written_off[server.index()]
     }
 
     /// Records that a packet came from the server.

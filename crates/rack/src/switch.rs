@@ -253,9 +253,7 @@ impl<S: Switch> RackSwitch<S> {
         let status = header.flag.status();
         let was_served = status != Status::Shed && status != Status::Draining;
         let is_written_off = entry.is_written_off(copy);
-        if !is_written_off {
-            self.servers.settled(server);
-        }
+        self.servers.settled(server, is_written_off);
         entry.came_back(copy);
         let remaining = entry.is_under_way();
         let (queue, body) = self.servers.queue(server, header.flag, body);
@@ -323,9 +321,9 @@ impl<S: Switch> RackSwitch<S> {
         self.counts.bounced += 1;
         entry.came_back(copy);
         entry.bounces = entry.bounces.saturating_add(1);
-        let class = entry.class;
-        if !entry.is_written_off(copy) {
-            self.servers.settled(server);
+        let (class, is_written_off) = (entry.class, entry.is_written_off(copy));
+        self.servers.settled(server, is_written_off);
+        if !is_written_off {
             self.forget_at(now_ns, header.index, class, server);
         }
         let packet = Packet {
@@ -413,8 +411,9 @@ impl<S: Switch> RackSwitch<S> {
         for copy in NatCopy::BOTH {
             if let Some(server) = entry.server(copy) {
                 self.counts.expired += 1;
-                if !entry.is_written_off(copy) {
-                    self.servers.settled(server);
+                let is_written_off = entry.is_written_off(copy);
+                self.servers.settled(server, is_written_off);
+                if !is_written_off {
                     self.forget_at(now_ns, index, entry.class, server);
                 }
             }
@@ -440,13 +439,22 @@ impl<S: Switch> RackSwitch<S> {
         self.limits.types + self.limits.undeclared + 1
     }
 
-    /// A server's unanswered requests.
+    /// A server's unanswered requests that the policy counts: none once it is silent.
     ///
     /// # Panics
     /// When there is no such server.
     #[must_use]
     pub fn unanswered(&self, server: ServerId) -> u32 {
         self.servers.unanswered[server.index()]
+    }
+
+    /// A server's requests whose answers still pass: of a silent one too.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[must_use]
+    pub fn awaited(&self, server: ServerId) -> u32 {
+        self.servers.awaited(server)
     }
 
     /// Requests at servers or held.

@@ -38,8 +38,10 @@ pub struct SwitchReport {
     pub lost: Option<LostPackets>,
     /// Requests at servers or held.
     pub under_way: usize,
-    /// Each server's unanswered requests.
+    /// Each server's unanswered requests that the policy counts: none once it is silent.
     pub unanswered: Vec<u32>,
+    /// Each server's requests whose answers still pass: of a silent one too.
+    pub awaited: Vec<u32>,
     /// The cores that the switch assumes for each server, 0 while it is silent. Empty where servers are not watched.
     pub cores: Vec<usize>,
     /// The type bytes of the types known so far, by class.
@@ -213,6 +215,10 @@ impl SwitchTables {
         report
             .unanswered
             .extend(servers().map(|server| switch.unanswered(server)));
+        report.awaited.clear();
+        report
+            .awaited
+            .extend(servers().map(|server| switch.awaited(server)));
         report.cores.clear();
         report
             .cores

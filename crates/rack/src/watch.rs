@@ -78,7 +78,7 @@ impl<S: Switch> RackSwitch<S> {
                 }
                 entry.write_off(copy);
                 let class = entry.class;
-                self.servers.settled(server);
+                self.servers.write_off(server);
                 self.forget_at(now_ns, index, class, server);
             }
         }

@@ -195,6 +195,35 @@ fn one_that_drains_answers_what_it_has_gets_nothing_new_and_leaves() {
     }
 }
 
+/// Silence has the policy expect nothing more of it, but its clients still wait.
+#[test]
+fn one_that_drains_while_it_is_silent_answers_what_it_has_before_it_leaves() {
+    for spec in specs() {
+        let mut rack = Rack::new(&spec);
+        rack.send(4);
+        let had = rack.has(0) as u32;
+        assert!(had > 0, "{spec}");
+        for _ in 0..40 {
+            rack.answer(|at| at != server(0));
+            rack.look();
+        }
+        assert_eq!(rack.switch.counts().left, 1, "{spec}: it is silent");
+        rack.roster.order(server(0), Membership::Drains).unwrap();
+        rack.look();
+        assert!(
+            rack.roster.members()[0].is_some(),
+            "{spec}: it has requests"
+        );
+        assert_eq!(rack.switch.awaited(ServerId(0)), had, "{spec}");
+        rack.answer(|_| true);
+        rack.look();
+        assert_eq!(rack.roster.members()[0], None, "{spec}: it left");
+        assert_eq!(rack.switch.awaited(ServerId(0)), 0, "{spec}");
+        let counts = *rack.switch.counts();
+        assert_eq!((rack.answered, counts.lost), (4, 0), "{spec}");
+    }
+}
+
 #[test]
 fn one_that_is_removed_goes_at_once_and_what_it_had_is_counted() {
     for spec in specs() {

@@ -7,10 +7,9 @@
 //!
 //! ```
 //! use headway_reproduce::{ExperimentFile, RunLength, run};
-//! use std::ops::ControlFlow;
 //!
 //! let experiment = ExperimentFile::named("persephone-fig1").expect("it is built in");
-//! let results = run(&[experiment], RunLength::Fast, 2, |_, _| ControlFlow::Continue(()))?;
+//! let results = run(&[experiment], RunLength::Fast, 2, None, |_, _| {})?;
 //! for judged in &results[0].claims {
 //!     println!("{}: {}", judged.says, judged.verdict);
 //! }

@@ -1,8 +1,11 @@
 //! The experiments themselves: they run, do not depend on threads, and give what they gave.
 
-use std::ops::ControlFlow;
-
 use headway_reproduce::{ExperimentFile, NAMES, RunLength, run, show};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 fn named(names: &[&str]) -> Vec<ExperimentFile> {
     names
@@ -19,7 +22,8 @@ fn every_claim_is_about_something_measured() {
         &ExperimentFile::all(),
         RunLength::AtMost(2_000),
         threads,
-        |_, _| ControlFlow::Continue(()),
+        None,
+        |_, _| {},
     );
     let results = results.unwrap_or_else(|error| panic!("{error}"));
     let names: Vec<&str> = results
@@ -41,21 +45,41 @@ fn shortened_runs_give_what_they_gave() {
         "synergy-fig4-1",
         "pallas-fig15",
     ];
-    let results = run(&named(&names), RunLength::Fast, 2, |_, _| {
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    let results = run(&named(&names), RunLength::Fast, 2, None, |_, _| {}).unwrap();
     let text: Vec<String> = results.iter().map(show::text).collect();
     insta::assert_snapshot!(text.join("\n"));
+}
+
+/// The runs of this experiment would not end by themselves.
+#[test]
+fn runs_under_way_end_once_they_are_cut_off() {
+    let text = include_str!("../../../experiments/concord-fig9.toml");
+    let text = text.replace("requests = 40_000", "requests = 1_000_000_000_000");
+    let endless = ExperimentFile::read("endless", &text).unwrap();
+    let cutoff = Arc::new(AtomicBool::new(false));
+    let (ended, end) = channel();
+    let asked = Arc::clone(&cutoff);
+    thread::spawn(move || {
+        let results = run(&[endless], RunLength::Full, 1, Some(&asked), |_, _| {});
+        ended.send(results.map(|results| results.len()))
+    });
+    thread::sleep(Duration::from_millis(50));
+    cutoff.store(true, Ordering::Relaxed);
+    let results = end.recv_timeout(Duration::from_secs(60));
+    assert_eq!(results.expect("it ends").unwrap(), 0);
 }
 
 #[test]
 fn figures_do_not_depend_on_threads() {
     let experiments = named(&["synergy-fig4-1", "concord-fig15"]);
     let with = |threads| {
-        let results = run(&experiments, RunLength::AtMost(20_000), threads, |_, _| {
-            ControlFlow::Continue(())
-        })
+        let results = run(
+            &experiments,
+            RunLength::AtMost(20_000),
+            threads,
+            None,
+            |_, _| {},
+        )
         .unwrap();
         serde_json::to_string(&results).unwrap()
     };
@@ -65,9 +89,13 @@ fn figures_do_not_depend_on_threads() {
 /// The document says what the result says.
 #[test]
 fn markdown_and_page_hold_every_verdict() {
-    let results = run(&named(&["concord-fig2"]), RunLength::Full, 1, |_, _| {
-        ControlFlow::Continue(())
-    })
+    let results = run(
+        &named(&["concord-fig2"]),
+        RunLength::Full,
+        1,
+        None,
+        |_, _| {},
+    )
     .unwrap();
     let (markdown, page) = (show::markdown(&results), show::page(&results).render());
     for claim in &results[0].claims {

@@ -96,11 +96,11 @@ impl Args {
         let bar = progress::bar(0, "simulating");
         let threads = self.threads.unwrap_or_else(available_threads);
         let interrupt = Interrupt::listen()?;
-        let results = run(&experiments, length, threads, |name, pieces| {
-            bar.set_length(pieces as u64);
+        let cutoff = interrupt.flag();
+        let results = run(&experiments, length, threads, Some(&cutoff), |name, all| {
+            bar.set_length(all as u64);
             bar.set_message(name.to_owned());
             bar.inc(1);
-            interrupt.go_on()
         });
         bar.finish_and_clear();
         let results = results.map_err(|error| usage("reproduce", error))?;

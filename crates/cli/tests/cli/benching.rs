@@ -1,6 +1,7 @@
 //! `headway bench` and `headway calibrate`: output and exit status.
 
 use super::{headway, json, words};
+use std::process::Command;
 
 #[test]
 fn bench_adds_the_network_and_judges_every_run() {
@@ -16,6 +17,28 @@ fn bench_adds_the_network_and_judges_every_run() {
     for run in report["runs"].as_array().unwrap() {
         assert!(run["overall"]["latency_us"]["p50"].as_f64().unwrap() >= 3e6);
     }
+}
+
+#[test]
+fn rounds_begin_at_any_seed() {
+    let args = "bench --policy c-fcfs --workers 1 --layout inline --idle park --rounds 2 --rate 2k --requests 100 --seed 18446744073709551615 --format json";
+    let report = json(&words(args));
+    let seeds = report["runs"].as_array().unwrap().iter();
+    let seeds: Vec<_> = seeds.map(|run| run["seed"].as_u64()).collect();
+    assert_eq!(seeds, [Some(u64::MAX), Some(0)]);
+}
+
+#[test]
+fn a_server_without_memory_for_its_buffers_says_so() {
+    let limited =
+        "ulimit -v 200000; exec \"$0\" bench --policy c-fcfs --workers 1 --duration 100ms";
+    let done = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_headway")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("there is no memory for"), "{said}");
 }
 
 #[test]

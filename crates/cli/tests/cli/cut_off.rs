@@ -28,8 +28,15 @@ fn hears_ctrl_c(pid: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (libc::SIGINT - 1)) != 0)
 }
 
-/// The report of a command that Ctrl-C ends once it has worked for `after`, and its exit status; `None` where it ended before.
+/// The report of a command that Ctrl-C ends once it has worked for `after`, and its exit status; `None` where it ended before, or had nothing to
+/// report.
 fn interrupted(args: &str, after: Duration) -> Option<(Value, Option<i32>)> {
+    let (text, status) = stopped(args, after)?;
+    Some((serde_json::from_str(&text).ok()?, status))
+}
+
+/// The text that such a command writes.
+fn stopped(args: &str, after: Duration) -> Option<(String, Option<i32>)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
@@ -50,7 +57,7 @@ fn interrupted(args: &str, after: Duration) -> Option<(Value, Option<i32>)> {
     child.signal(libc::SIGINT);
     let status = child.wait();
     let text = fs::read_to_string(&path).unwrap_or_default();
-    Some((serde_json::from_str(&text).ok()?, status.code()))
+    Some((text, status.code()))
 }
 
 /// Interrupts a command later and later until it has something to say, and is not done yet.
@@ -107,6 +114,20 @@ fn live_rounds_that_were_complete_are_reported() {
     let report = cut_off(args, |report| report["cut_off"] == true);
     let rounds = report["runs"].as_array().unwrap().len();
     assert!((1..300).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn what_has_nothing_to_report_yet_was_interrupted_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    for args in [
+        "bench --policy c-fcfs --workers 1 --layout inline --idle park --rate 2k --duration 600s",
+        "sweep --policy c-fcfs --loads 0.5 --requests 2000M",
+        &format!("demo --seconds 600 --html {}", page.display()),
+    ] {
+        let (text, status) = stopped(args, Duration::ZERO).expect("it goes on");
+        assert_eq!((text.as_str(), status), ("", Some(130)), "{args}");
+    }
 }
 
 #[test]

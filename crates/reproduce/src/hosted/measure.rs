@@ -115,9 +115,7 @@ impl<'a> HostedSession<'a> {
             return Ok(None);
         };
         let threads = headway_sim::available_threads();
-        let mut results = run(&[file], RunLength::Fast, threads, |_, _| {
-            ControlFlow::Continue(())
-        })?;
+        let mut results = run(&[file], RunLength::Fast, threads, None, |_, _| {})?;
         Ok(results.pop())
     }
 

@@ -12,7 +12,7 @@ use super::apps::BuiltInApp;
 use super::sim::{tell_few_samples, tell_verdict};
 use crate::args::{self, Destination, LengthFlags, TraceFlags, Traffic};
 use crate::error::usage;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
@@ -135,7 +135,7 @@ impl Args {
         let observed = self.play(&trials)?;
         let cut_off = interrupt.pressed() && observed.len() < trials.len() * self.rounds as usize;
         if observed.is_empty() {
-            bail!("interrupted: no round was complete");
+            bail!(Interrupted("no round was complete"));
         }
         let runs: Vec<Run> = observed
             .iter()
@@ -477,7 +477,7 @@ impl Args {
             for turn in 0..trials.len() {
                 let index = (turn + round as usize) % trials.len();
                 let mut trial = trials[index].clone();
-                trial.experiment.seed = self.extent.seed + round;
+                trial.experiment.seed = self.extent.seed.wrapping_add(round);
                 match trial.run() {
                     Err(TrialError::CutOff) => {
                         bar.finish_and_clear();

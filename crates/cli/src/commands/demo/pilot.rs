@@ -57,7 +57,7 @@ impl Stage {
         let mut means_ns: [Vec<u64>; 2] = Default::default();
         for pilot in 0..PILOTS {
             let offer = Offer {
-                seed: seed + pilot,
+                seed: seed.wrapping_add(pilot),
                 ..offer
             };
             let stats = live::play(self, &policy, &offer, interrupt)?.stats;

@@ -82,7 +82,7 @@ impl Course<'_> {
     fn round(&mut self, round: u64, lanes: &mut [Lane]) -> Result<()> {
         self.stage.watch_noise()?;
         let offer = Offer {
-            seed: self.offer.seed + round,
+            seed: self.offer.seed.wrapping_add(round),
             ..self.offer
         };
         let lives = Lives::of(self.stage, self.entrants, &offer)?;

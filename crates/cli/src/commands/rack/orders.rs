@@ -85,8 +85,7 @@ impl ServerOrders {
             let lost = place.and_then(|place| self.roster.lost(place));
             return Ok(json!({ "server": addr, "state": "removed", "lost": lost }));
         }
-        let unanswered =
-            place.and_then(|place| self.tables.report().unanswered.get(place).copied());
+        let unanswered = place.and_then(|place| self.tables.report().awaited.get(place).copied());
         Ok(json!({ "server": addr, "state": "drains", "unanswered": unanswered }))
     }
 

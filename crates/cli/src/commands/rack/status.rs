@@ -172,7 +172,7 @@ impl RackSubject {
                 "cores": cores,
                 "counted_cores": counted,
                 "silent": serves && counted == 0,
-                "unanswered": report.unanswered.get(number),
+                "unanswered": report.awaited.get(number),
                 "group_cores": groups,
                 "agent": agent.map(|report| json!({
                     "workers": report.workers,

@@ -250,12 +250,15 @@ impl Relay {
         let unanswered = self.history.unanswered(&registers.servers);
         let at_servers = unanswered.iter().sum();
         let sees = |count: u64| if self.sees_responses { count } else { 0 };
+        let awaited: Vec<u32> = unanswered.iter().map(|&count| sees(count) as u32).collect();
         SwitchReport {
             counts: self.common(counts),
             kernel: Some(of_kernel(counts)),
             lost: None,
             under_way: sees(begun.min(at_servers)) as usize,
-            unanswered: unanswered.iter().map(|&count| sees(count) as u32).collect(),
+            // The program writes off nothing of a silent server.
+            unanswered: awaited.clone(),
+            awaited,
             cores: self.watch.cores(),
             type_bytes: self.program.types.bytes().to_vec(),
             // The program does not keep when a request arrived.

@@ -8,7 +8,7 @@ mod show;
 use super::sim::{LONGER, tell_few_samples};
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::learning;
 use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
@@ -227,7 +227,7 @@ impl Args {
         };
         let swept = SweptPoints::new(&all, runs);
         if swept.runs.is_empty() {
-            bail!("interrupted: no point of the sweep was done");
+            bail!(Interrupted("no point of the sweep was done"));
         }
         let mut points = swept.points();
         if let Some(slo) = slo {
