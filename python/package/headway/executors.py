@@ -6,6 +6,7 @@ time is measured. Results are taken as they come. No figure depends on where or 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import sys
@@ -75,11 +76,10 @@ def task(compute: Compute[C], common: C, items: Sequence[tuple[int, Any]], cutof
 class Futures:
     """Tasks on a ``concurrent.futures.Executor``."""
 
-    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C, cutoff: Cutoff | None) -> None:
+    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C) -> None:
         self.executor, self._slots = executor, slots
         self._compute: Any = compute
         self._common: Any = common
-        self._cutoff = cutoff
 
     @property
     def slots(self) -> int:
@@ -88,8 +88,7 @@ class Futures:
 
     def submit(self, items: Sequence[tuple[int, Any]]) -> Future[Any]:
         """Begins a task."""
-        given = () if self._cutoff is None else (self._cutoff,)
-        return self.executor.submit(task, self._compute, self._common, items, *given)
+        return self.executor.submit(task, self._compute, self._common, items)
 
     def done(self, handles: Sequence[Future[Any]]) -> Sequence[Future[Any]]:
         """Those that are done."""
@@ -107,9 +106,35 @@ class Futures:
         return answers
 
     def stop(self) -> None:
-        """Ends the runs, where they are in this process."""
-        if self._cutoff is not None:
-            self._cutoff.cut()
+        """Tasks are cancelled one by one."""
+
+
+class Threads(Futures):
+    """Tasks on threads of this process."""
+
+    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C) -> None:
+        super().__init__(executor, slots, compute, common)
+        self._cutoff = Cutoff()
+        #: The threads that compute.
+        self._computing: set[int] = set()
+
+    def submit(self, items: Sequence[tuple[int, Any]]) -> Future[Any]:
+        """Begins a task."""
+        return self.executor.submit(self._task, items)
+
+    def _task(self, items: Sequence[tuple[int, Any]]) -> tuple[list[tuple[int, str]], float]:
+        thread = threading.get_ident()
+        self._computing.add(thread)
+        try:
+            return task(self._compute, self._common, items, self._cutoff)
+        finally:
+            self._computing.discard(thread)
+
+    def stop(self) -> None:
+        """Ends the runs, and the Python code of a role in them, which does not look at the cutoff."""
+        self._cutoff.cut()
+        for thread in tuple(self._computing):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 class Processes(Futures):
@@ -203,18 +228,16 @@ def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iter
     if on == "ray":
         yield Ray(compute, common)
     elif on == "threads":
-        cutoff = Cutoff()
         with ThreadPoolExecutor(slots, thread_name_prefix="headway") as pool:
             try:
-                yield Futures(pool, slots, compute, common, cutoff)
+                yield Threads(pool, slots, compute, common)
             except BaseException:
-                cutoff.cut()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     elif on == "processes":
         with process_pool(slots) as pool:
             try:
-                yield Processes(pool, slots, compute, common, None)
+                yield Processes(pool, slots, compute, common)
             except BrokenProcessPool as error:
                 raise HeadwayError(ENDED) from error
             except BaseException:
@@ -224,7 +247,7 @@ def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iter
         executor = on.get_executor() if hasattr(on, "get_executor") else on
         if not hasattr(executor, "submit"):
             raise HeadwayError(f"on: {on!r} is neither 'threads', 'processes', 'ray', an executor nor a client of Dask")
-        yield Futures(executor, threads or getattr(executor, "_max_workers", None) or slots, compute, common, None)
+        yield Futures(executor, threads or getattr(executor, "_max_workers", None) or slots, compute, common)
 
 
 def process_pool(slots: int) -> ProcessPoolExecutor:
@@ -263,9 +286,10 @@ def answers(on: On, threads: int | None, compute: Compute[C], common: C, items: 
                     done, took_s = done + len(computed), took_s + seconds
                     yield from computed
         except BaseException:
-            runs.stop()
+            # None begins any more when the others end.
             for handle in flying:
                 _cancel(handle)
+            runs.stop()
             raise
 
 
