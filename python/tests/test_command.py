@@ -169,21 +169,38 @@ def test_the_lines_that_replace_pieces_run(command: Command, tmp_path: Path) -> 
     assert json.loads(sweep.json()) == command.json("sweep", *flags)
 
 
-def test_a_sweep_on_python_is_interrupted_and_goes_on(command: Command, tmp_path: Path) -> None:
-    flags = ["sweep", "--policy", "darc", "--loads", "0.3..0.8:0.05", "--requests", "100k", "--on", "threads", "--threads", "1"]
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_a_sweep_on_python_is_interrupted_and_goes_on(command: Command, tmp_path: Path, on: str) -> None:
+    # The points are done in another order.
+    flags = ["sweep", "--policy", "darc", "--policy", "c-fcfs", "--loads", "0.3..0.8:0.01", "--requests", "100k", "--on", on, "--threads", "2"]
     flags += ["--python", sys.executable, "--store", str(tmp_path), "--format", "json"]
     child = subprocess.Popen([command.path, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("*.parquet")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(child.pid, signal.SIGINT)
-    child.communicate(timeout=60)
+    out, err = child.communicate(timeout=60)
     kept = len(list(tmp_path.glob("*.parquet")))
-    assert 1 <= kept <= 11
-    assert child.returncode != 0 or kept == 11
+    assert (1 <= kept < 102, child.returncode) == (True, 130), err
+    until = json.loads(out)
+    assert until["cut_off"]
+    assert len(until["points"]) in (kept, kept + 1)
     again = command.run(*flags)
     assert again.returncode == 0, again.stderr
-    assert len(json.loads(again.stdout)["points"]) == 11
+    whole = json.loads(again.stdout)
+    assert len(whole["points"]) == 102
+    done = [whole["points"].index(point) for point in until["points"]]
+    assert until["runs"] == [whole["runs"][at] for at in done]
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_a_sweep_on_python_runs_no_file_of_the_current_folder(command: Command, tmp_path: Path, on: str) -> None:
+    for name in ("json", "grp", "pickle", "socket", "multiprocessing", "headway"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran', 'a').write('{name} ')\n")
+    flags = ["sweep", "--loads", "0.5", "--requests", "2k", "--on", on, "--python", sys.executable]
+    done = subprocess.run([command.path, *flags], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
 
 def test_a_mistake_of_the_package_is_the_commands(command: Command, tmp_path: Path) -> None:

@@ -56,6 +56,28 @@ def test_ctrl_c_ends_a_run(call: str) -> None:
     ends_by_ctrl_c(code)
 
 
+def test_ctrl_c_ends_a_role_that_never_returns_on_threads() -> None:
+    # Nothing is said beside that: no thread ends in a traceback.
+    code = f"""{HEARS}
+import logging, sys, headway
+sys.stderr = sys.stdout
+logging.basicConfig(stream=sys.stdout)
+class Endless(headway.ServerPolicy):
+    name = "endless"
+
+    def ingress(self, shape):
+        while True:
+            pass
+
+print("begun", flush=True)
+try:
+    headway.sweep([Endless()], loads=[0.3, 0.4, 0.5, 0.6, 0.7], threads=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ends_by_ctrl_c(code)
+
+
 @pytest.mark.parametrize("call", [{"policy": "darc"}, {"policy": "pallas", "servers": 4}, {"policy": "shenango", "workers": 6}], ids=str)
 def test_a_signal_that_a_thread_raises_meanwhile_ends_a_run(call: dict[str, Any]) -> None:
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -6,12 +6,17 @@ time is measured. Results are taken as they come. No figure depends on where or 
 
 from __future__ import annotations
 
+import ctypes
 import os
+import pickle
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context, parent_process
 from typing import Any, Protocol, TypeVar
 
 from headway._native import Cutoff, HeadwayError
@@ -25,6 +30,14 @@ AHEAD = 2
 LOOK_S = 0.1
 #: How often Ray runs a task again whose worker or node is gone.
 RETRIES = 20
+
+#: What to do where processes do not work.
+ELSEWHERE = 'give on="threads"'
+#: Why a process may end too early.
+ENDED = (
+    "on: 'processes': one of them ended before its points were done. Each reads the program again: it has to be a file, and to sweep under "
+    f'`if __name__ == "__main__":`; else {ELSEWHERE}. What the process said stands above; it said nothing if it was killed, as for want of memory'
+)
 
 C = TypeVar("C")
 #: Computes an item's answer: of what all items share, of the item, and of what ends it early.
@@ -63,11 +76,10 @@ def task(compute: Compute[C], common: C, items: Sequence[tuple[int, Any]], cutof
 class Futures:
     """Tasks on a ``concurrent.futures.Executor``."""
 
-    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C, cutoff: Cutoff | None) -> None:
+    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C) -> None:
         self.executor, self._slots = executor, slots
         self._compute: Any = compute
         self._common: Any = common
-        self._cutoff = cutoff
 
     @property
     def slots(self) -> int:
@@ -76,8 +88,7 @@ class Futures:
 
     def submit(self, items: Sequence[tuple[int, Any]]) -> Future[Any]:
         """Begins a task."""
-        given = () if self._cutoff is None else (self._cutoff,)
-        return self.executor.submit(task, self._compute, self._common, items, *given)
+        return self.executor.submit(task, self._compute, self._common, items)
 
     def done(self, handles: Sequence[Future[Any]]) -> Sequence[Future[Any]]:
         """Those that are done."""
@@ -95,9 +106,78 @@ class Futures:
         return answers
 
     def stop(self) -> None:
-        """Ends the runs, where they are in this process."""
-        if self._cutoff is not None:
-            self._cutoff.cut()
+        """Tasks are cancelled one by one."""
+
+
+class Threads(Futures):
+    """Tasks on threads of this process."""
+
+    def __init__(self, executor: Executor, slots: int, compute: Compute[C], common: C) -> None:
+        super().__init__(executor, slots, compute, common)
+        self._cutoff = Cutoff()
+        #: The threads that compute.
+        self._computing: set[int] = set()
+
+    def submit(self, items: Sequence[tuple[int, Any]]) -> Future[Any]:
+        """Begins a task."""
+        return self.executor.submit(self._task, items)
+
+    def _task(self, items: Sequence[tuple[int, Any]]) -> tuple[list[tuple[int, str]], float]:
+        thread = threading.get_ident()
+        self._computing.add(thread)
+        try:
+            return task(self._compute, self._common, items, self._cutoff)
+        finally:
+            self._computing.discard(thread)
+
+    def stop(self) -> None:
+        """Ends the runs, and the Python code of a role in them, which does not look at the cutoff."""
+        self._cutoff.cut()
+        for thread in tuple(self._computing):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+
+
+class Processes(Futures):
+    """Tasks on a pool of processes."""
+
+    def submit(self, items: Sequence[tuple[int, Any]]) -> Future[Any]:
+        """Begins a task."""
+        try:
+            given = pickle.dumps((self._compute, self._common, items))
+        except Exception as error:
+            raise HeadwayError(f"on: 'processes': what they compute cannot be sent to them ({error}): {ELSEWHERE}") from error
+        return self.executor.submit(task_of_another, given)
+
+
+def task_of_another(given: bytes) -> tuple[list[tuple[int, str]], float]:
+    """Computes some items for another process."""
+    try:
+        compute, common, items = pickle.loads(given)
+    except Exception as error:
+        raise HeadwayError(
+            f"on: 'processes': one cannot read what it computes ({error}): define a policy's class in a module or file, outside of "
+            f'`if __name__ == "__main__":`; or {ELSEWHERE}'
+        ) from error
+    try:
+        return task(compute, common, items)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            raise HeadwayError(f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def leave_with_parent() -> None:
+    """Ends this process of a pool when the one that began it is gone: it holds both ends of the pool's pipes, so it would wait for ever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def wait_for_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_for_it, daemon=True).start()
 
 
 class Ray:
@@ -148,19 +228,18 @@ def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iter
     if on == "ray":
         yield Ray(compute, common)
     elif on == "threads":
-        cutoff = Cutoff()
         with ThreadPoolExecutor(slots, thread_name_prefix="headway") as pool:
             try:
-                yield Futures(pool, slots, compute, common, cutoff)
+                yield Threads(pool, slots, compute, common)
             except BaseException:
-                cutoff.cut()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     elif on == "processes":
-        # A process that was forked would inherit locks of this one's threads.
-        with ProcessPoolExecutor(slots, mp_context=get_context("spawn")) as pool:
+        with process_pool(slots) as pool:
             try:
-                yield Futures(pool, slots, compute, common, None)
+                yield Processes(pool, slots, compute, common)
+            except BrokenProcessPool as error:
+                raise HeadwayError(ENDED) from error
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -168,7 +247,19 @@ def backend(on: On, threads: int | None, compute: Compute[C], common: C) -> Iter
         executor = on.get_executor() if hasattr(on, "get_executor") else on
         if not hasattr(executor, "submit"):
             raise HeadwayError(f"on: {on!r} is neither 'threads', 'processes', 'ray', an executor nor a client of Dask")
-        yield Futures(executor, threads or getattr(executor, "_max_workers", None) or slots, compute, common, None)
+        yield Futures(executor, threads or getattr(executor, "_max_workers", None) or slots, compute, common)
+
+
+def process_pool(slots: int) -> ProcessPoolExecutor:
+    """A pool of processes, where one may begin."""
+    this = current_process()
+    if getattr(this, "_inheriting", False):
+        # It reads the program again, and so came to the sweep that began it. The process that waits for it says what is wrong.
+        sys.exit(1)
+    if this.daemon:
+        raise HeadwayError(f"on: 'processes': this process is a daemon of multiprocessing's, which may begin none: {ELSEWHERE}")
+    # A process that was forked would inherit locks of this one's threads.
+    return ProcessPoolExecutor(slots, mp_context=get_context("spawn"), initializer=leave_with_parent)
 
 
 def available_cores() -> int:
@@ -195,9 +286,10 @@ def answers(on: On, threads: int | None, compute: Compute[C], common: C, items: 
                     done, took_s = done + len(computed), took_s + seconds
                     yield from computed
         except BaseException:
-            runs.stop()
+            # None begins any more when the others end.
             for handle in flying:
                 _cancel(handle)
+            runs.stop()
             raise
 
 

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with the answer of each item that was done until then, in order."""
+
+    def __init__(self, answers: list[str | None]) -> None:
+        super().__init__()
+        self.answers = answers
+
+
 @dataclass(frozen=True)
 class Where:
     """Where points run, where they are kept, and whom they are told."""
@@ -39,21 +47,27 @@ class Kept:
 
 
 def computed(compute: Compute[C], common: C, items: Sequence[Any], where: Where, kept: Kept, what: str) -> list[str]:
-    """The answer of each item, in order. Those that the store has are taken, the others are computed and kept as soon as they are done."""
+    """The answer of each item, in order. Those that the store has are taken, the others are computed and kept as soon as they are done.
+
+    :raises Interrupted: on Ctrl-C.
+    """
     store = None if where.store is None else Store(where.store)
     keys = [kept.inputs(item) for item in items] if store else []
     found: dict[int, str] = {}
-    for index, key in enumerate(keys):
-        if store and (answer := store.get(key)) is not None:
-            found[index] = answer
-    left = [(index, item) for index, item in enumerate(items) if index not in found]
-    with Progress(where.progress, len(items), what) as bar:
-        bar.advance(len(found))
-        for index, answer in answers(where.on, where.threads, compute, common, left):
-            found[index] = answer
-            if store:
-                store.put(keys[index], answer, kept.rows(answer))
-            bar.advance(1)
+    try:
+        for index, key in enumerate(keys):
+            if store and (answer := store.get(key)) is not None:
+                found[index] = answer
+        left = [(index, item) for index, item in enumerate(items) if index not in found]
+        with Progress(where.progress, len(items), what) as bar:
+            bar.advance(len(found))
+            for index, answer in answers(where.on, where.threads, compute, common, left):
+                found[index] = answer
+                if store:
+                    store.put(keys[index], answer, kept.rows(answer))
+                bar.advance(1)
+    except KeyboardInterrupt:
+        raise Interrupted([found.get(index) for index in range(len(items))]) from None
     return [found[index] for index in range(len(items))]
 
 

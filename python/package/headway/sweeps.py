@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from headway import _native
 from headway._native import Cutoff, HeadwayError
 from headway.custom import ServerPolicy, stand_in
 from headway.executors import On
-from headway.points import Kept, Where, computed, settings_inputs, text_digest
+from headway.points import Interrupted, Kept, Where, computed, settings_inputs, text_digest
 from headway.results import Framed, Interval, Run, as_frame
 from headway.settings import (
     Asked,
@@ -86,9 +86,7 @@ class SweepResult(Framed):
 
     def json(self) -> str:
         """What ``headway sweep --format json`` prints."""
-        names = ("policy", "load", "replications")
-        points = [{key: one[key] for key in names} | ({"intervals": one["intervals"]} if one["intervals"] else {}) for one in self.answers]
-        return json.dumps({"runs": [run for one in self.answers for run in one["runs"]], "points": points})
+        return _printed([_named(one) for one in self.answers], self.answers)
 
     def plot(self, figure: str = "overall.slowdown.p999", ax: Axes | None = None) -> Axes:
         """Draws a figure by load, a line a policy, with its intervals.
@@ -173,7 +171,8 @@ def sweep(
     :param until_ci: replicate each point until the 95 % interval of ``ci_of`` is this tight: ``"2%"`` or 0.02.
     :param ci_of: the figure whose interval ``until_ci`` bounds: ``"class.GET.latency.p99"``.
     :param slo: judge each point: ``"class.*.slowdown.p999<=10"``.
-    :param on: where the points run: ``"threads"``, ``"processes"``, ``"ray"``, a ``concurrent.futures.Executor`` or a client of Dask.
+    :param on: where the points run: ``"threads"``, ``"processes"``, ``"ray"``, a ``concurrent.futures.Executor`` or a client of Dask. A program
+        calls for ``"processes"`` under ``if __name__ == "__main__":``, since each of them reads it again.
     :param threads: how many points run at once; the cores by default.
     :param store: a folder where each point is kept as a Parquet file as soon as it is done. A sweep that finds its points there takes them.
     :param progress: ``True`` for a bar, or a function of the points done and of all.
@@ -195,6 +194,22 @@ def sweep(
     done = tuple(json.loads(answer) for answer in given)
     points = tuple(point_of(one, judged_by) for one in done)
     return SweepResult(points, tuple(dict.fromkeys(note for note in notes if note)), done)
+
+
+def json_until(interrupted: Interrupted) -> str:
+    """What the command reads of a sweep that was interrupted: every point, without replications where it was not done."""
+    answers = [None if answer is None else json.loads(answer) for answer in interrupted.answers]
+    points = [{"replications": 0} if one is None else _named(one) for one in answers]
+    return _printed(points, [one for one in answers if one is not None])
+
+
+def _printed(points: Sequence[dict[str, Any]], answers: Iterable[dict[str, Any]]) -> str:
+    return json.dumps({"runs": [run for one in answers for run in one["runs"]], "points": points})
+
+
+def _named(answer: dict[str, Any]) -> dict[str, Any]:
+    names = ("policy", "load", "replications")
+    return {key: answer[key] for key in names} | ({"intervals": answer["intervals"]} if answer["intervals"] else {})
 
 
 def policies_of(policies: object) -> list[PolicySource]:

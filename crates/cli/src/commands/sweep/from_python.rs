@@ -19,6 +19,8 @@ const INTERPRETER: &str = "HEADWAY_PYTHON";
 /// The exit status by which the lines of Python tell a mistake, and that they were interrupted.
 const MISTAKEN: i32 = 2;
 const INTERRUPTED: i32 = 130;
+/// Has Python import nothing from the current folder, whose files may be anybody's: Python 3.10 does not know `PYTHONSAFEPATH`.
+const APART: &str = "import sys\nsys.path[:] = [place for place in sys.path if place]\n";
 /// How often the command looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -72,9 +74,7 @@ pub(super) fn interpreter(given: Option<&PathBuf>) -> Result<PathBuf> {
     let remedy = format!(
         "`make python` builds it; then name its interpreter, target/python/venv/bin/python, by --python or {INTERPRETER} (docs/python.md)"
     );
-    let asked = Command::new(&python)
-        .args(["-c", "import headway; print(headway.__version__)"])
-        .output();
+    let asked = lines(&python, "import headway\nprint(headway.__version__)\n").output();
     let asked = match asked {
         Ok(asked) => asked,
         Err(error) => {
@@ -101,6 +101,16 @@ pub(super) fn interpreter(given: Option<&PathBuf>) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Python with these lines.
+fn lines(python: &PathBuf, code: &str) -> Command {
+    let mut command = Command::new(python);
+    command
+        .args(["-c", &format!("{APART}{code}")])
+        // The processes that it begins heed it, too.
+        .env("PYTHONSAFEPATH", "1");
+    command
+}
+
 /// What the package prints of a sweep.
 #[derive(Deserialize)]
 struct PrintedSweep {
@@ -114,21 +124,21 @@ struct PrintedPoint {
     replications: usize,
 }
 
-/// The runs of each point; none where it was interrupted.
+/// The runs of each point, none of a point that was not done when it was interrupted.
 pub(super) fn run(
     python: &PathBuf,
     call: &str,
     interrupt: &Interrupt,
 ) -> Result<Option<Vec<Vec<Run>>>> {
     let code = format!(
-        "import sys\nimport headway\n\
+        "import headway\n\
          try:\n    sys.stdout.write({call}.json())\n\
          except headway.HeadwayError as error:\n    sys.stdout.write(str(error))\n    sys.exit({MISTAKEN})\n\
+         except headway.points.Interrupted as error:\n    sys.stdout.write(headway.sweeps.json_until(error))\n    sys.exit({INTERRUPTED})\n\
          except KeyboardInterrupt:\n    sys.exit({INTERRUPTED})\n"
     );
     // Apart from the terminal's group: Ctrl-C reaches it once, from here.
-    let child = Command::new(python)
-        .args(["-c", &code])
+    let child = lines(python, &code)
         .stdout(Stdio::piped())
         .process_group(0)
         .spawn()
@@ -136,6 +146,7 @@ pub(super) fn run(
     let (status, printed) = wait(child, interrupt)?;
     match status.code() {
         Some(0) => {}
+        Some(INTERRUPTED) if interrupt.pressed() && !printed.is_empty() => {}
         Some(MISTAKEN) => return Err(UsageError(format!("--{printed}")).into()),
         _ if interrupt.pressed() => return Ok(None),
         _ => bail!("the sweep in Python failed ({status}); what it said stands above"),
