@@ -50,11 +50,11 @@ fn shortened_runs_give_what_they_gave() {
     insta::assert_snapshot!(text.join("\n"));
 }
 
-/// The runs of this experiment would not end by themselves.
+/// The runs of this experiment would last for many minutes.
 #[test]
 fn runs_under_way_end_once_they_are_cut_off() {
     let text = include_str!("../../../experiments/concord-fig9.toml");
-    let text = text.replace("requests = 40_000", "requests = 1_000_000_000_000");
+    let text = text.replace("requests = 40_000", "requests = 2_000_000_000");
     let endless = ExperimentFile::read("endless", &text).unwrap();
     let cutoff = Arc::new(AtomicBool::new(false));
     let (ended, end) = channel();
