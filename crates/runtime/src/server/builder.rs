@@ -302,7 +302,8 @@ impl<S, D> Builder<S, D> {
 
     /// Where interrupted requests go on: at any worker, as in the papers, unless chosen. Each has what a thread has, its thread-local variables and the locks that
     /// it holds among them, and takes it along. What the kernel keeps for a thread changes: its number, signal mask, priority, affinity. `synergy`, `tardis` and
-    /// others whose workers go on with what others began refuse [`Resume::OwnWorker`] at [`start`](Self::start). With signals requests stay, unless chosen otherwise.
+    /// others whose workers go on with what others began refuse [`Resume::OwnWorker`] at [`start`](Self::start). It does not hold a request back that its own thread
+    /// goes on with, since a worker slept ([`ClassStats::rescued`](crate::ClassStats::rescued)). With signals requests stay, unless chosen otherwise.
     pub fn resume(mut self, resume: Resume) -> Self {
         self.settings.resume = Some(resume);
         self
