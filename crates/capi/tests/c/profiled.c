@@ -1,6 +1,7 @@
 /* A sampling profiler beside a server that switches all the time: at any instruction a signal's handler walks the stack. Each walk arrives where its thread began.
  *   profiled POLICY */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <headway.h>
 #include <link.h>
 #include <signal.h>
@@ -10,7 +11,9 @@
 #include <unwind.h>
 #include "client.h"
 
-enum { REQUESTS = 1000, IN_FLIGHT = 8, ENDLESS = 200, INTERVAL_US = 1000 };
+enum { REQUESTS = 1000, IN_FLIGHT = 8, ENDLESS = 200, INTERVAL_US = 1000, INNERMOST = 5 };
+/* The handler's own frame and that of the signal are within it. */
+enum { INTERRUPTED = 2 };
 
 static unsigned long walks, cut, mixed;
 static uintptr_t libc_low, libc_high;
@@ -18,8 +21,10 @@ extern char _start[];
 
 struct walk {
     int frames, requests;
-    uintptr_t outermost;
+    uintptr_t outermost, innermost[INNERMOST];
 };
+
+static struct walk first_cut;
 
 static void handle_request(void *context, struct headway_request *request);
 
@@ -27,8 +32,15 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *data) {
     struct walk *walk = data;
     uintptr_t ip = _Unwind_GetIP(frame);
     if (ip != 0) walk->outermost = ip;
+    if (walk->frames < INNERMOST) walk->innermost[walk->frames] = ip;
     walk->requests += _Unwind_FindEnclosingFunction((void *)(ip - 1)) == (void *)handle_request;
     return ++walk->frames < ENDLESS ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/* The jump of a library's procedure linkage table (`jmp *offset(%rip)`), for which lld, Rust's linker, writes no unwinding information: no walk goes on from there, in any program. */
+static int is_linkers_jump(const struct walk *walk) {
+    const unsigned char *const interrupted = (const unsigned char *)walk->innermost[INTERRUPTED];
+    return walk->frames == INTERRUPTED + 1 && interrupted[0] == 0xff && interrupted[1] == 0x25;
 }
 
 static void sample(int signal) {
@@ -39,7 +51,8 @@ static void sample(int signal) {
     int at_start = _Unwind_FindEnclosingFunction((void *)walk.outermost) == (void *)_start ||
                    walk.outermost - (uintptr_t)_start < 64;
     __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&cut, walk.frames >= ENDLESS || !(in_libc || at_start), __ATOMIC_RELAXED);
+    const int is_cut = walk.frames >= ENDLESS || !(in_libc || at_start || is_linkers_jump(&walk));
+    if (is_cut && __atomic_fetch_add(&cut, 1, __ATOMIC_RELAXED) == 0) first_cut = walk;
     __atomic_fetch_add(&mixed, walk.requests > 1, __ATOMIC_RELAXED);
 }
 
@@ -76,6 +89,17 @@ static int setup_worker(void *context, unsigned int worker, int core) {
     return signal_every_us(SIGPROF, INTERVAL_US);
 }
 
+static void tell_where(const struct walk *walk) {
+    fprintf(stderr, "cut after %d frames at", walk->frames);
+    for (int i = 0; i < INNERMOST && i < walk->frames; i++) {
+        const uintptr_t ip = walk->innermost[i];
+        Dl_info info = {0};
+        dladdr((void *)ip, &info);
+        fprintf(stderr, " %s+%#lx(%s)", info.dli_fname ? info.dli_fname : "?", (unsigned long)(ip - (uintptr_t)info.dli_fbase), info.dli_sname ? info.dli_sname : "?");
+    }
+    fprintf(stderr, "\n");
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     alarm(100);
@@ -87,6 +111,7 @@ int main(int argc, char **argv) {
     struct headway_stats stats = {.size = sizeof stats};
     CHECK(serve_itself(argv[1], &service, REQUESTS, IN_FLIGHT, &stats) == 0);
     fprintf(stderr, "%lu walks, %lu cut, %lu mixed\n", walks, cut, mixed);
+    if (cut != 0) tell_where(&first_cut);
     CHECK(walks > 0 && cut == 0 && mixed == 0);
     printf("preemptions %llu\n", (unsigned long long)stats.preemptions);
     return 0;

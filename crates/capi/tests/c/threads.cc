@@ -1,8 +1,10 @@
 // Tests the promises of threads in user space to C and C++. The program prints a broken promise and returns 1.
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <headway_threads.hpp>
+#include <malloc.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -47,6 +49,12 @@ static void kernel_threads() {
     // Their stacks need more memory than the child may have.
     pid_t child = fork();
     if (child == 0) {
+        // Threads that begin find some there before the limit: without, the C library ends the process.
+        mallopt(M_ARENA_MAX, 1);
+        mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        mallopt(M_TRIM_THRESHOLD, 32 << 20);
+        void *volatile room = std::malloc(16 << 20);
+        std::free(room);
         unsigned long pages = 0;
         std::FILE *memory = std::fopen("/proc/self/statm", "r");
         if (memory == nullptr || std::fscanf(memory, "%lu", &pages) != 1) _exit(2);
