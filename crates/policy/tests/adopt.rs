@@ -282,6 +282,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("concord", "concord,q=1us"),
     ("tiny-quanta", "tiny-quanta,q=9us"),
     ("mlfq", "mlfq,q=700ns"),
+    ("gittins", "gittins,q=700ns"),
     (
         "darc,window=5",
         "darc,window=3,window_time=2ms,delta=1000,deviation=0,delay=0,spillway=2",

@@ -56,6 +56,7 @@ const COMPOSED: &[&str] = &[
     "compose,discipline=drr,placement=jbsq,k=2,quantum=7us,preemption=quantum",
     "compose,discipline=wrr,weights=4/3/2/1",
     "compose,discipline=mlfq,preemption=levels,levels=3",
+    "compose,discipline=gittins,preemption=index",
     "compose,discipline=mq,pick=bvt,preemption=quantum",
     "compose,discipline=cscq,placement=jbsq,k=2",
 ];

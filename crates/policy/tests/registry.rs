@@ -26,6 +26,7 @@ fn specs() -> Vec<ServerSpec> {
         "compose,discipline=sjf,preemption=srpt",
         "compose,preemption=on-blocked",
         "compose,discipline=mlfq,preemption=levels",
+        "compose,discipline=gittins,preemption=index",
         "compose,discipline=cscq",
         "synergy,parts=none",
     ];

@@ -5,10 +5,13 @@ use headway_policy::server::controls::{
     AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, Partition,
 };
 use headway_policy::server::disciplines::{
-    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
-    Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, SplitFifo, Typed, WeightedRoundRobin,
+    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo,
+    Gittins, Levels, Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, SplitFifo, Typed,
+    WeightedRoundRobin,
 };
-use headway_policy::server::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
+use headway_policy::server::monitors::{
+    AnyMonitor, Lateness, Outranked, Overtake, Quantum, Ticks, Urgency,
+};
 use headway_policy::server::placements::{
     self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
@@ -94,6 +97,10 @@ fn same<A: Ingress, B: Ingress>(plain: &A, wrapped: &B, jobs: u32) -> Result<(),
     }
     for class in (0..CLASSES).map(ClassId) {
         prop_assert_eq!(plain.would_start(class), wrapped.would_start(class));
+        for attained_ns in [0, 1_500, 70_000] {
+            let index_ns = plain.index_ns(class, attained_ns);
+            prop_assert_eq!(index_ns, wrapped.index_ns(class, attained_ns));
+        }
     }
     prop_assert_eq!(plain.plan(), wrapped.plan());
     prop_assert_eq!(plain.revisions(), wrapped.revisions());
@@ -292,6 +299,7 @@ proptest! {
             Mlfq::new(Levels { quantum_ns: 5_000, count: 4 }, QUEUES, LIMIT),
             Mlfq::new(Levels { quantum_ns: 50_000, count: 4 }, QUEUES, LIMIT)
         );
+        check!(Gittins, Gittins::new(&shape));
         check!(
             MultiQueue,
             MultiQueue::by_wait_over_slo(&shape, 10.0, Reentry::Head),
@@ -381,6 +389,7 @@ proptest! {
         check!(Quantum, Fifo::new(LIMIT), Quantum::new(5_000, lateness(), 7), Quantum::new(500, lateness(), 7));
         let longer = Levels { quantum_ns: 50_000, ..levels };
         check!(Ticks, Mlfq::new(levels, QUEUES, LIMIT), Ticks::new(levels, WORKERS), Ticks::new(longer, WORKERS));
+        check!(Outranked, Gittins::new(&shape), Outranked::new(2_000, WORKERS), Outranked::new(9_000, WORKERS));
         let overtake = || Overtake::new(Urgency::Remaining, WORKERS).delayed(500);
         check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), overtake(), overtake().after(700));
     }

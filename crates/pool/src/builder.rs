@@ -13,8 +13,9 @@ use crate::poller::Poller;
 /// Where no policy is named and jobs run to their end: it keeps workers for short classes by what it learns.
 const RUN_TO_END: &str = "darc-stable";
 
-/// Where no policy is named and jobs have checkpoints: the least attained service first, in levels. It knows nothing beforehand, so lengths may vary within a class.
-const INTERRUPTING: &str = "mlfq";
+/// Where no policy is named and jobs have checkpoints: least remaining service first where what completed tells how long a class takes, least attained first where it
+/// does not.
+const INTERRUPTING: &str = "gittins";
 
 /// Jobs that may wait, unless chosen otherwise.
 const CAPACITY: usize = 16_384;
@@ -77,7 +78,7 @@ impl Default for PoolBuilder {
 
 impl PoolBuilder {
     /// The policy by name, with parameters: `darc-stable,window=1000`. Any live policy of a server goes. Unless chosen `darc-stable`, which
-    /// runs each job to its end, or `mlfq` where jobs have [checkpoints](Self::checkpoints).
+    /// runs each job to its end, or `gittins` where jobs have [checkpoints](Self::checkpoints).
     ///
     /// Some policies interrupt jobs at their probes: [`checkpoint`](crate::checkpoint()), or those of Headway's compiler pass. Under them a job runs with a
     /// thread's state of its own: thread-local variables, locks, `tracing` spans, a runtime's guard, `errno` are the job's, at whichever worker it goes on.
@@ -87,7 +88,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Says that long jobs have checkpoints, so that the pool may choose a policy that interrupts them: `mlfq`, where none is named.
+    /// Says that long jobs have checkpoints, so that the pool may choose a policy that interrupts them: `gittins`, where none is named.
     #[must_use]
     pub fn checkpoints(mut self) -> Self {
         self.has_checkpoints = true;

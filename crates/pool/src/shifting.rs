@@ -220,7 +220,7 @@ fn slowest_ns(policy: &str, interrupts: bool) -> u64 {
 
 #[test]
 fn what_was_learnt_follows_within_a_second() {
-    for (policy, interrupts) in [("darc-stable", false), ("mlfq", true)] {
+    for (policy, interrupts) in [("darc-stable", false), ("mlfq", true), ("gittins", true)] {
         let slowest_ns = slowest_ns(policy, interrupts);
         assert!(slowest_ns <= SECOND_NS, "{policy}: {slowest_ns} ns");
     }

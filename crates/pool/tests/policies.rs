@@ -158,7 +158,7 @@ fn a_long_job_makes_way_at_its_checkpoints() {
     if skips("a_long_job_makes_way_at_its_checkpoints") {
         return;
     }
-    for policy in ["srpt", "shinjuku-sq", "tiny-quanta", "mlfq"] {
+    for policy in ["srpt", "shinjuku-sq", "tiny-quanta", "mlfq", "gittins"] {
         // Under srpt a job that had more than its class's mean has nothing left, and is not interrupted.
         let builder = classes(policy, 1).class(
             "longest",

@@ -45,7 +45,7 @@ fn one_queue_in_order_of_arrival_is_the_same_before_the_policy() {
 /// under way as begin in a turn of all longs.
 #[test]
 fn shorts_begin_in_an_overload_by_longs() {
-    for policy in ["mlfq", "srpt"] {
+    for policy in ["mlfq", "gittins", "srpt"] {
         let experiment = experiment("extreme-bimodal", policy, 1.6);
         let p99_us = |limit| run(&experiment, limit).run.classes[0].latency_us.p99;
         let without_us = p99_us(None);

@@ -96,6 +96,7 @@ fn by_profile_one_class_is_first_come_first_served_in_the_mean() {
         "drr",
         "wrr",
         "mlfq,cost=0",
+        "gittins,cost=0",
         "edf,preemption=edf",
     ] {
         assert_sojourn(policy, 0.7, 1.0 / 0.3);
@@ -192,12 +193,34 @@ fn compositions_of_a_named_systems_parts_are_that_system() {
     }
 }
 
+/// Of requests whose class says how long they take, what wants least goes first, as under SRPT; of those whose class does not, what had least, as by levels.
+#[test]
+fn gittins_is_srpt_where_classes_tell_lengths_and_feedback_where_they_do_not() {
+    let mean_us = |workload: &str, policy: &str| {
+        let workload = Workload::named(workload).unwrap();
+        let experiment = Experiment::new(workload, policy.parse().unwrap());
+        let experiment = experiment.workers(2).load(0.8).requests(200_000);
+        experiment.run().unwrap().run.overall.latency_us.mean
+    };
+    let ratio = |workload: &str, other: &str| {
+        mean_us(workload, "gittins,cost=0,q=500ns") / mean_us(workload, other)
+    };
+    for workload in ["high-bimodal", "tpcc", "pallas-trimodal"] {
+        let to_srpt = ratio(workload, "srpt,size=profile");
+        assert!((0.97..1.05).contains(&to_srpt), "{workload}: {to_srpt}");
+        let to_levels = ratio(workload, "mlfq,cost=0,q=500ns");
+        assert!(to_levels < 0.95, "{workload}: {to_levels}");
+    }
+    let to_levels = ratio("exponential-10us", "mlfq,cost=0,q=500ns");
+    assert!((0.97..1.03).contains(&to_levels), "{to_levels}");
+}
+
 /// The purpose of each of these policies: short requests do not wait behind long ones.
 #[test]
 fn shorts_are_protected() {
     let short = |policy: &str| high_bimodal(policy).classes[0].slowdown.p99;
     let blocked = short("c-fcfs");
-    for policy in ["srpt", "mlfq", "sjf", "shinjuku-mq", "cscq"] {
+    for policy in ["srpt", "mlfq", "gittins", "sjf", "shinjuku-mq", "cscq"] {
         let protected = short(policy);
         assert!(
             protected < blocked / 2.0,

@@ -92,6 +92,7 @@ fn bound_requests_stay_where_they_were_begun() {
         "srpt",
         "on-blocked",
         "mlfq",
+        "gittins",
         "cscq",
     ];
     for policy in bound {

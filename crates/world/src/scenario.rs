@@ -273,7 +273,7 @@ impl Scenario {
                 Some(WAKES_NS)
             }
             "c-fcfs" | "fixed-priority" | "sjf" | "edf" | "srpt" | "drr" | "wrr" | "mlfq"
-            | "shinjuku-sq" | "shinjuku-mq" | "on-blocked" | "tardis" => Some(WAKES_NS),
+            | "gittins" | "shinjuku-sq" | "shinjuku-mq" | "on-blocked" | "tardis" => Some(WAKES_NS),
             "work-stealing" | "synergy" => Some(THIEF_NS),
             _ => None,
         }

@@ -21,7 +21,7 @@ const SHORTS: u64 = 500;
 fn promises_shorts(policy: &str) -> bool {
     match policy {
         "fixed-priority" | "static-partition" | "darc-static" | "synergy" | "sjf" | "srpt"
-        | "mlfq" | "drr" | "cscq" | "shinjuku-mq" => true,
+        | "mlfq" | "gittins" | "drr" | "cscq" | "shinjuku-mq" => true,
         // Requests of all classes wait in one queue, which a flood of any fills.
         "c-fcfs" | "d-fcfs" | "work-stealing" | "jbsq" | "shinjuku-sq" | "shinjuku-ci"
         | "concord" | "tiny-quanta" | "tardis" | "on-blocked" | "compose" => false,

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     HeadwayCheckpoints,
     /// headway-pool, least remaining service first by what each class takes, jobs interrupted at their checkpoints
     HeadwaySrpt,
+    /// headway-pool, least attained service first by levels, jobs interrupted at their checkpoints
+    HeadwayMlfq,
     /// headway-pool, its default policy, its dispatcher on a thread of its own
     HeadwayDedicated,
     /// rayon, with a oneshot channel
@@ -59,6 +61,7 @@ impl Kind {
             Self::HeadwayFcfs => "headway-pool, c-fcfs",
             Self::HeadwayCheckpoints => "headway-pool, checkpoints",
             Self::HeadwaySrpt => "headway-pool, srpt",
+            Self::HeadwayMlfq => "headway-pool, mlfq",
             Self::HeadwayDedicated => "headway-pool, dedicated",
             Self::Rayon => "rayon and a oneshot",
             Self::SpawnBlocking => "spawn_blocking",
@@ -96,6 +99,7 @@ impl Kind {
             Self::HeadwayFcfs => headway(Pool::builder().policy("c-fcfs"))?,
             Self::HeadwayCheckpoints => headway(Pool::builder().checkpoints())?,
             Self::HeadwaySrpt => headway(Pool::builder().policy("srpt,size=profile"))?,
+            Self::HeadwayMlfq => headway(Pool::builder().policy("mlfq"))?,
             Self::HeadwayDedicated => headway(Pool::builder().layout(PoolLayout::Dedicated))?,
             Self::Rayon => Contender::Rayon(
                 rayon::ThreadPoolBuilder::new()

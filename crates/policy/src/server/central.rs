@@ -279,6 +279,11 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Central<D, P, C> {
         Some(self.jobs.get(job))
     }
 
+    #[inline]
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
+        self.discipline.index_ns(class, attained_ns)
+    }
+
     fn plan(&self) -> Option<&Plan> {
         self.control.plans().then_some(&self.plan)
     }

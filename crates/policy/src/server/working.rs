@@ -121,6 +121,10 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Working<D, P, C> {
         self.central.dispatched(job)
     }
 
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
+        self.central.index_ns(class, attained_ns)
+    }
+
     fn plan(&self) -> Option<&Plan> {
         self.central.plan()
     }

@@ -331,6 +331,7 @@ mod tests {
             ("concord", true),
             ("shinjuku-mq", true),
             ("mlfq", true),
+            ("gittins", true),
             ("srpt", false),
             ("on-blocked", false),
         ] {

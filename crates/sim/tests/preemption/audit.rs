@@ -171,6 +171,10 @@ impl<I: Ingress> Inspect for Audited<I> {
         self.0.dispatched(job)
     }
 
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
+        self.0.index_ns(class, attained_ns)
+    }
+
     fn plan(&self) -> Option<&Plan> {
         self.0.plan()
     }

@@ -4,15 +4,17 @@
 //! milliseconds.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use headway_machine::thread::{Responsiveness, stay_responsive};
 use headway_policy::Rng;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::service::{POINT, REPORT};
@@ -25,6 +27,9 @@ pub(super) const CORES: f64 = 2.0;
 
 /// After the last request was sent, how long answers are waited for. What has none by then never gets any.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Descriptors of the process for all else than connections, of which each has two.
+const OTHER_DESCRIPTORS: u64 = 256;
 
 /// A request and its end.
 pub(super) struct Answered {
@@ -49,6 +54,18 @@ struct DueRequest {
 pub(super) fn responsiveness() -> Responsiveness {
     let tried = thread::spawn(stay_responsive).join();
     tried.expect("a thread that asks for its priority ends")
+}
+
+/// Raises the limit of descriptors as far as this process may. A way that is overloaded has thousands of requests outstanding; beyond the connections that there can
+/// be, they wait at the client for one, in their order.
+fn most_connections() -> Result<usize> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let descriptors = match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
+        Err(_) => soft,
+    };
+    let connections = descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2;
+    Ok(connections.clamp(1, Semaphore::MAX_PERMITS as u64) as usize)
 }
 
 /// Sends requests at this load for so long, and returns what became of each.
@@ -107,12 +124,13 @@ async fn send_all(
     give_up: Instant,
     mut requests: UnboundedReceiver<DueRequest>,
 ) -> Result<Vec<Answered>> {
-    let idle: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+    let connections = Arc::new(Connections::most(most_connections()?));
     let mut sent = Vec::new();
     while let Some(DueRequest { due, is_report }) = requests.recv().await {
-        let idle = Arc::clone(&idle);
+        let connections = Arc::clone(&connections);
         sent.push(tokio::spawn(async move {
-            let asked = tokio::time::timeout_at(give_up.into(), ask(address, &idle, is_report));
+            let asked =
+                tokio::time::timeout_at(give_up.into(), connections.ask(address, is_report));
             let status = match asked.await {
                 Ok(answer) => answer?,
                 Err(_) => 0,
@@ -135,31 +153,48 @@ async fn send_all(
     Ok(answers)
 }
 
-/// One request over a connection that is idle, or a new one. Returns the status.
-async fn ask(address: SocketAddr, idle: &Mutex<Vec<TcpStream>>, is_report: bool) -> Result<u16> {
-    let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let mut stream = match kept {
-        Some(stream) => stream,
-        None => {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            stream
+/// Of a client: one for each request that is outstanding.
+struct Connections {
+    idle: Mutex<Vec<TcpStream>>,
+    free: Semaphore,
+}
+
+impl Connections {
+    fn most(count: usize) -> Self {
+        Self {
+            idle: Mutex::default(),
+            free: Semaphore::new(count),
         }
-    };
-    let path = if is_report { "/report" } else { "/point" };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::with_capacity(512);
-    loop {
-        if stream.read_buf(&mut answer).await? == 0 {
-            bail!("the service closed a connection");
+    }
+
+    /// One request over a connection that is idle, or a new one. Returns the status.
+    async fn ask(&self, address: SocketAddr, is_report: bool) -> Result<u16> {
+        let _one = self.free.acquire().await?;
+        let mut stream = match self.idle().pop() {
+            Some(stream) => stream,
+            None => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                stream
+            }
+        };
+        let path = if is_report { "/report" } else { "/point" };
+        let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::with_capacity(512);
+        loop {
+            if stream.read_buf(&mut answer).await? == 0 {
+                bail!("the service closed a connection");
+            }
+            if let Some(status) = complete(&answer)? {
+                self.idle().push(stream);
+                return Ok(status);
+            }
         }
-        if let Some(status) = complete(&answer)? {
-            idle.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(stream);
-            return Ok(status);
-        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<TcpStream>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) enum Way {
     HeadwayCheckpoints,
     /// headway-pool, least remaining service first by what each class takes, with checkpoints
     HeadwaySrpt,
+    /// headway-pool, least attained service first by levels, jobs interrupted at their checkpoints
+    HeadwayMlfq,
 }
 
 impl Way {
@@ -62,6 +64,7 @@ impl Way {
             Self::Headway => "headway-pool",
             Self::HeadwayCheckpoints => "headway-pool, checkpoints",
             Self::HeadwaySrpt => "headway-pool, srpt",
+            Self::HeadwayMlfq => "headway-pool, mlfq",
         }
     }
 }
@@ -180,6 +183,7 @@ impl Service {
             Way::Headway => by_pool(Pool::builder())?,
             Way::HeadwayCheckpoints => by_pool(Pool::builder().checkpoints())?,
             Way::HeadwaySrpt => by_pool(Pool::builder().checkpoints().policy("srpt"))?,
+            Way::HeadwayMlfq => by_pool(Pool::builder().checkpoints().policy("mlfq"))?,
         };
         let listener = runtimes[0].block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;

@@ -1,8 +1,8 @@
 //! Any discipline, chosen while running: for systems that are put together by name.
 
 use super::{
-    Accounting, CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue,
-    Preview, Shortest, Typed, WeightedRoundRobin, Withdrawal,
+    Accounting, CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Gittins, Mlfq,
+    MultiQueue, Preview, Shortest, Typed, WeightedRoundRobin, Withdrawal,
 };
 use crate::ClassId;
 use crate::server::role::Shed;
@@ -25,6 +25,8 @@ pub enum AnyDiscipline {
     WeightedRoundRobin(WeightedRoundRobin),
     /// Least attained service first, by levels.
     Mlfq(Mlfq),
+    /// Least service for a completion first.
+    Gittins(Gittins),
     /// Longest wait for its SLO, or least virtual time, first.
     MultiQueue(MultiQueue),
     /// Cycle stealing with a central queue.
@@ -41,6 +43,7 @@ macro_rules! each {
             AnyDiscipline::DeficitRoundRobin($discipline) => $call,
             AnyDiscipline::WeightedRoundRobin($discipline) => $call,
             AnyDiscipline::Mlfq($discipline) => $call,
+            AnyDiscipline::Gittins($discipline) => $call,
             AnyDiscipline::MultiQueue($discipline) => $call,
             AnyDiscipline::CycleStealing($discipline) => $call,
         }
@@ -96,6 +99,7 @@ impl Discipline for AnyDiscipline {
             (Self::DeficitRoundRobin(own), Self::DeficitRoundRobin(fresh)) => own.adopt(fresh),
             (Self::WeightedRoundRobin(own), Self::WeightedRoundRobin(fresh)) => own.adopt(fresh),
             (Self::Mlfq(own), Self::Mlfq(fresh)) => own.adopt(fresh),
+            (Self::Gittins(own), Self::Gittins(fresh)) => own.adopt(fresh),
             (Self::MultiQueue(own), Self::MultiQueue(fresh)) => own.adopt(fresh),
             (Self::CycleStealing(own), Self::CycleStealing(fresh)) => own.adopt(fresh),
             // Which discipline it is does not change while it holds requests.
@@ -123,6 +127,11 @@ impl Preview for AnyDiscipline {
 
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
         each!(self, discipline => discipline.front_sequence(jobs))
+    }
+
+    #[inline]
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
+        each!(self, discipline => discipline.index_ns(class, attained_ns))
     }
 }
 

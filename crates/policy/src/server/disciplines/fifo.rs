@@ -86,6 +86,11 @@ impl Preview for Fifo {
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
         Some(self.waiting.front_sequence(jobs))
     }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+        None
+    }
 }
 
 impl WithoutAccounting for Fifo {}

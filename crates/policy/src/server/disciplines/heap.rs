@@ -173,6 +173,11 @@ impl<K: Key> Preview for ByKey<K> {
     fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
         None
     }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+        None
+    }
 }
 
 impl<K: Key> Accounting for ByKey<K> {

@@ -2,7 +2,7 @@
 //! longer waits behind who has not.
 
 use super::classes::QueuedByClass;
-use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
+use super::{Discipline, Preview, UNTOUCHED_NS, WithoutAccounting, WithoutWithdrawal};
 use crate::server::job::List;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
@@ -44,9 +44,6 @@ impl Levels {
         allotments.min(self.count as u64 - 1) as usize
     }
 }
-
-/// What an engine gives back after no more service than this it could not go on with, ns: others come first.
-const UNTOUCHED_NS: u64 = 100;
 
 /// One queue a level, whatever the class, of which only so many may wait; the lowest level that waits comes first. Who was interrupted after an allotment joins the
 /// tail of the level that it has got to; who was interrupted within one keeps its place, at the head, however often shorter ones interrupt.
@@ -164,14 +161,19 @@ impl Preview for Mlfq {
     fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
         None
     }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+        None
+    }
 }
 
 impl WithoutAccounting for Mlfq {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Levels, Mlfq, UNTOUCHED_NS};
-    use crate::server::disciplines::Discipline;
+    use super::{Levels, Mlfq};
+    use crate::server::disciplines::{Discipline, UNTOUCHED_NS};
     use crate::server::plan::{Order, Plan};
     use crate::server::{Job, JobId, Jobs, WorkerId};
     use crate::{BitSet, ClassId};

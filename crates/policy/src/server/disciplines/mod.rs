@@ -6,10 +6,12 @@ mod cycle_stealing;
 mod deadline;
 mod drr;
 mod fifo;
+mod gittins;
 mod heap;
 mod mlfq;
 mod multi_queue;
 mod remaining;
+mod service_lengths;
 mod sizes;
 mod split_fifo;
 mod typed;
@@ -20,6 +22,7 @@ pub use cycle_stealing::CycleStealing;
 pub use deadline::{Deadlines, Earliest};
 pub use drr::DeficitRoundRobin;
 pub use fifo::Fifo;
+pub use gittins::Gittins;
 pub use heap::{ByKey, Key};
 pub use mlfq::{Levels, Mlfq};
 pub use multi_queue::{MultiQueue, Reentry};
@@ -32,6 +35,9 @@ pub use wrr::WeightedRoundRobin;
 use crate::ClassId;
 use crate::server::role::Shed;
 use crate::server::{Job, Jobs, Plan, WorkerId};
+
+/// What an engine gives back after no more service than this it could not go on with, ns: others come first.
+const UNTOUCHED_NS: u64 = 100;
 
 /// Keeps the waiting requests and offers them in its order. What only some can do is in three traits of their own, of which a
 /// discipline has each or says that it is [without](crate::server::role#what-a-role-can-do-more).
@@ -81,6 +87,9 @@ pub trait Preview {
     /// When the request that would be offered first was admitted, relative to all others of the slab; `None` where the order
     /// is not that of admission.
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64>;
+
+    /// How urgent a request of the class is after so much service, the least first; `None` where the order goes by something else.
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64>;
 }
 
 /// Cannot tell the next request before there is a worker for it.
@@ -93,6 +102,11 @@ impl<D: WithoutPreview> Preview for D {
     }
 
     fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
         None
     }
 }

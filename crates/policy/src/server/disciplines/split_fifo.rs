@@ -123,6 +123,11 @@ impl Preview for SplitFifo {
         let interrupted = self.interrupted.front_sequence(jobs);
         Some(interrupted.min(self.fresh.front_sequence(jobs)))
     }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+        None
+    }
 }
 
 impl WithoutAccounting for SplitFifo {}

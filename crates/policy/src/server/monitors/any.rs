@@ -1,6 +1,6 @@
 //! Any monitor of a dispatcher, chosen while running: for systems that are put together by name.
 
-use super::{Overtake, Quantum, Ticks};
+use super::{Outranked, Overtake, Quantum, Ticks};
 use crate::server::role::{
     Backlog, Heeding, Ingress, Monitor, Polling, Preempt, PreemptionDecision, Ticking,
 };
@@ -16,6 +16,8 @@ pub enum AnyMonitor {
     Overtake(Overtake),
     /// By levels.
     Ticks(Ticks),
+    /// By the order of the queue.
+    Outranked(Outranked),
 }
 
 macro_rules! each {
@@ -24,6 +26,7 @@ macro_rules! each {
             AnyMonitor::Quantum($monitor) => $call,
             AnyMonitor::Overtake($monitor) => $call,
             AnyMonitor::Ticks($monitor) => $call,
+            AnyMonitor::Outranked($monitor) => $call,
         }
     };
 }
@@ -69,6 +72,7 @@ impl Monitor for AnyMonitor {
             (Self::Quantum(own), Self::Quantum(fresh)) => own.adopt(fresh),
             (Self::Overtake(own), Self::Overtake(fresh)) => own.adopt(fresh),
             (Self::Ticks(own), Self::Ticks(fresh)) => own.adopt(fresh),
+            (Self::Outranked(own), Self::Outranked(fresh)) => own.adopt(fresh),
             // Which monitor it is does not change while it watches.
             _ => {}
         }
@@ -76,7 +80,7 @@ impl Monitor for AnyMonitor {
 }
 
 impl Heeding for AnyMonitor {
-    const HEEDS: bool = Quantum::HEEDS || Overtake::HEEDS || Ticks::HEEDS;
+    const HEEDS: bool = Quantum::HEEDS || Overtake::HEEDS || Ticks::HEEDS || Outranked::HEEDS;
 
     #[inline]
     fn said_long<Q: Backlog>(

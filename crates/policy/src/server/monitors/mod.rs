@@ -2,6 +2,7 @@
 
 mod any;
 mod lateness;
+mod outranked;
 mod overtake;
 mod quantum;
 mod ticks;
@@ -9,6 +10,7 @@ mod timer_core;
 
 pub use any::AnyMonitor;
 pub use lateness::Lateness;
+pub use outranked::Outranked;
 pub use overtake::{Overtake, Urgency};
 pub use quantum::Quantum;
 pub use ticks::Ticks;

@@ -1,5 +1,6 @@
 //! What an ingress shows.
 
+use crate::ClassId;
 use crate::server::{Job, JobId, Plan};
 
 /// What monitors and engines may look at.
@@ -10,6 +11,9 @@ pub trait Inspect {
 
     /// What the ingress knows of a request that it dispatched and that has not finished.
     fn dispatched(&self, job: JobId) -> Option<&Job>;
+
+    /// How urgent a request of the class is after so much service, the least first; `None` where the order goes by something else.
+    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64>;
 
     /// Who may run what, where the ingress follows such a plan.
     fn plan(&self) -> Option<&Plan>;
@@ -29,6 +33,11 @@ impl<I: WithoutInspection> Inspect for I {
 
     #[inline]
     fn dispatched(&self, _job: JobId) -> Option<&Job> {
+        None
+    }
+
+    #[inline]
+    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
         None
     }
 

@@ -29,6 +29,7 @@ pub(super) enum ChosenDiscipline {
     DeficitRoundRobin { sizes: SizeSource, turn_ns: u64 },
     WeightedRoundRobin { weights: Vec<u32> },
     Mlfq(Levels),
+    Gittins,
     MultiQueue { order: ClassOrder, reentry: Reentry },
     CycleStealing { long_part: f64 },
 }
@@ -65,6 +66,7 @@ pub(super) enum ChosenMonitor {
     Deadline { slo_means: f64 },
     Blocked { turn_ns: u64, delay_ns: u64 },
     Levels(Levels),
+    Index { quantum_ns: u64 },
 }
 
 impl ChosenPlacement {
@@ -104,6 +106,7 @@ impl ChosenDiscipline {
                 weights: weights(shape, read)?,
             },
             "mlfq" => Self::Mlfq(levels(read)?),
+            "gittins" => Self::Gittins,
             "mq" => multi_queue(read)?,
             "cscq" => cycle_stealing(shape, read)?,
             _ => Self::Fifo,
@@ -143,6 +146,9 @@ impl ChosenMonitor {
                 delay_ns: read.time("propagation")?,
             },
             "levels" => Self::Levels(levels(read)?),
+            "index" => Self::Index {
+                quantum_ns: quantum_ns(read, A_QUANTUM_NS)?,
+            },
             _ => return Ok(None),
         };
         let cost_ns = if matches!(name, "srpt" | "edf") {

@@ -68,10 +68,18 @@ const GRIDS: &[Grid] = &[Grid {
 }];
 
 const DISCIPLINES: &[&str] = &[
-    "fifo", "typed", "sjf", "edf", "drr", "wrr", "mlfq", "mq", "cscq",
+    "fifo", "typed", "sjf", "edf", "drr", "wrr", "mlfq", "gittins", "mq", "cscq",
 ];
 const PLACEMENTS: &[&str] = &["idle", "reserved", "jbsq", "shortest", "choices", "random"];
-const PREEMPTIONS: &[&str] = &["never", "quantum", "srpt", "edf", "on-blocked", "levels"];
+const PREEMPTIONS: &[&str] = &[
+    "never",
+    "quantum",
+    "srpt",
+    "edf",
+    "on-blocked",
+    "levels",
+    "index",
+];
 const CONTROLS: &[&str] = &["none", "reserve", "partition", "darc", "darc-stable"];
 
 fn facts(facts: Facts, given: &GivenParams<'_>) -> Facts {
@@ -216,7 +224,7 @@ impl Choice {
     }
 
     /// What a preemption does not go with.
-    fn preemption_faults(self) -> [Fault; 6] {
+    fn preemption_faults(self) -> [Fault; 7] {
         let preemption = self.preemption;
         let at_once = self.places_at_once();
         let needs = |wanted: &str| self.discipline == wanted;
@@ -251,6 +259,14 @@ impl Choice {
                     "preemption",
                     preemption,
                     "never or quantum: levels are those of discipline=mlfq",
+                ),
+            ),
+            (
+                preemption == "index" && !needs("gittins"),
+                (
+                    "preemption",
+                    preemption,
+                    "never or quantum: an index is that of discipline=gittins",
                 ),
             ),
             (

@@ -21,6 +21,7 @@
 //! | srpt | by size → idle | fifo | overtake | |
 //! | drr, wrr | a queue a class, in turn → idle | fifo | – | |
 //! | mlfq | levels → idle | fifo | ticks | |
+//! | gittins | Gittins → idle | fifo | index | |
 //! | cscq | shorts, longs → idle | fifo | – | CS-CQ |
 //! | on-blocked | fifo → idle | fifo | overtake | Perséphone § 6 |
 //! | shinjuku-mq | a queue a class, by wait ÷ SLO → idle | fifo | quantum | Shinjuku, multi-queue |
@@ -46,6 +47,7 @@ mod describe;
 mod drr;
 mod edf;
 mod fixed_priority;
+mod gittins;
 mod given;
 mod jbsq;
 mod mlfq;
@@ -155,6 +157,7 @@ registry! {
     drr::Entry,
     wrr::Entry,
     mlfq::Entry,
+    gittins::Entry,
     cscq::Entry,
     on_blocked::Entry,
     shinjuku::MultiQueueEntry,

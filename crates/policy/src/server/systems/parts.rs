@@ -9,11 +9,11 @@ use super::visit::Visit;
 use crate::BitSet;
 use crate::server::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::server::disciplines::{
-    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq,
-    MultiQueue, Reentry, Shortest, Sizes, Typed, WeightedRoundRobin,
+    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo,
+    Gittins, Mlfq, MultiQueue, Reentry, Shortest, Sizes, Typed, WeightedRoundRobin,
 };
 use crate::server::locals;
-use crate::server::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
+use crate::server::monitors::{AnyMonitor, Outranked, Overtake, Quantum, Ticks, Urgency};
 use crate::server::placements::{
     AnyPlacement, Choices, IdleWorker, Placement, Reserved, ReservedBounded,
 };
@@ -143,6 +143,7 @@ impl ChosenDiscipline {
                 AnyDiscipline::WeightedRoundRobin(WeightedRoundRobin::new(weights, limit))
             }
             Self::Mlfq(levels) => AnyDiscipline::Mlfq(Mlfq::new(levels, classes, limit)),
+            Self::Gittins => AnyDiscipline::Gittins(Gittins::new(shape)),
             Self::MultiQueue { order, reentry } => {
                 AnyDiscipline::MultiQueue(order.queues(shape, reentry))
             }
@@ -206,6 +207,9 @@ impl ChosenMonitor {
                 AnyMonitor::Overtake(monitor.after(turn_ns).delayed(delay_ns))
             }
             Self::Levels(levels) => AnyMonitor::Ticks(Ticks::new(levels, shape.workers)),
+            Self::Index { quantum_ns } => {
+                AnyMonitor::Outranked(Outranked::new(quantum_ns, shape.workers))
+            }
         }
     }
 }
