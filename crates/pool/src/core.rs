@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use headway_policy::server::admission_control::{AdmissionControl, AdmissionLimits, Admits};
@@ -13,7 +14,7 @@ use headway_sync::thread::Thread;
 use crate::chosen::ChosenJob;
 use crate::class_queue::QueuedJob;
 use crate::class_state::{BuiltClass, ClassState};
-use crate::decisions::{Chosen, Decide};
+use crate::decisions::{Chosen, Decide, GoesOn};
 use crate::error::{ShedReason, SubmitError};
 use crate::job::{EarlyEnd, RunEnd, Runnable};
 use crate::stats::ClassCounts;
@@ -329,14 +330,25 @@ impl PoolCore {
         self.release(chosen.token);
     }
 
-    /// Whether the job of this class that runs on this worker goes on, and for how long until this is asked again, ns.
-    pub(crate) fn goes_on(&mut self, now_ns: u64, class: ClassId, worker: WorkerId) -> Option<u64> {
+    /// See [`Decide::events`].
+    pub(crate) fn events(&self) -> Arc<AtomicU64> {
+        self.decide.events()
+    }
+
+    /// Whether the job of this class that runs on this worker goes on. Since it was last asked, the job has met so many probes as its slice was over.
+    pub(crate) fn goes_on(
+        &mut self,
+        now_ns: u64,
+        class: ClassId,
+        worker: WorkerId,
+        probes_met: u64,
+    ) -> Option<GoesOn> {
         self.sees(now_ns);
-        let longer_ns = self.decide.goes_on(self.now_ns, worker);
+        let longer = self.decide.goes_on(self.now_ns, worker);
         let class = &mut self.classes[class.index()];
-        class.probes_met += 1;
-        class.runs.interruptions_asked += u64::from(longer_ns.is_none());
-        longer_ns
+        class.probes_met += probes_met;
+        class.runs.interruptions_asked += u64::from(longer.is_none());
+        longer
     }
 
     /// A job made way.

@@ -1,6 +1,8 @@
 //! A policy of the registry, its types behind one interface: what the pool's lock owns of it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_policy::server::queue_lists::QueueLists;
 use headway_policy::server::role::{
@@ -26,6 +28,15 @@ pub(crate) struct Chosen {
     pub(crate) slice_ns: Option<u64>,
 }
 
+/// For how long a job goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GoesOn {
+    /// Until the policy is asked again, ns.
+    pub(crate) ask_after_ns: u64,
+    /// So long it would answer the same, unless an [event](Decide::events) is counted, ns.
+    pub(crate) holds_ns: u64,
+}
+
 /// A policy and the queues between its roles. A *token* is a job as the policy sees it: a number and a class.
 pub(crate) trait Decide: Send {
     /// A token arrives. `false`: the policy's queue is full.
@@ -44,8 +55,10 @@ pub(crate) trait Decide: Send {
     fn is_runnable(&self, worker: WorkerId) -> bool;
     /// A job that can be interrupted begins or goes on. How long until [`goes_on`](Self::goes_on) is asked, ns.
     fn started(&mut self, now_ns: u64, job: &Job, chosen: Chosen) -> u64;
-    /// Whether the job that runs there goes on, and for how long until this is asked again, ns.
-    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64>;
+    /// Whether the job that runs there goes on.
+    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<GoesOn>;
+    /// What has arrived, ended, been given back or been withdrawn so far, counted before the lock is released.
+    fn events(&self) -> Arc<AtomicU64>;
     /// The dispatcher hears what happened, and places tokens at workers. Nothing is left to do where whoever reports an event is the dispatcher.
     fn dispatch(&mut self, now_ns: u64);
     /// Whether the dispatcher has something to hear.
@@ -74,6 +87,7 @@ impl VisitInstance for Deciding {
             queues: QueueLists::new(self.workers, system.shared_queues),
             idle: BitSet::range(0, self.workers),
             slices: vec![WorkerSlice::default(); self.workers],
+            events: Arc::default(),
             has_dispatcher: self.layout == PoolLayout::Dedicated,
             unheard: VecDeque::new(),
         })
@@ -102,6 +116,7 @@ struct Decisions<I, L, M> {
     queues: QueueLists,
     idle: BitSet,
     slices: Vec<WorkerSlice>,
+    events: Arc<AtomicU64>,
     /// Whether another thread is the dispatcher, and hears of events later.
     has_dispatcher: bool,
     /// What it did not hear yet, oldest first.
@@ -134,6 +149,7 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
     /// Tells the dispatcher: at once, or by its thread. `false`: the policy's queue is full. Inlined, so that whoever is the dispatcher makes no notice.
     #[inline(always)]
     fn tell(&mut self, now_ns: u64, notice: Notice) -> bool {
+        self.count_event();
         if self.has_dispatcher {
             self.unheard.push_back(notice);
             return true;
@@ -201,6 +217,13 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
     }
 
     /// Has the monitor look at the queues, and marks the workers that it interrupts.
+    /// Whoever holds the lock is alone with the count.
+    #[inline]
+    fn count_event(&self) {
+        let events = self.events.load(Ordering::Relaxed);
+        self.events.store(events + 1, Ordering::Release);
+    }
+
     fn interrupt(&mut self, now_ns: u64) {
         let due = self.monitor.next_deadline_ns();
         if due.is_some_and(|due_ns| now_ns >= due_ns) {
@@ -287,12 +310,14 @@ where
     }
 
     fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.count_event();
         self.withdraw_unheard(class)
             .or_else(|| self.ingress.withdraw(class))
     }
 
     fn dispatch(&mut self, now_ns: u64) {
         while let Some(notice) = self.unheard.pop_front() {
+            self.count_event();
             let is_heard = self.hear(now_ns, notice);
             assert!(is_heard, "no policy's queue is shorter than the pool's");
             self.place(now_ns);
@@ -336,7 +361,11 @@ where
         slice.ask_after_ns(now_ns)
     }
 
-    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<u64> {
+    fn events(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.events)
+    }
+
+    fn goes_on(&mut self, now_ns: u64, worker: WorkerId) -> Option<GoesOn> {
         self.interrupt(now_ns);
         let index = worker.index();
         let queues = self.queues.seen_by(worker);
@@ -348,6 +377,7 @@ where
             let longer_ns = self.locals[index].renew(now_ns, &queues)?;
             slice.over_ns = Some(now_ns + longer_ns);
         }
+        let mut holds_ns = 0;
         if slice.look_ns.is_some_and(|look_ns| now_ns >= look_ns) {
             let decision = self.monitor.expired(now_ns, worker, &self.ingress, &queues);
             slice.look_ns = match decision {
@@ -355,9 +385,71 @@ where
                 PreemptionDecision::Renew(ns) | PreemptionDecision::RenewAlone(ns) => {
                     Some(now_ns + ns)
                 }
+                PreemptionDecision::RenewWhileQuiet {
+                    each_ns,
+                    holds_ns: ns,
+                } => {
+                    // A slice of the local policy, and a time of the monitor's own, are not put off.
+                    if slice.over_ns.is_none() && self.monitor.next_deadline_ns().is_none() {
+                        holds_ns = ns;
+                    }
+                    Some(now_ns + each_ns)
+                }
                 PreemptionDecision::Leave => None,
             };
         }
-        Some(slice.ask_after_ns(now_ns))
+        Some(GoesOn {
+            ask_after_ns: slice.ask_after_ns(now_ns),
+            holds_ns,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Deciding, GoesOn, WorkerId};
+    use crate::layout::PoolLayout;
+    use headway_policy::server::systems;
+    use headway_policy::{ClassId, Job, JobId, Shape};
+    use std::sync::atomic::Ordering;
+
+    /// What runs alone is not looked at again before something happens; whatever happens is counted, and looked at.
+    #[test]
+    fn a_decision_holds_until_an_event_is_counted() {
+        let shape = Shape::new(1).class(0, 0.5).class(0, 0.5);
+        let deciding = || Deciding {
+            workers: 1,
+            layout: PoolLayout::Inline,
+        };
+        let job = |id, class| Job::new(JobId(id), ClassId(class), 0);
+        for (policy, expected_ns) in [("gittins", u64::MAX), ("mlfq", 0)] {
+            let mut decide = systems::with(&policy.parse().unwrap(), &shape, deciding()).unwrap();
+            let events = decide.events();
+            let events = move || events.load(Ordering::Relaxed);
+            assert!(decide.arrived(0, job(0, 0)));
+            let chosen = decide.choose(0, None).expect("a worker is idle");
+            decide.started(0, &job(0, 0), chosen);
+            let before = events();
+            let alone = decide.goes_on(5_000, chosen.worker);
+            let expected = GoesOn {
+                ask_after_ns: 5_000,
+                holds_ns: expected_ns,
+            };
+            assert_eq!((alone, events()), (Some(expected), before), "{policy}");
+            assert!(decide.arrived(6_000, job(1, 1)));
+            assert_ne!(events(), before, "{policy}: an arrival");
+            assert_eq!(decide.goes_on(10_000, chosen.worker), None, "{policy}");
+            let before = events();
+            let mut given_back = job(0, 0);
+            given_back.attained_ns = 10_000;
+            decide.yielded(10_000, WorkerId(0), &given_back);
+            assert_ne!(events(), before, "{policy}: a job that is given back");
+            let next = decide.choose(10_000, None).expect("the worker is idle");
+            assert_eq!(next.token, JobId(1), "{policy}");
+            decide.started(10_000, &job(1, 1), next);
+            let before = events();
+            decide.finished(11_000, next.worker, &job(1, 1), 1_000);
+            assert_ne!(events(), before, "{policy}: an end");
+        }
     }
 }

@@ -61,6 +61,7 @@ mod poller;
 mod pool;
 mod rescue;
 mod rescuer;
+mod running_slice;
 mod scope;
 mod shared;
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl OwningFibers {
         rescue: &Arc<JobRescue>,
     ) -> Self {
         Self {
-            slices: SliceClock::new(shared),
+            slices: SliceClock::new(shared).holding(),
             stacks: Arc::clone(stacks),
             rescue: Arc::clone(rescue),
             turns: rescue.join(),
@@ -148,14 +148,14 @@ impl OwningFibers {
     ) -> TurnEnd {
         on.desk.set_place(Some(assignment.place(Some(&self.turns))));
         let epoch = self.slices.begin_run(assignment);
-        self.slices.attached.begin_on(&on.fiber, epoch);
+        self.slices.attached().begin_on(&on.fiber, epoch);
         self.slices.begin_slice(slice_ns);
         loop {
             let turn = match begun.take() {
                 Some(job) => on.fiber.run(job, u64::from(assignment.class.0)),
                 None => on.fiber.resume(),
             };
-            self.slices.attached.no_slice();
+            self.slices.attached().no_slice();
             if let Turn::Finished(job) = turn {
                 let keeps_worker = on.desk.set_place(None).is_some();
                 if !keeps_worker {

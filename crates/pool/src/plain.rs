@@ -44,7 +44,7 @@ impl PlainFibers {
             return to_the_end(assignment, None);
         };
         let epoch = self.slices.begin_run(&assignment);
-        self.slices.attached.begin(epoch);
+        self.slices.attached().begin(epoch);
         if assignment.is_resumed {
             let suspended = self.suspended.remove(&assignment.chosen.token);
             let InterruptedJob { fiber, innermost } =
@@ -83,7 +83,7 @@ impl PlainFibers {
                 // SAFETY: this is the loop of a worker, no destructor of a thread-local variable.
                 None => unsafe { fiber.resume() },
             };
-            self.slices.attached.no_slice();
+            self.slices.attached().no_slice();
             if let Turn::Finished(job) = turn {
                 self.idle.push(fiber);
                 return TurnEnd::Ended {

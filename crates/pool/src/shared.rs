@@ -1,7 +1,7 @@
 //! What a pool's handles, futures and threads share: the lock, and what follows its release.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(crate) struct SharedPool {
     /// Whether the pool has ended.
     pub(crate) over: Arc<AtomicBool>,
     pub(crate) clock: Clock,
+    /// See [`Decide::events`](crate::decisions::Decide::events).
+    pub(crate) events: Arc<AtomicU64>,
     /// The process's forks when the pool was built.
     forks: u64,
     /// Of the threads.
@@ -75,6 +77,7 @@ pub(crate) struct SharedParts {
 impl SharedPool {
     pub(crate) fn new(core: PoolCore, parts: SharedParts) -> Arc<Self> {
         Arc::new(Self {
+            events: core.events(),
             core: Guarded::new(core),
             over: Arc::default(),
             clock: Clock::global(),

@@ -129,8 +129,8 @@ impl ShiftWorld {
                 chosen: Some(chosen),
             };
             self.core.ended(now_ns, end, &worker.chosen.job);
-        } else if let Some(longer_ns) = self.core.goes_on(now_ns, class, chosen.worker) {
-            worker.look_ns = now_ns + job.left_ns.min(longer_ns);
+        } else if let Some(longer) = self.core.goes_on(now_ns, class, chosen.worker, 1) {
+            worker.look_ns = now_ns + job.left_ns.min(longer.ask_after_ns);
             self.workers.push(worker);
         } else {
             let attained_ns = worker.chosen.attained_ns;

@@ -1,15 +1,18 @@
 //! One turn of a job: how it ends, and the clock by which it interrupts itself.
 
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use headway_fiber::{Attached, WorkerTurns};
-use headway_machine::Clock;
 use headway_machine::thread::CpuClock;
 
 use crate::chosen::{ChosenJob, RunStart};
 use crate::current;
+use crate::decisions::GoesOn;
 use crate::job::{RunEnd, Runnable};
 use crate::poller::Poller;
+use crate::running_slice::RunningSlice;
 use crate::shared::SharedPool;
 use crate::stalls::StallWatch;
 
@@ -57,15 +60,17 @@ pub(crate) fn without_fiber(
     to_the_end(assignment, turns)
 }
 
+/// A decision holds for so long at most, ns, whatever its policy says.
+const LONGEST_HOLD_NS: u64 = 1_000_000;
+
 /// A thread's slices: its probes read the clock.
 pub(crate) struct SliceClock {
-    pub(crate) attached: Attached,
-    clock: Clock,
+    slice: Rc<RunningSlice>,
     epoch: u64,
-    /// When the slice under way is over, ns; never where none is.
-    over_ns: u64,
     stalls: StallWatch,
     poller: Option<Poller>,
+    /// Whether jobs whose slice is over go on without a look where nothing has happened since the last one.
+    holds: bool,
 }
 
 impl SliceClock {
@@ -75,47 +80,52 @@ impl SliceClock {
         attached.self_timed(true);
         attached.no_slice();
         Self {
-            attached,
-            clock: shared.clock,
+            slice: Rc::new(RunningSlice::new(attached, shared)),
             epoch: 0,
-            over_ns: u64::MAX,
             stalls: StallWatch::new(shared),
             poller: shared.poller(),
+            holds: false,
         }
+    }
+
+    /// The same, whose jobs go on without a look while the policy's last decision [holds](crate::decisions::GoesOn::holds_ns). Not where workers poll between slices.
+    pub(crate) fn holding(mut self) -> Self {
+        self.holds = self.poller.is_none();
+        if self.holds {
+            self.slice.renew_in_place();
+        }
+        self
+    }
+
+    #[inline]
+    pub(crate) fn attached(&self) -> &Attached {
+        self.slice.attached()
     }
 
     /// The number of the run that begins.
     #[inline]
     pub(crate) fn begin_run(&mut self, assignment: &ChosenJob) -> u64 {
         self.stalls.begin_run(assignment.start());
+        self.slice.hold_until(0, 0);
         self.epoch += 1;
         self.epoch
     }
 
     #[inline]
     pub(crate) fn begin_slice(&mut self, slice_ns: u64) {
-        let ticks = self.clock.ticks();
-        self.attached
-            .begin_slice(ticks, self.clock.ticks_in(slice_ns));
-        self.over_ns = self.clock.to_ns(ticks).saturating_add(slice_ns);
+        self.slice.begin(slice_ns);
     }
 
     /// The job left its worker: it has no slice any more.
     pub(crate) fn leave_slice(&mut self) {
-        self.over_ns = u64::MAX;
+        self.slice.leave();
     }
 
     /// The run is over at this time, ns.
     #[inline]
     pub(crate) fn end_run(&mut self, shared: &SharedPool, run: RunStart, now_ns: u64) {
-        let late_ns = self.late_ns(now_ns);
+        let late_ns = self.slice.late_ns(now_ns);
         self.stalls.ended(shared, run, now_ns, late_ns);
-    }
-
-    /// For how long the slice has been over, ns. Asked once a slice.
-    #[inline]
-    fn late_ns(&mut self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(std::mem::replace(&mut self.over_ns, u64::MAX))
     }
 
     /// Whether the job that left its stack there goes on, and for how long, ns.
@@ -124,14 +134,30 @@ impl SliceClock {
         shared: &Arc<SharedPool>,
         assignment: &ChosenJob,
     ) -> Option<u64> {
-        let now_ns = self.clock.now_ns();
-        let late_ns = self.late_ns(now_ns);
+        let now_ns = shared.clock.now_ns();
+        let late_ns = self.slice.late_ns(now_ns);
         self.stalls
             .met_probe(shared, assignment.start(), now_ns, late_ns);
         self.poller.as_ref().inspect(|poller| poller.poll());
+        let probes_met = 1 + self.slice.take_renewals();
         let mut core = shared.core.lock();
-        let longer = core.goes_on(now_ns, assignment.class, assignment.chosen.worker);
+        let longer = core.goes_on(
+            now_ns,
+            assignment.class,
+            assignment.chosen.worker,
+            probes_met,
+        );
+        // Nobody counts an event before the lock is released.
+        let events = shared.events.load(Ordering::Relaxed);
         shared.settle(core);
-        longer
+        let GoesOn {
+            ask_after_ns,
+            holds_ns,
+        } = longer?;
+        if self.holds {
+            let holds_ns = holds_ns.min(LONGEST_HOLD_NS);
+            self.slice.hold_until(now_ns + holds_ns, events);
+        }
+        Some(ask_after_ns)
     }
 }

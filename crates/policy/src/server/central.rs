@@ -6,7 +6,8 @@ use crate::server::controls::Control;
 use crate::server::disciplines::Discipline;
 use crate::server::placements::{Placement, Workers};
 use crate::server::role::{
-    Assignable, Dispatch, GroupShares, Ingress, Inspect, Owner, Shed, WithoutDispatcherWork,
+    Assignable, Dispatch, GroupShares, Ingress, Inspect, Owner, Shed, UrgencyIndex,
+    WithoutDispatcherWork,
 };
 use crate::server::{Job, JobId, Jobs, Plan, Resume, WorkerId};
 
@@ -280,8 +281,8 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Central<D, P, C> {
     }
 
     #[inline]
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
-        self.discipline.index_ns(class, attained_ns)
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex> {
+        self.discipline.index(class, attained_ns)
     }
 
     fn plan(&self) -> Option<&Plan> {

@@ -10,7 +10,7 @@ use crate::server::disciplines::Discipline;
 use crate::server::placements::Placement;
 use crate::server::role::{
     Assignable, Dispatch, DispatcherSlice, DispatcherWork, GroupShares, Ingress, Inspect, Owner,
-    Shed,
+    Shed, UrgencyIndex,
 };
 use crate::server::{Central, Job, JobId, Plan, WorkerId};
 
@@ -121,8 +121,8 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Working<D, P, C> {
         self.central.dispatched(job)
     }
 
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
-        self.central.index_ns(class, attained_ns)
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex> {
+        self.central.index(class, attained_ns)
     }
 
     fn plan(&self) -> Option<&Plan> {

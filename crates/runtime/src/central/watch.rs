@@ -235,7 +235,11 @@ impl<M: Monitor> CentralWatch<M> {
                     overruns.still_runs(tally, watched.class.0);
                 }
             }
-            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
+            PreemptionDecision::Renew(for_ns)
+            | PreemptionDecision::RenewAlone(for_ns)
+            | PreemptionDecision::RenewWhileQuiet {
+                each_ns: for_ns, ..
+            } => {
                 watched.due_ns = now_ns + for_ns;
                 tally.renewed(worker, watched.class.0);
                 watched.goes_on(*telling);

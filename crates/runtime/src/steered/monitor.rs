@@ -319,7 +319,11 @@ impl<M: Monitor> SteeredWatch<M> {
                     self.overruns.still_runs(&self.tally, class);
                 }
             }
-            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
+            PreemptionDecision::Renew(for_ns)
+            | PreemptionDecision::RenewAlone(for_ns)
+            | PreemptionDecision::RenewWhileQuiet {
+                each_ns: for_ns, ..
+            } => {
                 self.tally.renewed(worker.index(), class);
                 watched.due_ns = now_ns + for_ns;
             }

@@ -159,9 +159,11 @@ impl<M: Monitor> Timekeeper<M> {
         };
         match monitor.expired(now_ns, me, &Unplaced, queues) {
             PreemptionDecision::Preempt => None,
-            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
-                Some(now_ns + for_ns)
-            }
+            PreemptionDecision::Renew(for_ns)
+            | PreemptionDecision::RenewAlone(for_ns)
+            | PreemptionDecision::RenewWhileQuiet {
+                each_ns: for_ns, ..
+            } => Some(now_ns + for_ns),
             PreemptionDecision::Leave => Some(u64::MAX),
         }
     }

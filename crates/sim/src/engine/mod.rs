@@ -373,26 +373,28 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             // A dispatcher that works sends its notifications late (Concord § 3.3).
             return self.look_again(worker, stint.until_ns);
         }
-        let id = WorkerId(worker as u16);
+        let (monitor, id) = (&mut self.monitor, WorkerId(worker as u16));
         let queues = self.queues.seen_by(id);
-        match self
-            .monitor
-            .expired(self.now_ns, id, &self.ingress, &queues)
-        {
-            PreemptionDecision::Preempt => self.preempt(worker),
-            PreemptionDecision::Renew(ns) | PreemptionDecision::RenewAlone(ns)
-                if self.costs.renew_ns > 0 && !M::ON_DISPATCHER =>
-            {
-                let paid_ns = self.pay_for_renewal(worker);
-                self.look_again(worker, self.now_ns + paid_ns + ns)
-            }
-            PreemptionDecision::Renew(ns) => self.look_again(worker, self.now_ns + ns),
-            PreemptionDecision::RenewAlone(ns) => {
+        let pays = self.costs.renew_ns > 0 && !M::ON_DISPATCHER;
+        let look_ns = match monitor.expired(self.now_ns, id, &self.ingress, &queues) {
+            PreemptionDecision::Preempt => return self.preempt(worker),
+            PreemptionDecision::RenewAlone(ns) if !pays => {
                 self.workers[worker].go_on_alone(self.now_ns, ns);
-                self.look_again(worker, NEVER)
+                NEVER
             }
-            PreemptionDecision::Leave => self.look_again(worker, NEVER),
-        }
+            PreemptionDecision::Renew(ns)
+            | PreemptionDecision::RenewAlone(ns)
+            | PreemptionDecision::RenewWhileQuiet { each_ns: ns, .. } => {
+                let paid_ns = if pays {
+                    self.pay_for_renewal(worker)
+                } else {
+                    0
+                };
+                self.now_ns + paid_ns + ns
+            }
+            PreemptionDecision::Leave => NEVER,
+        };
+        self.look_again(worker, look_ns)
     }
 
     /// The worker runs the monitor itself, which delays its request. Returns the delay, ns.

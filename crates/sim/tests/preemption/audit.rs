@@ -4,7 +4,7 @@
 use headway_policy::server::role::GroupShares;
 use headway_policy::server::role::{
     Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Heeding, Ingress, Inspect,
-    Monitor, Owner, Polling, Preempt, PreemptionDecision, Shed, Ticking,
+    Monitor, Owner, Polling, Preempt, PreemptionDecision, Shed, Ticking, UrgencyIndex,
 };
 use headway_policy::server::systems::System;
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
@@ -171,8 +171,8 @@ impl<I: Ingress> Inspect for Audited<I> {
         self.0.dispatched(job)
     }
 
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
-        self.0.index_ns(class, attained_ns)
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex> {
+        self.0.index(class, attained_ns)
     }
 
     fn plan(&self) -> Option<&Plan> {

@@ -170,7 +170,8 @@ impl Connections {
     /// One request over a connection that is idle, or a new one. Returns the status.
     async fn ask(&self, address: SocketAddr, is_report: bool) -> Result<u16> {
         let _one = self.free.acquire().await?;
-        let mut stream = match self.idle().pop() {
+        let kept = self.idle().pop();
+        let mut stream = match kept {
             Some(stream) => stream,
             None => {
                 let stream = TcpStream::connect(address).await?;

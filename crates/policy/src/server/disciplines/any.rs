@@ -5,7 +5,7 @@ use super::{
     MultiQueue, Preview, Shortest, Typed, WeightedRoundRobin, Withdrawal,
 };
 use crate::ClassId;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, WorkerId};
 
 /// One of the disciplines. A match costs a predicted branch per call, and all these systems share
@@ -130,8 +130,8 @@ impl Preview for AnyDiscipline {
     }
 
     #[inline]
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
-        each!(self, discipline => discipline.index_ns(class, attained_ns))
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex> {
+        each!(self, discipline => discipline.index(class, attained_ns))
     }
 }
 

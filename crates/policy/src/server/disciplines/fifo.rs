@@ -3,7 +3,7 @@
 use super::{Discipline, Preview, WithoutAccounting, WithoutWithdrawal};
 use crate::ClassId;
 use crate::server::job::List;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, WorkerId};
 
 /// One bounded queue for all classes; only its head is ever offered. What was interrupted joins
@@ -88,7 +88,7 @@ impl Preview for Fifo {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 }

@@ -1,10 +1,10 @@
 //! Gittins's order: first is whoever promises a completion for the least service, by what is learnt of its class and by the service it has had.
 
 use super::classes::QueuedByClass;
-use super::service_lengths::{BUCKETS, ServiceLengths, bucket};
+use super::service_lengths::{BUCKETS, ServiceLengths, bucket, end_ns};
 use super::{Accounting, Discipline, Preview, UNTOUCHED_NS, WithoutWithdrawal};
 use crate::server::job::List;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, Shape, WorkerId};
 use crate::{BitSet, ClassId};
 use alloc::vec;
@@ -185,9 +185,12 @@ impl Preview for Gittins {
     }
 
     #[inline]
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64> {
-        let lengths = &self.classes[class.index()].lengths;
-        Some(lengths.index_ns(bucket(attained_ns)))
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex> {
+        let bucket = bucket(attained_ns);
+        Some(UrgencyIndex {
+            ns: self.classes[class.index()].lengths.index_ns(bucket),
+            until_ns: end_ns(bucket),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::classes::QueuedByClass;
 use super::{Accounting, Discipline, Preview, WithoutWithdrawal};
 use crate::ClassId;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, JobId, Jobs, Plan, WorkerId};
 use alloc::vec::Vec;
 
@@ -175,7 +175,7 @@ impl<K: Key> Preview for ByKey<K> {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 }

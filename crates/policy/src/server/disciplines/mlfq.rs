@@ -4,7 +4,7 @@
 use super::classes::QueuedByClass;
 use super::{Discipline, Preview, UNTOUCHED_NS, WithoutAccounting, WithoutWithdrawal};
 use crate::server::job::List;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, WorkerId};
 use crate::{BitSet, ClassId};
 use alloc::vec;
@@ -163,7 +163,7 @@ impl Preview for Mlfq {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 }

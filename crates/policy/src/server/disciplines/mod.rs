@@ -33,7 +33,7 @@ pub use typed::Typed;
 pub use wrr::WeightedRoundRobin;
 
 use crate::ClassId;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, WorkerId};
 
 /// What an engine gives back after no more service than this it could not go on with, ns: others come first.
@@ -88,8 +88,8 @@ pub trait Preview {
     /// is not that of admission.
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64>;
 
-    /// How urgent a request of the class is after so much service, the least first; `None` where the order goes by something else.
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64>;
+    /// How urgent a request of the class is after so much service; `None` where the order goes by something else.
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex>;
 }
 
 /// Cannot tell the next request before there is a worker for it.
@@ -106,7 +106,7 @@ impl<D: WithoutPreview> Preview for D {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 }

@@ -34,6 +34,16 @@ pub(super) fn bucket(age_ns: u64) -> usize {
     (bucket as usize).min(BUCKETS - 1)
 }
 
+/// The age at which a bucket ends, ns; never for the last.
+#[inline]
+pub(super) fn end_ns(bucket: usize) -> u64 {
+    if bucket == BUCKETS - 1 {
+        u64::MAX
+    } else {
+        begin_ns(bucket + 1)
+    }
+}
+
 /// The age at which a bucket begins, and the one before it ends, ns.
 const fn begin_ns(bucket: usize) -> u64 {
     let Some(after_first) = (bucket as u64).checked_sub(1) else {
@@ -258,7 +268,7 @@ mod tests {
             masses[BUCKETS - 1] += 1.0;
             let mut found = [0; BUCKETS];
             indices(&masses, &mut found);
-            for from in 0..BUCKETS {
+            for (from, &found) in found.iter().enumerate() {
                 let (mut served, mut completed, mut least) = (0.0, 0.0, f64::INFINITY);
                 for at in from..BUCKETS {
                     let alive: f64 = masses[at..].iter().sum();
@@ -266,8 +276,8 @@ mod tests {
                     completed += masses[at];
                     least = least.min(served / completed);
                 }
-                let off_ns = (found[from] as f64 - least).abs();
-                prop_assert!(off_ns <= 1.0 + least * 1e-6, "{from}: {} and {least}", found[from]);
+                let off_ns = (found as f64 - least).abs();
+                prop_assert!(off_ns <= 1.0 + least * 1e-6, "{from}: {} and {least}", found);
             }
         }
     }

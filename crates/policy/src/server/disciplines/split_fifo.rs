@@ -3,7 +3,7 @@
 use super::{Discipline, Preview, Withdrawal, WithoutAccounting};
 use crate::ClassId;
 use crate::server::job::List;
-use crate::server::role::Shed;
+use crate::server::role::{Shed, UrgencyIndex};
 use crate::server::{Job, Jobs, Plan, WorkerId};
 
 /// As [`Fifo`](super::Fifo), but requests that were interrupted and those that nobody began are listed apart, in one
@@ -125,7 +125,7 @@ impl Preview for SplitFifo {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 }

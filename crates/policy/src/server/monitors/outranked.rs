@@ -8,7 +8,7 @@ use crate::server::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// At each tick, a request yields to what waits and has a lower [index](crate::server::role::Inspect::index_ns) than it has by now.
+/// At each tick, a request yields to what waits and has a lower [index](crate::server::role::Inspect::index) than it has by now.
 #[derive(Clone)]
 pub struct Outranked {
     quantum_ns: u64,
@@ -19,7 +19,8 @@ pub struct Outranked {
 #[derive(Clone, Copy)]
 struct RankedRequest {
     class: ClassId,
-    /// Its service at the next tick, ns.
+    since_ns: u64,
+    /// Its service until then, ns.
     attained_ns: u64,
 }
 
@@ -33,6 +34,7 @@ impl Outranked {
         assert!(quantum_ns > 0, "a request needs a turn to get on");
         let nothing = RankedRequest {
             class: ClassId(0),
+            since_ns: 0,
             attained_ns: 0,
         };
         Self {
@@ -53,7 +55,7 @@ impl Monitor for Outranked {
     #[inline]
     fn started<Q: Backlog>(
         &mut self,
-        _now_ns: u64,
+        now_ns: u64,
         worker: WorkerId,
         job: &Job,
         _epoch: u64,
@@ -61,7 +63,8 @@ impl Monitor for Outranked {
     ) -> Option<u64> {
         self.running[worker.index()] = RankedRequest {
             class: job.class,
-            attained_ns: job.attained_ns + self.quantum_ns,
+            since_ns: now_ns,
+            attained_ns: job.attained_ns,
         };
         Some(self.quantum_ns)
     }
@@ -69,20 +72,29 @@ impl Monitor for Outranked {
     #[inline]
     fn expired<I: Ingress, Q: Backlog>(
         &mut self,
-        _now_ns: u64,
+        now_ns: u64,
         worker: WorkerId,
         ingress: &I,
         _queues: &Q,
     ) -> PreemptionDecision {
-        let running = &mut self.running[worker.index()];
-        if ingress.peek(0).is_some_and(|head| {
-            ingress.index_ns(head.class, head.attained_ns)
-                < ingress.index_ns(running.class, running.attained_ns)
-        }) {
-            return PreemptionDecision::Preempt;
+        let each_ns = self.quantum_ns;
+        let Some(head) = ingress.peek(0) else {
+            let holds_ns = u64::MAX;
+            return PreemptionDecision::RenewWhileQuiet { each_ns, holds_ns };
+        };
+        let running = &self.running[worker.index()];
+        let attained_ns = running.attained_ns + now_ns.saturating_sub(running.since_ns);
+        let indices = ingress
+            .index(head.class, head.attained_ns)
+            .zip(ingress.index(running.class, attained_ns));
+        match indices {
+            Some((waiting, runs)) if waiting.ns < runs.ns => PreemptionDecision::Preempt,
+            Some((_, runs)) => PreemptionDecision::RenewWhileQuiet {
+                each_ns,
+                holds_ns: runs.until_ns - attained_ns,
+            },
+            None => PreemptionDecision::Renew(each_ns),
         }
-        running.attained_ns += self.quantum_ns;
-        PreemptionDecision::Renew(self.quantum_ns)
     }
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}

@@ -3,6 +3,15 @@
 use crate::ClassId;
 use crate::server::{Job, JobId, Plan};
 
+/// How urgent a request is: the least goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UrgencyIndex {
+    /// Service that it is expected to take for each completion, ns.
+    pub ns: u64,
+    /// The index is this one until the request has had so much service, ns.
+    pub until_ns: u64,
+}
+
 /// What monitors and engines may look at.
 pub trait Inspect {
     /// The request that would be dispatched after `others` more, in case these leave first; 0 asks for the next. `None` where
@@ -12,8 +21,8 @@ pub trait Inspect {
     /// What the ingress knows of a request that it dispatched and that has not finished.
     fn dispatched(&self, job: JobId) -> Option<&Job>;
 
-    /// How urgent a request of the class is after so much service, the least first; `None` where the order goes by something else.
-    fn index_ns(&self, class: ClassId, attained_ns: u64) -> Option<u64>;
+    /// How urgent a request of the class is after so much service; `None` where the order goes by something else.
+    fn index(&self, class: ClassId, attained_ns: u64) -> Option<UrgencyIndex>;
 
     /// Who may run what, where the ingress follows such a plan.
     fn plan(&self) -> Option<&Plan>;
@@ -37,7 +46,7 @@ impl<I: WithoutInspection> Inspect for I {
     }
 
     #[inline]
-    fn index_ns(&self, _class: ClassId, _attained_ns: u64) -> Option<u64> {
+    fn index(&self, _class: ClassId, _attained_ns: u64) -> Option<UrgencyIndex> {
         None
     }
 

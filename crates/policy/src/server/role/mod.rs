@@ -57,7 +57,7 @@ mod queues;
 pub use assignable::{Assignable, GroupShares, Share, WithoutAssignment};
 pub use dispatcher_work::{DispatcherSlice, DispatcherWork, WithoutDispatcherWork};
 pub use ingress::{Dispatch, Ingress, Owner, Shed, Unplaced};
-pub use inspect::{Inspect, WithoutInspection};
+pub use inspect::{Inspect, UrgencyIndex, WithoutInspection};
 pub use local::{Hearing, Local, Next, Slicing, WithoutHearing, WithoutSlices};
 pub use monitor::{
     Heeding, Monitor, Never, Polling, Preempt, PreemptionDecision, Ticking, WithoutFeedback,

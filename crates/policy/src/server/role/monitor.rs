@@ -23,6 +23,14 @@ pub enum PreemptionDecision {
     /// It goes on, and so it would each time after so much longer, ns, above 0, until something enters its worker's own
     /// queue: look again then, at the next such time. As [`Renew`](Self::Renew), for an engine that would rather not look in vain.
     RenewAlone(u64),
+    /// As [`Renew`](Self::Renew) after `each_ns`, above 0; and for `holds_ns` it would go on each time, unless a request arrives, is given back or ends
+    /// meanwhile: for an engine that would rather not look in vain.
+    RenewWhileQuiet {
+        /// Until the next look, ns.
+        each_ns: u64,
+        /// How long the decision holds while nothing happens, ns.
+        holds_ns: u64,
+    },
     /// It goes on and is not looked at again.
     Leave,
 }
