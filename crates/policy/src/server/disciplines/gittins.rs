@@ -10,7 +10,7 @@ use crate::{BitSet, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A queue for each class and age; the least index comes first, the oldest of it. An index is that of the age at which its bucket begins. It is least remaining
+/// A queue for each class and age; the least index comes first, and of it whoever came first, so that classes that are as long are one queue. An index is that of the age at which its bucket begins. It is least remaining
 /// service first where a class's requests are all as long, least attained first where nothing is known, and between the two whatever makes the mean
 /// latency least (Gittins, J. R. Stat. Soc. B 41, 1979, for one worker; for several in heavy traffic Scully, Grosof and Harchol-Balter, SIGMETRICS 2021).
 pub struct Gittins {
@@ -27,45 +27,68 @@ pub struct Gittins {
 /// The requests of a class that wait.
 struct QueuedByAge {
     lengths: ServiceLengths,
-    /// By bucket of ages.
-    queues: Vec<List>,
+    /// By bucket of ages, with the order of the head among all.
+    queues: Vec<(List, u64)>,
     occupied: BitSet,
-    /// Of all that wait the least index, ns, and its bucket.
-    first: Option<(u64, usize)>,
+    first: Option<FirstOfClass>,
+}
+
+/// The head of a class, in the order of heads: by index, then by admission.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FirstOfClass {
+    index_ns: u64,
+    sequence: u64,
+    bucket: usize,
 }
 
 impl QueuedByAge {
     fn new(mean_ns: f64) -> Self {
         Self {
             lengths: ServiceLengths::declared(mean_ns),
-            queues: vec![List::EMPTY; BUCKETS],
+            queues: vec![(List::EMPTY, 0); BUCKETS],
             occupied: BitSet::EMPTY,
             first: None,
         }
     }
 
-    /// Whether it comes before all that waited.
+    /// Whether it heads its queue.
     #[inline]
-    fn entered(&mut self, bucket: usize) -> bool {
-        self.occupied.insert(bucket);
-        let entry = (self.lengths.index_ns(bucket), bucket);
-        let leads = self.first.is_none_or(|first| entry < first);
-        if leads {
-            self.first = Some(entry);
+    fn push(&mut self, jobs: &mut Jobs, job: Job, keeps_its_place: bool) -> bool {
+        let bucket = bucket(job.attained_ns);
+        let (queue, _) = &mut self.queues[bucket];
+        let heads = keeps_its_place || queue.len() == 0;
+        if keeps_its_place {
+            queue.push_front(jobs, job);
+        } else {
+            queue.push_back(jobs, job);
         }
-        leads
+        if heads {
+            self.head_changed(jobs, bucket);
+        }
+        heads
+    }
+
+    #[inline]
+    fn head_changed(&mut self, jobs: &Jobs, bucket: usize) {
+        let (queue, sequence) = &mut self.queues[bucket];
+        *sequence = queue.front_sequence(jobs);
+        self.occupied.set(bucket, queue.len() > 0);
+        self.find_first();
     }
 
     #[inline]
     fn find_first(&mut self) {
-        let indices = self.occupied.iter();
-        let indices = indices.map(|bucket| (self.lengths.index_ns(bucket), bucket));
-        self.first = indices.min();
+        let heads = self.occupied.iter().map(|bucket| FirstOfClass {
+            index_ns: self.lengths.index_ns(bucket),
+            sequence: self.queues[bucket].1,
+            bucket,
+        });
+        self.first = heads.min();
     }
 
     #[inline]
     fn front<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        self.queues[self.first?.1].front(jobs)
+        self.queues[self.first?.bucket].0.front(jobs)
     }
 }
 
@@ -85,18 +108,11 @@ impl Gittins {
 
     #[inline]
     fn enter(&mut self, jobs: &mut Jobs, job: Job, keeps_its_place: bool) {
-        let class = &mut self.classes[job.class.index()];
-        let bucket = bucket(job.attained_ns);
-        if keeps_its_place {
-            class.queues[bucket].push_front(jobs, job);
-        } else {
-            class.queues[bucket].push_back(jobs, job);
-        }
-        let leads = class.entered(bucket);
-        self.counts.entered(job.class);
+        let class = job.class;
+        self.counts.entered(class);
         self.waiting += 1;
-        if leads {
-            self.occupied.insert(job.class.index());
+        if self.classes[class.index()].push(jobs, job, keeps_its_place) {
+            self.occupied.insert(class.index());
             self.find_first();
         }
     }
@@ -135,16 +151,13 @@ impl Discipline for Gittins {
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)> {
         let class = &mut self.classes[self.first?.index()];
-        let (_, bucket) = class.first?;
-        let queue = &mut class.queues[bucket];
+        let bucket = class.first?.bucket;
+        let (queue, _) = &mut class.queues[bucket];
         let worker = place(queue.front(jobs)?)?;
         let job = queue.pop_front(jobs)?;
-        if queue.len() == 0 {
-            class.occupied.remove(bucket);
-            class.find_first();
-            self.occupied.set(job.class.index(), class.first.is_some());
-            self.find_first();
-        }
+        class.head_changed(jobs, bucket);
+        self.occupied.set(job.class.index(), class.first.is_some());
+        self.find_first();
         self.waiting -= 1;
         self.counts.left(job.class);
         Some((job, worker))
@@ -277,6 +290,20 @@ mod tests {
             queue.requeue(&mut jobs, &plan(), aged(0, LONG, 50_000 + ran_ns));
             assert_eq!(drain(&mut queue, &jobs), order, "{ran_ns}");
         }
+    }
+
+    /// Nobody waits for a class that is as long as its own, whichever came first.
+    #[test]
+    fn classes_that_are_as_long_are_one_queue() {
+        let (mut queue, mut jobs) = (learnt(), Jobs::new(6));
+        for request in 0..5_000 {
+            queue.completed(SHORT, 100_000 + request % 7);
+        }
+        for id in 0..6 {
+            let class = [SHORT, LONG, LONG, SHORT][id as usize % 4];
+            assert!(queue.push(&mut jobs, &plan(), aged(id, class, 0)).is_ok());
+        }
+        assert_eq!(drain(&mut queue, &jobs), [0, 1, 2, 3, 4, 5]);
     }
 
     /// What waits is in the order of what is known by now.

@@ -111,7 +111,7 @@ impl ServiceLengths {
     }
 
     /// The service that a request in this bucket of ages is expected to take for each completion, ns, were it served for as long as that is least: the
-    /// inverse of Gittins's index, so what has less comes first.
+    /// inverse of Gittins's index, so what has less comes first. It is known to a fifth, as lengths are: classes that are as long have the same.
     #[inline]
     pub(super) fn index_ns(&self, bucket: usize) -> u64 {
         self.index_ns[bucket]
@@ -125,6 +125,9 @@ impl ServiceLengths {
             self.total /= 2.0;
         }
         indices(&self.with_longer_ones(), &mut self.index_ns);
+        for index_ns in self.index_ns.iter_mut() {
+            *index_ns = begin_ns(bucket(*index_ns));
+        }
     }
 
     /// What completed, and one more request that took longer than all of it: how much longer nobody knows, so twice as long is half as likely (a Pareto
@@ -222,7 +225,7 @@ mod tests {
         for age_ns in [0, 1_000, 50_000, 90_000] {
             let remains_ns = begin_ns(bucket(100_000) + 1) - begin_ns(bucket(age_ns));
             let off = index_at(&lengths, age_ns) / remains_ns as f64;
-            assert!((1.0..1.01).contains(&off), "{age_ns}: {off}");
+            assert!((0.8..1.01).contains(&off), "{age_ns}: {off}");
         }
         assert!(
             index_at(&lengths, 130_000) > 100_000.0,
@@ -234,8 +237,8 @@ mod tests {
     #[test]
     fn one_that_may_be_short_is_tried_first() {
         let lengths = learnt((0..500).map(|request| [1_000, 100_000][request % 2]));
-        assert!((2_000.0..2_500.0).contains(&index_at(&lengths, 0)));
-        assert!(index_at(&lengths, 1_200) > 98_000.0);
+        assert!((1_700.0..2_500.0).contains(&index_at(&lengths, 0)));
+        assert!(index_at(&lengths, 1_200) > 90_000.0);
     }
 
     /// Who has run for less comes first, of what nothing is known of.
@@ -244,7 +247,10 @@ mod tests {
         let lengths = ServiceLengths::declared(0.0);
         let ages_ns = (10..30).map(|doubling| 1 << doubling);
         let indices: Vec<f64> = ages_ns.map(|age_ns| index_at(&lengths, age_ns)).collect();
-        assert!(indices.is_sorted_by(|before, after| before < after));
+        assert!(
+            indices.is_sorted_by(|before, after| before < after),
+            "{indices:?}"
+        );
     }
 
     #[test]
@@ -254,7 +260,7 @@ mod tests {
             lengths.completed(1_000);
         }
         let index_ns = index_at(&lengths, 0);
-        assert!((1_000.0..1_400.0).contains(&index_ns), "{index_ns}");
+        assert!((800.0..1_400.0).contains(&index_ns), "{index_ns}");
     }
 
     proptest! {
