@@ -78,14 +78,17 @@ fn measure(way: Way, load: f64, args: &HttpArgs, seed: u64) -> Result<HttpFigure
     let later = || answers.iter().filter(|answer| answer.due >= from);
     let p99_us = |is_report: bool| {
         let of_kind = later().filter(|answer| answer.is_report == is_report);
-        let served = of_kind.filter(|answer| answer.status == 200);
+        let unrefused: Vec<_> = of_kind.filter(|answer| answer.status != 503).collect();
+        let served = unrefused.iter().filter(|answer| answer.status == 200);
         let latencies: Vec<f64> = served
             .map(|answer| answer.latency.as_secs_f64() * 1e6)
             .collect();
-        if latencies.is_empty() {
-            f64::NAN
+        // What was never answered took longer than all that was.
+        let rank = 0.99 * unrefused.len() as f64 / latencies.len() as f64;
+        if rank <= 1.0 {
+            quantile(&latencies, rank)
         } else {
-            quantile(&latencies, 0.99)
+            f64::INFINITY
         }
     };
     let work = |answer: &Answered| if answer.is_report { REPORT } else { POINT };
@@ -102,6 +105,15 @@ fn measure(way: Way, load: f64, args: &HttpArgs, seed: u64) -> Result<HttpFigure
     })
 }
 
+/// In words where more than one in a hundred was never answered.
+fn latency(us: f64) -> String {
+    if us.is_finite() {
+        format!("{us:.0}")
+    } else {
+        "not answered".to_owned()
+    }
+}
+
 fn print_table(load: f64, ways: &[Way], rounds: &[Vec<HttpFigures>]) {
     println!("HTTP, load {load} of two cores: medians");
     println!(
@@ -113,10 +125,10 @@ fn print_table(load: f64, ways: &[Way], rounds: &[Vec<HttpFigures>]) {
             quantile(&rounds.iter().map(figure).collect::<Vec<_>>(), 0.5)
         };
         println!(
-            "  {:24} {:>16.0} {:>16.0} {:>10.3} {:>10.3}",
+            "  {:24} {:>16} {:>16} {:>10.3} {:>10.3}",
             way.name(),
-            median(|it| it.point_p99_us),
-            median(|it| it.report_p99_us),
+            latency(median(|it| it.point_p99_us)),
+            latency(median(|it| it.report_p99_us)),
             median(|it| it.goodput),
             median(|it| it.refused)
         );
