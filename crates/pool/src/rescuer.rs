@@ -21,10 +21,6 @@ use crate::shared::SharedPool;
 /// Between two looks while jobs are suspended. A worker sleeps for one to two of them before it is noticed.
 const LOOK: Duration = Duration::from_micros(400);
 
-/// The same once so many looks in a row found that every worker gets on. A look takes a core from a worker: 2 500 a second took 4 % of two cores of a virtual machine.
-const RARE_LOOK: Duration = Duration::from_micros(1_600);
-const LOOKS_BEFORE_RARE: u32 = 25;
-
 /// Looks in a row that found nothing suspended until the thread rests: whoever suspends the next job wakes it, which takes a system call.
 const LOOKS_BEFORE_REST: u32 = 50;
 
@@ -32,13 +28,13 @@ impl JobRescue {
     /// Looks after the workers until they are gone. For a thread of its own.
     pub(crate) fn run(&self, shared: &Arc<SharedPool>) {
         let mut watch = TurnWatch::for_workers(MAX_WORKERS);
-        let (mut quiet_looks, mut looks_since_help) = (0, 0);
+        let mut quiet_looks = 0;
         while !self.is_over() {
             if quiet_looks > LOOKS_BEFORE_REST {
                 self.rest();
                 quiet_looks = 0;
             }
-            thread::sleep(between_looks(looks_since_help));
+            thread::sleep(LOOK);
             collect(self, shared);
             if self.is_empty() {
                 quiet_looks += 1;
@@ -52,9 +48,6 @@ impl JobRescue {
             };
             if most > 0 {
                 self.send_home(most);
-                looks_since_help = 0;
-            } else {
-                looks_since_help = LOOKS_BEFORE_RARE.min(looks_since_help + 1);
             }
         }
     }
@@ -68,15 +61,6 @@ impl JobRescue {
         // It may wait for the pool's own lock, whose holder the machine stopped. No job holds that one: who waits for it gets on by itself.
         drop(shared.core.lock());
         watch.sleeps_on(&workers)
-    }
-}
-
-/// How long to wait after so many looks that found nobody to help.
-fn between_looks(looks_since_help: u32) -> Duration {
-    if looks_since_help < LOOKS_BEFORE_RARE {
-        LOOK
-    } else {
-        RARE_LOOK
     }
 }
 
