@@ -258,6 +258,8 @@ fn no_more_jobs_begin_than_may_and_whoever_comes_then_finds_room() {
         is_over.store(true, Ordering::SeqCst);
         longs.into_iter().for_each(|job| job.wait().unwrap());
         assert_eq!(begun.load(Ordering::SeqCst), JOBS, "{policy}");
-        assert_eq!(pool.stats().without_fiber, 0, "{policy}");
+        // What ended at home, where a worker was seen asleep, keeps its stack until the next look after the workers.
+        let stats = pool.stats();
+        assert!(stats.without_fiber == 0 || stats.rescued > 0, "{policy}");
     }
 }
