@@ -123,3 +123,35 @@ unsafe extern "C" fn renews(slice: *mut (), ticks: u64) -> bool {
     let slice = unsafe { &*slice.cast::<RunningSlice>() };
     slice.renews(ticks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::PoolLayout;
+    use crate::virtual_time::{core, shared_parts};
+
+    /// Whether a slice that is over now is renewed while the decision holds for `holds_ns` more, after the events that are counted so far and `more`.
+    fn is_renewed(holds_ns: u64, more: u64, late_ns: u64) -> bool {
+        let shared = SharedPool::new(core("gittins", PoolLayout::Inline, 1, 8), shared_parts());
+        let slice = RunningSlice::new(Attached::new(), &shared);
+        slice.begin(1_000);
+        let ticks = slice.clock.ticks();
+        let now_ns = slice.clock.to_ns(ticks);
+        slice.over_ns.set(now_ns - late_ns);
+        slice.hold_until(now_ns + holds_ns, shared.events.load(Ordering::Relaxed));
+        shared.events.fetch_add(more, Ordering::Relaxed);
+        let renewed = slice.renews(ticks);
+        assert_eq!(slice.take_renewals(), u64::from(renewed));
+        slice.attached.no_slice();
+        renewed
+    }
+
+    #[test]
+    fn a_slice_is_renewed_while_the_decision_holds_nothing_happened_and_the_job_met_its_probe_in_time()
+     {
+        assert!(is_renewed(1_000_000, 0, 0));
+        assert!(!is_renewed(0, 0, 0), "the decision is over");
+        assert!(!is_renewed(1_000_000, 1, 0), "something happened");
+        assert!(!is_renewed(1_000_000, 0, 1_000_000_000), "it stalled");
+    }
+}

@@ -10,8 +10,8 @@ use crate::{BitSet, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A queue for each class and age; the least index comes first, and of it whoever came first, so that classes that are as long are one queue. An index is that of the age at which its bucket begins. It is least remaining
-/// service first where a class's requests are all as long, least attained first where nothing is known, and between the two whatever makes the mean
+/// A queue for each class and age; the least index comes first, and of it whoever came first, so that classes that are as long are one queue. An index is that
+/// of the age at which its bucket begins. It is least remaining service first where a class's requests are all as long, least attained first where nothing is known, and between the two whatever makes the mean
 /// latency least (Gittins, J. R. Stat. Soc. B 41, 1979, for one worker; for several in heavy traffic Scully, Grosof and Harchol-Balter, SIGMETRICS 2021).
 pub struct Gittins {
     /// By class, UNKNOWN last.
