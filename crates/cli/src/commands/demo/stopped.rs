@@ -7,8 +7,7 @@ use anyhow::Result;
 use headway_policy::server::systems::ServerSpec;
 use headway_report::schedule::Slice;
 use headway_sim::{Experiment, Length};
-use headway_workload::{Trace, Workload};
-use std::fmt::Write as _;
+use headway_workload::{Class, Trace, Workload};
 use std::ops::Range;
 
 /// The time of a server on a machine that stops.
@@ -76,32 +75,23 @@ pub(crate) fn stays_ns(
     requests: &[ArrivingRequest],
     time: &ServerTime,
 ) -> Result<Vec<u64>> {
-    let Some(first) = requests.first() else {
+    if requests.is_empty() {
         return Ok(Vec::new());
-    };
-    let begin_ns = time.at(first.at_ns);
-    let mut text = String::from("time,class,service\n");
-    let mut row = |server_ns: u64, class: usize| {
-        let (at_us, class) = (
-            (server_ns - begin_ns) as f64 / 1e3,
-            &classes(workload)[class],
-        );
-        writeln!(text, "{at_us:.3},{},{:.3}", class.0, class.1)
-    };
-    // One of each class ahead: a trace numbers its classes as they come.
-    let ahead = classes(workload).len();
-    (0..ahead).try_for_each(|class| row(begin_ns, class))?;
-    for request in requests {
-        row(time.at(request.at_ns), request.class)?;
     }
-    let trace = Trace::from_csv_str(&text, "requests.csv")?;
+    let union: Vec<&Class> = workload.union().collect();
+    let names = union.iter().map(|class| class.name.clone()).collect();
+    let at_ns: Vec<u64> = requests.iter().map(|it| time.at(it.at_ns)).collect();
+    let class: Vec<u16> = requests.iter().map(|it| it.class as u16).collect();
+    let service = |it: &ArrivingRequest| union[it.class].mean_ns().round() as u64;
+    let service_ns: Vec<u64> = requests.iter().map(service).collect();
+    let trace = Trace::from_columns("requests", names, &at_ns, &class, &service_ns)?;
     let policy = policy.clone();
     let mut experiment =
         Experiment::new(trace.into_workload("requests"), policy.into()).workers(workers);
-    experiment.length = Length::Requests((requests.len() + ahead) as u64);
+    experiment.length = Length::Requests(requests.len() as u64);
     experiment.trace_window = Some(0..u64::MAX);
     let stays = lives_ns(&experiment.run()?.slices);
-    let stays = stays.into_iter().skip(ahead).zip(requests);
+    let stays = stays.into_iter().zip(requests);
     let stay = |(stay_ns, request): (u64, &ArrivingRequest)| {
         time.reached(time.at(request.at_ns) + stay_ns) - request.at_ns
     };
@@ -121,12 +111,4 @@ pub(crate) fn lives_ns(slices: &[Slice]) -> Vec<u64> {
         lives_ns[index] = slice.to_ns - arrived_ns[index];
     }
     lives_ns
-}
-
-/// Names and times of the classes, µs.
-fn classes(workload: &Workload) -> Vec<(&str, f64)> {
-    let classes = workload.union();
-    classes
-        .map(|class| (class.name.as_str(), class.mean_ns() / 1e3))
-        .collect()
 }
