@@ -91,6 +91,21 @@ fn a_request_that_says_it_is_long_is_a_long() {
     }
 }
 
+/// A long looks at its queue at the end of each quantum: by shorts that do nothing it would look at every probe.
+#[test]
+fn shorts_of_no_time_leave_longs_half_a_microsecond() {
+    let me = WorkerId(0);
+    for (short_ns, quantum_ns) in [(1, 500), (249, 500), (251, 502), (3_000, 6_000)] {
+        let mut system = synergy("factor=2");
+        let mut toy = PlainQueues::with_shared(WORKERS, system.shared_queues.count, MOST);
+        let short = Job::new(JobId(0), ClassId(3), 0);
+        system.locals[0].finished(1, &short, short_ns, &mut toy);
+        let long = Job::new(JobId(1), ClassId(0), 0);
+        let asked_ns = system.monitor.started(5, me, &long, 1, &toy);
+        assert_eq!(asked_ns, Some(quantum_ns), "shorts of {short_ns} ns");
+    }
+}
+
 /// The class of requests that say that they are long is not long by that, but refused first: after enough of them, and until half say nothing. Hinted longs
 /// stay refused first.
 #[test]

@@ -14,4 +14,4 @@ pub use outranked::Outranked;
 pub use overtake::{Overtake, Urgency};
 pub use quantum::Quantum;
 pub use ticks::Ticks;
-pub use timer_core::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
+pub use timer_core::{LEAST_DYNAMIC_QUANTUM_NS, MOST_WAIT_QUEUES, TimerCore, TimerRules};

@@ -12,10 +12,14 @@ use alloc::vec::Vec;
 /// Most wait queues there can be: [`Backlog::congested`] has a bit for each.
 pub const MOST_WAIT_QUEUES: usize = u64::BITS as usize;
 
+/// Least quantum that follows the shorts, ns: once the shortest of the paper's (0.5 µs, § 6). At the end of each a long looks at its queue, which takes a
+/// tenth of a microsecond: with shorts that do nothing, it would do little else.
+pub const LEAST_DYNAMIC_QUANTUM_NS: u64 = 500;
+
 /// The knobs of § 5.4.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TimerRules {
-    /// Quantum of a long, in averages of the worker's shorts (`QUANTUM_FACTOR`).
+    /// Quantum of a long, in averages of the worker's shorts (`QUANTUM_FACTOR`); [`LEAST_DYNAMIC_QUANTUM_NS`] at least.
     pub factor: f64,
     /// The same while a wait queue is congested (`CONGESTED_QUANTUM_FACTOR`).
     pub congested_factor: f64,
@@ -70,7 +74,9 @@ impl TimerCore {
             _ => self.rules.congested_factor,
         };
         match queues.short_ns(worker) {
-            short_ns @ 1.. if self.rules.dynamic => ((factor * short_ns as f64) as u64).max(1),
+            short_ns @ 1.. if self.rules.dynamic => {
+                ((factor * short_ns as f64) as u64).max(LEAST_DYNAMIC_QUANTUM_NS)
+            }
             _ => self.rules.first_quantum_ns,
         }
     }

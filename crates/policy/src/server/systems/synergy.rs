@@ -35,7 +35,7 @@ const POLICY: ServerPolicy = ServerPolicy::named("synergy")
 /// Its parameters.
 const PARAMS: &[Param] = &[
             Param::number("factor", 2.0, 1e-6, 1e6)
-                .means("a long's quantum, in service times of its worker's shorts")
+                .means("a long's quantum, in service times of its worker's shorts, 0.5 us at least")
                 .while_serving(),
             SynergyParts::PARAM,
             Param::number("congested_factor", 2.0, 1e-6, 1e6)
