@@ -216,7 +216,6 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
         self.idle.insert(worker.index());
     }
 
-    /// Has the monitor look at the queues, and marks the workers that it interrupts.
     /// Whoever holds the lock is alone with the count.
     #[inline]
     fn count_event(&self) {
@@ -224,6 +223,7 @@ impl<I: Ingress, L: Local, M: Monitor> Decisions<I, L, M> {
         self.events.store(events + 1, Ordering::Release);
     }
 
+    /// Has the monitor look at the queues, and marks the workers that it interrupts.
     fn interrupt(&mut self, now_ns: u64) {
         let due = self.monitor.next_deadline_ns();
         if due.is_some_and(|due_ns| now_ns >= due_ns) {
