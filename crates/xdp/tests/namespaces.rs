@@ -485,10 +485,11 @@ fn an_interface_that_cannot_be_had_is_named() {
             .expect_err("it has a program");
         assert!(error.to_string().contains("interface pa"), "{error}");
         drop(first);
+        wait_for_no_program("pa");
         second
             .attach("pa", XdpMode::Default)
             .expect("it is free again");
         drop(second);
-        assert!(!shell("ip -details link show dev pa").contains("xdp"));
+        wait_for_no_program("pa");
     });
 }

@@ -73,9 +73,10 @@ fn ask_and_forge(asked: &Receiver<Header>, forged: &Sender<()>) -> Vec<Vec<u8>> 
     (0..REQUESTS).map(&mut answer).collect()
 }
 
-/// Tells each request that it gets, and answers it when the forged answer is on its way.
-fn serve(asked: &Sender<Header>, forged: &Receiver<()>) {
+/// Tells that it listens, then each request that it gets, and answers it when the forged answer is on its way.
+fn serve(listens: &Sender<()>, asked: &Sender<Header>, forged: &Receiver<()>) {
     let socket = bound(at(SERVER, SERVICE_PORT));
+    listens.send(()).expect("the test waits");
     let mut buffer = [0; 64];
     for _ in 0..REQUESTS {
         let (length, from) = socket.recv_from(&mut buffer).expect("a request");
@@ -94,9 +95,9 @@ type Counted = (u64, u64);
 /// The attack, on a switch in this thread's namespace. `start` starts it, and returns a function that ends it.
 fn attacked<End: FnOnce() -> Counted>(start: impl FnOnce() -> End) {
     enter_namespace();
-    let ((tell, asked), (forged, wait)) = (channel(), channel());
+    let ((tell, asked), (forged, wait), (ready, listens)) = (channel(), channel(), channel());
     let client = Host::start(CLIENT, move || ask_and_forge(&asked, &forged));
-    let server = Host::start(SERVER, move || serve(&tell, &wait));
+    let server = Host::start(SERVER, move || serve(&ready, &tell, &wait));
     for interface in [client.wire(), server.wire()] {
         let number = &interface[1..];
         // Where the kernel looks for the way back itself, it drops what is forged.
@@ -111,6 +112,8 @@ fn attacked<End: FnOnce() -> Counted>(start: impl FnOnce() -> End) {
     );
     let end = start();
     server.begin();
+    // What comes to a port that nobody has is dropped.
+    listens.recv().expect("the server listens");
     client.begin();
     let bodies = client.end();
     server.end();
