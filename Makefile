@@ -52,7 +52,7 @@ test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
 	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace+builds test-torture+test-python asan+loom+shuttle
 
-# Before a commit, a minute in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
+# Before a commit, a minute or two in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
 	@.ci/check
 
