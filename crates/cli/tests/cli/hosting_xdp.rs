@@ -2,8 +2,9 @@
 
 use super::children::TestChild;
 use super::headway;
+use super::racking_xdp::has_no_program_soon;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
-use super::serving_xdp::{has_program, in_namespaces, refused_by};
+use super::serving_xdp::{in_namespaces, refused_by};
 use headway_host::client::{ClientOptions, HostClient};
 use headway_rings::lane::{MOST_PACKET_BYTES, Taken};
 use serde_json::Value;
@@ -207,7 +208,7 @@ fn a_device_that_cannot_be_had_is_one_sentence_and_nothing_is_left() {
                 assert!(said.contains(part), "{part:?} is not in: {said}");
             }
             assert_eq!(folder.files_left(), [] as [PathBuf; 0], "{said}");
-            assert!(!has_program("p2"), "{said}");
+            has_no_program_soon("p2");
         };
         refuses(
             &[],

@@ -3,7 +3,7 @@
 use super::children::TestChild;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
 use super::racking_xdp::{
-    LISTEN, has_program, in_namespaces, rack_args, refused_by, stop, wire_to,
+    LISTEN, has_no_program_soon, in_namespaces, rack_args, refused_by, stop, wire_to,
 };
 use super::serving::Serving;
 use headway_net::header::{Flag, Header, Status};
@@ -129,7 +129,7 @@ fn a_signal_while_the_kernels_switch_starts_leaves_nothing_pinned() {
         rack.signal(libc::SIGTERM);
         assert_eq!(rack.wait().code(), Some(0));
         assert_eq!(pins(), None);
-        assert!(!has_program("p10"));
+        has_no_program_soon("p10");
         host.begin();
         host.end();
     });

@@ -1,12 +1,11 @@
 //! `headway serve --listen xdp://DEVICE:PORT` with `headway load` on the other side of a veth pair, each the real command.
 
-use super::racking_xdp::empty_cache;
 use super::racking_xdp::net::{Host, enter_namespace, missing, shell};
+use super::racking_xdp::{empty_cache, has_no_program_soon, has_program};
 use super::serving::{Serving, count, figure};
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Runs a test in a thread, whose namespaces end with it. Prints why if the test cannot run.
 pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
@@ -52,10 +51,6 @@ fn wire(client: &Host<Value>) {
 fn serve_args<'a>(rest: &[&'a str]) -> Vec<&'a str> {
     let serve = ["serve", "--listen", "xdp://p2:7000", "--app", "spin"];
     [&serve[..], &["--pin", "off", "--no-ctl"], rest].concat()
-}
-
-pub(super) fn has_program(interface: &str) -> bool {
-    shell(&format!("ip -details link show dev {interface}")).contains("xdp")
 }
 
 /// Starts a server with a policy, loads it, and checks that it received and answered all requests.
@@ -111,11 +106,7 @@ fn a_killed_server_leaves_neither_program_nor_socket() {
                 Serving::start_command(&serve_args(&["--policy", "d-fcfs", "--workers", "2"]));
             assert!(has_program("p2"));
             serving.kill();
-            let begun = Instant::now();
-            while has_program("p2") {
-                assert!(begun.elapsed() < Duration::from_secs(60));
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            has_no_program_soon("p2");
         }
         client.begin();
         client.end();
