@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 /// Most wait queues there can be: [`Backlog::congested`] has a bit for each.
 pub const MOST_WAIT_QUEUES: usize = u64::BITS as usize;
 
-/// Least quantum that follows the shorts, ns: once the shortest of the paper's (0.5 µs, § 6). At the end of each a long looks at its queue, which takes a
-/// tenth of a microsecond: with shorts that do nothing, it would do little else.
+/// Least quantum that follows the shorts, ns: once the shortest of the paper's requests (0.5 µs, of its ZippyDB). At the end of each a long looks at its queue,
+/// which took 0.15 µs where it was measured (docs/lab/2026-11-26-engines.md): beside shorts that do nothing, it would do little else.
 pub const LEAST_DYNAMIC_QUANTUM_NS: u64 = 500;
 
 /// The knobs of § 5.4.
