@@ -150,9 +150,14 @@ fn echo_while<T>(served: &mut Served, run: impl FnOnce() -> T) -> (Vec<usize>, T
     })
 }
 
-/// Receives the next datagram, and repeats a wait that the system interrupted.
+/// Receives the next datagram, and repeats a wait that the system interrupted. If none comes, it says what the kernel of this side counted.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
-    uninterrupted(|| socket.recv_from(buffer)).expect("nothing is lost")
+    uninterrupted(|| socket.recv_from(buffer)).unwrap_or_else(|error| {
+        let counted = shell(
+            "ip -s link; ip neighbour; grep -E 'Ip|Udp|Icmp' /proc/net/snmp; cat /proc/net/snmp6",
+        );
+        panic!("nothing is lost: {error}\n{counted}")
+    })
 }
 
 /// Sends datagrams one after the other from some sockets, and checks that each comes back. Returns the last bytes seen by socket.
@@ -217,7 +222,7 @@ fn datagrams_of_both_families_come_and_go_and_the_rest_is_the_kernels() {
         let (counts, ()) = echo_while(&mut served, || {
             client.begin();
             let mut buffer = [0; 16];
-            let bytes = uninterrupted(|| other.recv(&mut buffer)).expect("the kernel's datagram");
+            let (bytes, _) = receive(&other, &mut buffer);
             assert_eq!(&buffer[..bytes], b"kernel");
             client.end();
         });

@@ -3,13 +3,18 @@
 use super::children::TestChild;
 use super::racked::TINY;
 use super::serving::Serving;
+use super::terminals::terminal;
 use super::words;
+use headway_bench::calibrate::steps;
 use serde_json::Value;
 use std::fs;
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a command may wait for each second of a processor: others may want it too.
+const PATIENCE_PER_SECOND: u32 = 30;
 
 /// The processor time of a process so far; `None` once it has ended.
 fn cpu_time(pid: i32) -> Option<Duration> {
@@ -46,7 +51,7 @@ fn stopped(args: &str, after: Duration) -> Option<(String, Option<i32>)> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut child = TestChild::start(&mut command);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE + PATIENCE_PER_SECOND * after;
     while !hears_ctrl_c(child.id()) || cpu_time(child.id())? < after {
         if child.ended().is_some() {
             return None;
@@ -158,12 +163,43 @@ fn a_plan_gives_the_last_round_that_was_complete() {
     assert_eq!(report["cores"].as_array().unwrap().len(), 0);
 }
 
+/// Whether a bar that a terminal shows has gone beyond so many steps: the last `N/M` is its position.
+fn is_beyond(shown: &str, steps: usize) -> bool {
+    let positions = shown.split_whitespace().filter_map(|word| {
+        let (position, all) = word.split_once('/')?;
+        all.parse::<usize>().ok()?;
+        position.parse::<usize>().ok()
+    });
+    positions.last().is_some_and(|position| position > steps)
+}
+
 #[test]
 fn a_calibration_gives_the_layouts_that_were_complete() {
-    let first_layout = Duration::from_secs(4);
-    let report = cut_off_from(first_layout, "calibrate --accept-noise", |report| {
-        report["cut_off"] == true
-    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let (ours, theirs) = terminal();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command.args(words("calibrate --accept-noise --format json -o"));
+    command.arg(&path).stdout(Stdio::null()).stderr(theirs);
+    let mut child = TestChild::start(&mut command);
+    // It holds the terminal's other end.
+    drop(command);
+    let (mut ours, mut shown, mut goes_on) = (fs::File::from(ours), Vec::new(), true);
+    let mut buffer = [0; 1024];
+    // Until nobody has the other end.
+    while let Ok(bytes @ 1..) = ours.read(&mut buffer) {
+        shown.extend_from_slice(&buffer[..bytes]);
+        if goes_on && is_beyond(&String::from_utf8_lossy(&shown), steps(1)) {
+            child.signal(libc::SIGINT);
+            goes_on = false;
+        }
+    }
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(!goes_on, "{shown}");
+    assert_eq!(child.wait().code(), Some(130), "{shown}");
+    let report = fs::read_to_string(&path).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["cut_off"], true, "{report}");
     let layouts = report["layouts"].as_object().unwrap();
     assert!(!layouts.is_empty(), "{report}");
 }

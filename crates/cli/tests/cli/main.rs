@@ -56,6 +56,7 @@ mod spreadsheets;
 mod standing;
 mod surroundings;
 mod sweeps;
+mod terminals;
 mod unread;
 mod watching;
 

@@ -1,11 +1,10 @@
 //! `--format csv`: a record a line, as RFC 4180 quotes it, with unrounded figures, on a terminal too.
 
+use super::terminals::terminal;
 use super::{headway, words};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
-use std::ptr::{null, null_mut};
 
 fn printed(args: &[&str]) -> String {
     let output = headway(args);
@@ -14,21 +13,9 @@ fn printed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What the command prints on a terminal of 80 columns.
+/// What the command prints on a terminal.
 fn printed_on_a_terminal(args: &[&str]) -> String {
-    let size = libc::winsize {
-        ws_row: 24,
-        ws_col: 80,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    let (mut ours, mut theirs) = (-1, -1);
-    // SAFETY: the first two point to integers of ours, the last to a size; the others may be null.
-    let opened =
-        unsafe { libc::openpty(&raw mut ours, &raw mut theirs, null_mut(), null(), &size) };
-    assert_eq!(opened, 0, "no terminal");
-    // SAFETY: both were just opened, and nobody else has them.
-    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    let (ours, theirs) = terminal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     let mut child = command.args(args).stdout(theirs).spawn().unwrap();
     // It holds the terminal's other end.
