@@ -30,6 +30,8 @@ const CLOSED_PORT: u16 = 81;
 const THEIR_FIRST: u32 = 0xFFFF_FF00;
 /// The silence after which an answer is complete: Linux delays acknowledgements by 40 ms.
 const SILENCE: Duration = Duration::from_millis(70);
+/// Looks in vain after that silence: who got no processor for so long has not looked yet.
+const LAST_LOOKS: usize = 5;
 const ETHERNET_AND_IP: usize = 34;
 
 /// A call of the application.
@@ -321,9 +323,10 @@ impl<'a> ScriptedPeer<'a> {
     /// All that comes until it is silent: the last of several bare acknowledgements in a row, and nothing twice.
     fn answers(&mut self) -> Vec<Answer> {
         let mut answers: Vec<Answer> = Vec::new();
-        let mut heard = Instant::now();
-        while heard.elapsed() < SILENCE {
+        let (mut heard, mut last_looks) = (Instant::now(), 0);
+        while last_looks < LAST_LOOKS {
             let Some(answer) = self.next() else {
+                last_looks += usize::from(heard.elapsed() >= SILENCE);
                 std::thread::sleep(Duration::from_micros(200));
                 continue;
             };
@@ -340,7 +343,7 @@ impl<'a> ScriptedPeer<'a> {
                 // A retransmission or a probe, of which there is no end.
                 continue;
             }
-            heard = Instant::now();
+            (heard, last_looks) = (Instant::now(), 0);
         }
         answers
     }
