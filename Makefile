@@ -369,6 +369,8 @@ test-python: toolchain
 		HEADWAY=$(TESTED) python/versions $(PYTHON_OUT); \
 	fi
 
+# A tested wheel needs no ThinLTO among the units of its crates; `make python` builds the wheel as it is released.
+python-built: export CARGO_PROFILE_RELEASE_LTO := off
 python-built: python
 	CARGO_TARGET_DIR=$(PYTHON_OUT) $(CARGO) clippy --release --locked --manifest-path python/Cargo.toml -- -D warnings
 
