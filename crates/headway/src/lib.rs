@@ -123,9 +123,38 @@ pub mod config;
 #[doc(inline)]
 pub use headway_fiber::{CheckpointEvery, checkpoint, on_own_thread};
 
-/// Probes in a function's loops, where no compiler pass can be loaded; and handlers that are long as a whole.
+/// Probes in a function's loops, where no compiler pass can be loaded.
 #[doc(inline)]
-pub use headway_macros::{long, preemptible};
+pub use headway_macros::preemptible;
+
+/// Handlers that are long as a whole:
+///
+/// ```
+/// use headway::prelude::*;
+///
+/// fn get(call: &mut Call<'_>) {
+///     call.reply(b"value");
+/// }
+///
+/// #[long]
+/// fn scan(call: &mut Call<'_>) {
+///     let mut sum = 0_u64;
+///     for entry in 0..100_000_u64 {
+///         checkpoint();
+///         sum += entry;
+///     }
+///     call.reply(&sum.to_be_bytes());
+/// }
+///
+/// # let _ = headway::runtime::Server::builder().by_feedback(true);
+/// # fn runs(_: impl headway::runtime::Service) {}
+/// # runs(
+/// |call: &mut Call<'_>| if call.class().0 == 0 { get(call) } else { scan(call) }
+/// # )
+/// # ;
+/// ```
+#[doc(inline)]
+pub use headway_macros::long;
 
 /// What a program that serves, loads or simulates names most.
 pub mod prelude {

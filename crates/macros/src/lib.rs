@@ -84,31 +84,7 @@ pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
 /// A server with feedback (`Builder::by_feedback`, `headway serve --feedback`) interrupts requests in their long parts only. `call.long(|call| …)` marks a part
 /// of a handler; the attribute marks a whole function. A request that runs no such function is run to its end.
 ///
-/// ```
-/// use headway_macros::long;
-/// use headway_runtime::{Call, checkpoint};
-///
-/// fn get(call: &mut Call<'_>) {
-///     call.reply(b"value");
-/// }
-///
-/// #[long]
-/// fn scan(call: &mut Call<'_>) {
-///     let mut sum = 0_u64;
-///     for entry in 0..100_000_u64 {
-///         checkpoint();
-///         sum += entry;
-///     }
-///     call.reply(&sum.to_be_bytes());
-/// }
-///
-/// # let _ = headway_runtime::Server::builder().by_feedback(true);
-/// # fn runs(_: impl headway_runtime::Service) {}
-/// # runs(
-/// |call: &mut Call<'_>| if call.class().0 == 0 { get(call) } else { scan(call) }
-/// # )
-/// # ;
-/// ```
+/// The crate `headway`, which exports the attribute, shows one in a server.
 ///
 /// The function has exactly one named parameter `&mut Call<'_>`, beside any others, `self` included. `return` and `?` leave the function as usual; a panic ends
 /// the long part with the request. Long parts nest.
