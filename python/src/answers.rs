@@ -281,15 +281,13 @@ pub(crate) fn plan(
     settings: SettingTexts,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let question = guarded(|| question(&workload.0, &at, &asked, &settings))?;
+    let mut question = guarded(|| question(&workload.0, &at, &asked, &settings))?;
     let end = Cutoff::of_run(None);
+    question.cutoff = Some(Arc::clone(&end.cutoff));
     let report = apart(py, &end, progress, |teller| {
-        headway_plan::plan(&question, |progress| {
-            match progress {
-                PlanProgress::Stage(_, runs) => teller.tell(0, runs),
-                PlanProgress::Run => teller.tell(1, 0),
-            }
-            teller.end_if_cut_off();
+        headway_plan::plan(&question, |progress| match progress {
+            PlanProgress::Stage(_, runs) => teller.tell(0, runs),
+            PlanProgress::Run => teller.tell(1, 0),
         })
     })?;
     text(&report.map_err(refused)?)

@@ -3,7 +3,7 @@
 use crate::errors::panicked;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -168,24 +168,13 @@ pub(crate) fn end_runs(py: Python<'_>) {
 /// What work tells while it goes on.
 pub(crate) struct Teller {
     told: Sender<(u64, u64)>,
-    cutoff: Arc<AtomicBool>,
 }
-
-/// The payload of a panic that ends work whose library has no other end.
-struct CutOff;
 
 impl Teller {
     /// Tells of runs that are done and of more that are to do.
     pub(crate) fn tell(&self, done: u64, more: u64) {
         // The receiver outlives the work.
         let _ = self.told.send((done, more));
-    }
-
-    /// Unwinds the work where it is cut off.
-    pub(crate) fn end_if_cut_off(&self) {
-        if self.cutoff.load(Ordering::Relaxed) {
-            resume_unwind(Box::new(CutOff));
-        }
     }
 }
 
@@ -199,10 +188,7 @@ pub(crate) fn apart<T: Send>(
 ) -> PyResult<T> {
     let _going = Going::new(py, end)?;
     let (told, heard) = mpsc::channel();
-    let teller = Teller {
-        told,
-        cutoff: Arc::clone(&end.cutoff),
-    };
+    let teller = Teller { told };
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || catch_unwind(AssertUnwindSafe(|| work(&teller))));
         let heard = Mutex::new(heard);

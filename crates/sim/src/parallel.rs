@@ -15,7 +15,7 @@ pub fn available_threads() -> usize {
 /// `done` is called on the calling thread with every result as it arrives.
 ///
 /// # Panics
-/// When `run` panics, or the system refuses a thread.
+/// When `run` or `done` panics, the latter once the runs that have begun end; or when the system refuses a thread.
 pub fn in_parallel<In: Sync, Out: Send>(
     inputs: &[In],
     threads: usize,
@@ -32,8 +32,10 @@ pub fn in_parallel<In: Sync, Out: Send>(
             named
                 .spawn_scoped(scope, move || {
                     while let Some((index, input)) = claim(inputs, next) {
-                        // The receiver outlives the scope: sending cannot fail.
-                        let _ = sender.send((index, run(input)));
+                        // Without a receiver `done` has panicked: nobody wants the rest.
+                        if sender.send((index, run(input))).is_err() {
+                            break;
+                        }
                     }
                 })
                 .expect("the system has a thread to spare");
@@ -53,4 +55,29 @@ pub fn in_parallel<In: Sync, Out: Send>(
 fn claim<'a, In>(inputs: &'a [In], next: &AtomicUsize) -> Option<(usize, &'a In)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     Some((index, inputs.get(index)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    #[test]
+    fn a_caller_that_panics_does_not_wait_for_the_runs_that_have_not_begun() {
+        let begun = AtomicUsize::new(0);
+        let runs = [(); 600];
+        let run = |(): &()| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            sleep(Duration::from_millis(100));
+        };
+        let all = || {
+            in_parallel(&runs, 2, run, |(), ()| {
+                std::panic::resume_unwind(Box::new(()))
+            })
+        };
+        catch_unwind(AssertUnwindSafe(all)).expect_err("the caller panics");
+        assert!(begun.into_inner() < runs.len());
+    }
 }
