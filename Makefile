@@ -50,7 +50,7 @@ toolchain:
 # the parts after it need is built.
 test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
-	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace+builds test-torture+test-python asan+loom+shuttle
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace+builds test-torture+test-python+asan+loom+shuttle
 
 # Before a commit, a minute or two in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
@@ -200,11 +200,12 @@ else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 # Instrumented, level 2 takes twice as long to compile as level 1, and tests hardly run longer.
-ASAN_BUILD = CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan
+ASAN_LEVEL = $(foreach crate,fiber policy,--config 'profile.test.package.headway-$(crate).opt-level=1')
+ASAN_BUILD = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan
 ASAN = $(ASAN_BUILD) $(TESTS) --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-pool *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-runtime --test preemption' ASAN_OPTIONS=detect_stack_use_after_return=0 \
-	$(CARGO) +nightly test --locked --target $(HOST)
+	$(CARGO) +nightly test $(ASAN_LEVEL) --locked --target $(HOST)
 
 # What threads share, and threads that lend requests their state, under the thread sanitizer: minutes, most of them for a standard library that it can follow. That one's
 # backtraces need more stack than fibers of the tests have.
