@@ -48,7 +48,7 @@ def hears_ctrl_c() -> None:
         f"headway.simulate('shenango', workers=8, load=0.5, requests={ENDLESS})",
         f"headway.sweep(['darc'], loads=[0.5, 0.6], requests={ENDLESS}, threads=2)",
         f"headway.capacity(['darc'], requests={ENDLESS})",
-        f"headway.plan(policies=['darc'], requests={ENDLESS}, replications=2)",
+        "headway.plan(policies=['darc'], requests='3M', replications=1000)",
     ],
 )
 def test_ctrl_c_ends_a_run(call: str) -> None:

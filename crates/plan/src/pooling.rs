@@ -49,20 +49,16 @@ fn by_least(
     what: &str,
 ) -> Option<String> {
     let servers = Servers::of(question);
-    let least_us = |replication| {
-        let arrivals = measured(question, bound, replication);
-        if arrivals.is_empty() {
-            return 0.0;
-        }
+    let mut least_us = f64::INFINITY;
+    for replication in 0..question.replications {
+        let arrivals = measured(question, bound, replication)?;
         let requests: Vec<_> = arrivals
             .iter()
             .map(|arrival: &Arrival| (arrival.at_ns, servers.work_ns(arrival)))
             .collect();
-        (least_ns(&requests, servers.count) + question.network_ns as f64) / 1e3
-    };
-    let least_us = (0..question.replications)
-        .map(least_us)
-        .fold(f64::INFINITY, f64::min);
+        let fastest_ns = least_ns(&requests, servers.count) + question.network_ns as f64;
+        least_us = least_us.min(fastest_ns / 1e3);
+    }
     (least_us > bound.at_most * (1.0 + ROUNDING)).then(|| {
         format!(
             "{what} on one worker as fast as {servers} together is {} or more on the arrivals of every replication; no policy is below it",
@@ -76,11 +72,8 @@ fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> 
     let servers = Servers::of(question);
     let mut least = f64::INFINITY;
     for replication in 0..question.replications {
-        let arrivals = measured(question, bound, replication);
+        let arrivals = measured(question, bound, replication)?;
         let count = arrivals.len() as u64;
-        if count == 0 {
-            return None;
-        }
         let late = late(question, bound, &arrivals, &servers) as u64;
         if late <= count - nearest_rank(count, quantile) {
             return None;
@@ -125,17 +118,19 @@ fn within_ns(question: &Question, bound: &Bound, service_ns: u64) -> u64 {
     (libm::ceil(allowed_ns) as u64).saturating_sub(question.network_ns)
 }
 
-/// The measured arrivals of a replication in the bound's scope. All other requests are left out, which
-/// can only make these faster.
-fn measured(question: &Question, bound: &Bound, replication: u64) -> Vec<Arrival> {
+/// The measured arrivals of a replication in the bound's scope, where there are any. All other requests are left out, which
+/// can only make these faster. Nothing is proven by a part of them, so where the plan is cut off there are none.
+fn measured(question: &Question, bound: &Bound, replication: u64) -> Option<Vec<Arrival>> {
     let names = question.workload.class_names();
     let seed = question.seed.wrapping_add(replication);
-    Generator::new(&question.workload, question.offered, seed)
+    let measured: Vec<Arrival> = Generator::new(&question.workload, question.offered, seed)
         .take(question.requests as usize)
+        .take_while(|_| !question.is_cut_off())
         .skip((WARM_UP * question.requests as f64) as usize)
         .filter(|arrival| match &bound.scope {
             Scope::Class(name) => names[usize::from(arrival.class)] == name.as_str(),
             Scope::Overall | Scope::EveryClass => true,
         })
-        .collect()
+        .collect();
+    (!measured.is_empty() && !question.is_cut_off()).then_some(measured)
 }
