@@ -200,7 +200,7 @@ else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 # Instrumented, level 2 takes twice as long to compile as level 1, and tests hardly run longer.
-ASAN_LEVEL = $(foreach crate,fiber policy,--config 'profile.test.package.headway-$(crate).opt-level=1')
+ASAN_LEVEL = --config profile.test.package.headway-fiber.opt-level=1
 ASAN_BUILD = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan
 ASAN = $(ASAN_BUILD) $(TESTS) --with 'headway-fiber *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
 	--with 'headway-pool *' ASAN_OPTIONS=detect_stack_use_after_return=0 \
