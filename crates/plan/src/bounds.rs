@@ -191,6 +191,8 @@ mod tests {
     use super::*;
     use headway_sim::Offered;
     use headway_workload::Workload;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     fn question(slo: &str, load: f64) -> Question {
         let workload = Workload::named("high-bimodal").unwrap();
@@ -227,6 +229,17 @@ mod tests {
             ..question("overall.slowdown.p99<=100", 1.05)
         };
         assert_eq!(impossible(&bounded), []);
+    }
+
+    #[test]
+    fn a_plan_that_is_cut_off_proves_nothing_by_arrivals() {
+        let asked = question("overall.latency.max<=400us", 0.95);
+        shows(&asked, "overall.latency.max<=400us", "largest under FCFS");
+        let cut_off = Question {
+            cutoff: Some(Arc::new(AtomicBool::new(true))),
+            ..asked
+        };
+        assert_eq!(impossible(&cut_off), []);
     }
 
     #[test]
