@@ -5,6 +5,7 @@ use super::given::Speaker;
 use super::say::say;
 use super::state::KnownProgram;
 use crate::cgroup::{Confiner, GroupHandle, ProgramGroups};
+use crate::peer::HostPeer;
 use std::path::PathBuf;
 
 /// The groups of this daemon's programs, and the thread that serves them. Both are made for the first program.
@@ -91,12 +92,17 @@ impl ProgramConfinement {
         drop(left.map(|group| maker.confiner.serve(group, speaker.home)));
     }
 
-    /// Returns to where they came from what is left of a program that ended while no daemon was there.
+    /// Returns to where it came from what an earlier daemon confined of a program that this one does not take over.
     pub(super) fn let_go(&mut self, known: &KnownProgram) {
+        let home = crate::topology::mask(known.home.iter().copied());
         if known.groups.is_empty() {
+            // Its threads were confined one by one.
+            if let Some(mut peer) = known.process() {
+                peer.make_idle();
+                peer.let_all_go(&home);
+            }
             return;
         }
-        let home = crate::topology::mask(known.home.iter().copied());
         if let Ok(maker) = self.made.get_or_insert_with(GroupMaker::new) {
             let left = maker.groups.of(known.pid, known.started, &known.groups);
             drop(left.map(|group| maker.confiner.serve(group, home)));
@@ -109,5 +115,59 @@ impl GroupMaker {
         let groups = ProgramGroups::open()?;
         let confiner = Confiner::start().map_err(|error| error.to_string())?;
         Ok(Self { groups, confiner })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::PeerProcess;
+    use nix::sched::CpuSet;
+    use std::process::Command;
+
+    fn scheduling_of(pid: i32) -> i32 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let (_, after_name) = stat.rsplit_once(')').unwrap();
+        let policy = after_name.split_whitespace().nth(38).unwrap();
+        policy.parse().unwrap()
+    }
+
+    /// A daemon of another process left its threads so.
+    #[test]
+    fn a_program_without_a_group_is_let_go_too() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut peer = PeerProcess::open(child.id() as i32).unwrap();
+        let home = peer.affinity().unwrap();
+        let cores = (0..CpuSet::count()).filter(|&core| home.is_set(core) == Ok(true));
+        let known = KnownProgram {
+            name: "pricer".into(),
+            pid: peer.pid(),
+            uid: Some(peer.uid()),
+            started: peer.started().unwrap(),
+            home: cores.collect(),
+            most: 1,
+            groups: Vec::new(),
+        };
+        peer.make_idle();
+        peer.pin_all(&crate::topology::mask(known.home.iter().copied().take(1)));
+        assert_eq!(scheduling_of(peer.pid()), libc::SCHED_IDLE);
+        let another = KnownProgram {
+            started: known.started - 1,
+            ..known.clone()
+        };
+        ProgramConfinement::default().let_go(&another);
+        assert_eq!(
+            scheduling_of(peer.pid()),
+            libc::SCHED_IDLE,
+            "it is not that one"
+        );
+        ProgramConfinement::default().let_go(&known);
+        assert_eq!(peer.affinity().unwrap(), home);
+        // To give the weight back takes a right.
+        if access::own_uid() == 0 {
+            assert_eq!(scheduling_of(peer.pid()), libc::SCHED_OTHER);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -154,7 +154,7 @@ impl Registrar {
         RegistrarStep::Waits
     }
 
-    fn end(self) {
+    fn end(mut self) {
         let (done, ended) = sync_channel(1);
         if self.outbox.send(DaemonOrder::Stop(done)) {
             let _ = ended.recv_timeout(ANSWER);
@@ -166,7 +166,11 @@ impl Registrar {
                 &[],
             );
         }
-        // Once its programs are home no later daemon has to know them.
+        // Those of the last daemon that were not resumed yet are known to nobody else.
+        for program in &self.programs {
+            self.confinement.let_go(program);
+        }
+        // Once all are home no later daemon has to know them.
         drop(self.confinement);
         let _ = state::write(&self.state, &[]);
         self.listener.remove();
@@ -225,7 +229,9 @@ impl Registrar {
 
     fn remember(&self) {
         let programs = self.registered.values();
-        let programs: Vec<_> = programs.filter_map(|one| one.program.clone()).collect();
+        let programs = programs.filter_map(|one| one.program.as_ref());
+        // After a crash the next daemon has to know those too that were not resumed yet.
+        let programs: Vec<_> = programs.chain(&self.programs).cloned().collect();
         if let Err(error) = state::write(&self.state, &programs) {
             say(format_args!(
                 "cannot write {}: {error}; a daemon that is started after a crash would not find its programs",
@@ -446,11 +452,7 @@ impl Registrar {
             Ok(settings) => settings.rule(&known.name).cloned(),
             Err(_) => return,
         };
-        let is_same = |peer: &PeerProcess| {
-            known.uid.is_none_or(|uid| uid == peer.uid()) && peer.started() == Some(known.started)
-        };
-        let peer = PeerProcess::open(known.pid).ok().filter(is_same);
-        let (Ok(rule), Some(peer)) = (rule, peer) else {
+        let (Ok(rule), Some(peer)) = (rule, known.process()) else {
             return self.confinement.let_go(known);
         };
         if self.check_name(&known.name).is_err() {

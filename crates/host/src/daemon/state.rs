@@ -1,5 +1,6 @@
 //! A file of the programs that the daemon confines. Programs without support for the daemon cannot register with the next daemon themselves.
 
+use crate::peer::PeerProcess;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -25,6 +26,16 @@ pub(super) struct KnownProgram {
     /// The control groups from which its process came, if it has one of its own.
     #[serde(default)]
     pub(super) groups: Vec<PathBuf>,
+}
+
+impl KnownProgram {
+    /// Its process, if that is still the same.
+    pub(super) fn process(&self) -> Option<PeerProcess> {
+        let peer = PeerProcess::open(self.pid).ok()?;
+        let is_same =
+            self.uid.is_none_or(|uid| uid == peer.uid()) && peer.started() == Some(self.started);
+        is_same.then_some(peer)
+    }
 }
 
 /// The file beside a socket.

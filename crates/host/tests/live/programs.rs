@@ -247,9 +247,34 @@ fn a_group_survives_its_daemon() {
         if ends {
             until("the others are home", || program.are_home());
         } else {
-            until("all are confined again", || program.all_are(is_confined));
+            until("it is taken over", || {
+                cores_of(&report(&daemon), "batch") == Some(1)
+            });
+            until("all are confined", || program.all_are(is_confined));
         }
         daemon.stop();
+        assert!(program.are_home());
+    }
+}
+
+/// A daemon waits a moment before it takes over programs. One that ends meanwhile leaves none confined, since no later daemon would know them.
+#[test]
+fn a_daemon_that_ends_at_once_lets_the_programs_of_the_last_one_go() {
+    const TEST: &str = "a_daemon_that_ends_at_once_lets_the_programs_of_the_last_one_go";
+    let _turn = turn();
+    if !may_group(TEST) {
+        return;
+    }
+    for ends in [false, true] {
+        let stage = Stage::new();
+        let mut killed = stage.spawn("daemon");
+        until("it listens", || stage.socket().exists());
+        let mut program = Daemoniser::start_beside(&stage, killed.id());
+        killed.kill();
+        if ends {
+            program.process.kill();
+        }
+        daemon(&stage).stop();
         assert!(program.are_home());
     }
 }

@@ -6,10 +6,10 @@ use headway_rings::mapping::SharedMapping;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The rates per thousand packets.
-const LOST: u32 = 5;
-const TWICE: u32 = 20;
-const LATE: u32 = 20;
+/// One packet of so many.
+const LOST_OF: u32 = 200;
+const TWICE_OF: u32 = 50;
+const LATE_OF: u32 = 50;
 /// A delayed packet arrives behind those of the next milliseconds.
 const DELAY: Duration = Duration::from_millis(2);
 
@@ -40,7 +40,8 @@ impl LinkEnd for LaneEnds {
 pub(crate) struct BadNetwork<E> {
     sides: [Vec<E>; 2],
     held: Vec<Held>,
-    state: u32,
+    /// By the side that packets come from.
+    faults: [Faults; 2],
     /// The packets that came by either side.
     pub(crate) counts: [BadCounts; 2],
 }
@@ -87,6 +88,63 @@ struct Held {
     packet: Vec<u8>,
 }
 
+/// What befalls the packets of one direction.
+struct Faults {
+    lost: OneOfEach,
+    twice: OneOfEach,
+    late: OneOfEach,
+}
+
+impl Faults {
+    fn new(seed: u32) -> Self {
+        Self {
+            lost: OneOfEach::new(LOST_OF, seed),
+            twice: OneOfEach::new(TWICE_OF, seed + 1),
+            late: OneOfEach::new(LATE_OF, seed + 2),
+        }
+    }
+}
+
+/// Chooses one packet of each block, at a random place. If each packet had a chance of its own, one run in hundreds would lose none of a thousand.
+struct OneOfEach {
+    block: u32,
+    passed: u32,
+    chosen: u32,
+    state: u32,
+}
+
+impl OneOfEach {
+    fn new(block: u32, seed: u32) -> Self {
+        let mut this = Self {
+            block,
+            passed: 0,
+            chosen: 0,
+            state: seed,
+        };
+        this.choose();
+        this
+    }
+
+    fn choose(&mut self) {
+        self.state = self
+            .state
+            .wrapping_mul(1_664_525)
+            .wrapping_add(1_013_904_223);
+        self.chosen = (self.state >> 8) % self.block;
+    }
+
+    /// Whether the next packet is the chosen one of its block.
+    fn next(&mut self) -> bool {
+        let is_chosen = self.passed == self.chosen;
+        self.passed += 1;
+        if self.passed == self.block {
+            self.passed = 0;
+            self.choose();
+        }
+        is_chosen
+    }
+}
+
 impl BadNetwork<LaneEnds> {
     /// A network between two memories of lanes: the data plane's and an application's.
     pub(crate) fn between(
@@ -111,17 +169,9 @@ impl<E: LinkEnd> BadNetwork<E> {
         Self {
             sides,
             held: Vec::new(),
-            state: 11,
+            faults: [Faults::new(11), Faults::new(1011)],
             counts: [BadCounts::default(); 2],
         }
-    }
-
-    fn chance(&mut self, of_thousand: u32) -> bool {
-        self.state = self
-            .state
-            .wrapping_mul(1_664_525)
-            .wrapping_add(1_013_904_223);
-        (self.state >> 8) % 1000 < of_thousand
     }
 
     /// Moves the waiting packets; returns whether there were any.
@@ -151,15 +201,15 @@ impl<E: LinkEnd> BadNetwork<E> {
     fn carry(&mut self, from: usize, lane: usize, packet: Vec<u8>) {
         let side = 1 - from;
         self.counts[from].came += 1;
-        if self.chance(LOST) {
+        if self.faults[from].lost.next() {
             self.counts[from].lost += 1;
             return;
         }
-        if self.chance(TWICE) {
+        if self.faults[from].twice.next() {
             self.counts[from].twice += 1;
             self.sides[side][lane].put(&packet);
         }
-        if self.chance(LATE) {
+        if self.faults[from].late.next() {
             self.counts[from].late += 1;
             let until = Instant::now() + DELAY;
             self.held.push(Held {
