@@ -6,7 +6,8 @@ use headway_runtime::{Call, Idle, Layout, Spin, checkpoint};
 
 use super::common::{FOREVER, assert_all_answered, play, replay};
 use super::overtaking::shorts_overtake;
-use super::{GAP_NS, LONG_NS, REQUESTS, alone, builder, roam, until_interrupted};
+use super::slower::{slower_replay, until_interrupted};
+use super::{LONG_NS, alone, builder, roam};
 
 /// The workers end the quanta that a dispatcher's thread watches, by their own clocks.
 #[test]
@@ -19,8 +20,8 @@ fn workers_time_the_quanta_of_a_dispatcher() {
         "mlfq",
     ] {
         for idle in [Idle::default(), Idle::Park] {
-            until_interrupted(policy, || {
-                let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+            until_interrupted(policy, |stretch| {
+                let (datapath, control) = slower_replay(stretch);
                 let server = builder(policy, 2, Layout::Dedicated)
                     .interrupt_by_clock()
                     .idle(idle)
@@ -30,7 +31,7 @@ fn workers_time_the_quanta_of_a_dispatcher() {
                     .unwrap();
                 play(&control);
                 let stats = server.shutdown(FOREVER).unwrap();
-                assert_all_answered(&stats, &control, LONG_NS, policy);
+                assert_all_answered(&stats, &control, LONG_NS * stretch, policy);
                 stats.preemptions
             });
         }
@@ -64,8 +65,8 @@ fn inline_the_clock_does_for_policies_that_interrupt_at_arrivals() {
     let _alone = alone();
     for policy in ["srpt", "on-blocked"] {
         for (workers, roams) in [(1, false), (2, true)] {
-            until_interrupted(policy, || {
-                let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+            until_interrupted(policy, |stretch| {
+                let (datapath, control) = slower_replay(stretch);
                 let builder = builder(policy, workers, Layout::Inline).interrupt_by_clock();
                 let server = roam(builder, roams)
                     .service(Spin::default())
@@ -74,7 +75,7 @@ fn inline_the_clock_does_for_policies_that_interrupt_at_arrivals() {
                     .unwrap();
                 play(&control);
                 let stats = server.shutdown(FOREVER).unwrap();
-                assert_all_answered(&stats, &control, LONG_NS, policy);
+                assert_all_answered(&stats, &control, LONG_NS * stretch, policy);
                 stats.preemptions
             });
         }

@@ -12,7 +12,8 @@ use super::common::{
     Client, FOREVER, ServeOnLoopback, assert_all_answered, gated, loopback, play, replay,
     uneven_replay, wait_until,
 };
-use super::{alone, given_up, until_interrupted};
+use super::slower::until_interrupted;
+use super::{alone, given_up};
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -91,8 +92,9 @@ fn requests_stay_with_the_workers_of_their_dispatcher() {
 fn longs_are_interrupted_in_each_group() {
     let _alone = alone();
     for layout in LAYOUTS {
-        until_interrupted("two dispatchers", || {
-            let (datapath, control) = replay(2, REQUESTS, 150_000, [500, LONG_NS]);
+        until_interrupted("two dispatchers", |stretch| {
+            let (datapath, control) =
+                replay(2, REQUESTS, 150_000 * stretch, [500, LONG_NS * stretch]);
             let server = builder(
                 "concord,dispatchers=2,dispatcher=dedicated,q=20us",
                 2,
@@ -104,7 +106,7 @@ fn longs_are_interrupted_in_each_group() {
             .unwrap();
             play(&control);
             let stats = server.shutdown(FOREVER).unwrap();
-            assert_all_answered(&stats, &control, LONG_NS, "two groups");
+            assert_all_answered(&stats, &control, LONG_NS * stretch, "two groups");
             stats.preemptions
         });
     }

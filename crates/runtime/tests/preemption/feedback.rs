@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use headway_runtime::{Call, DeclaredClass, FeedbackStats, Layout, checkpoint, suspensions};
 
 use super::common::{FOREVER, play, replay};
-use super::{alone, builder, in_both_layouts, roam, until_interrupted};
+use super::slower::until_interrupted;
+use super::{alone, builder, in_both_layouts, roam};
 
 /// Three parts of ten quanta and more, with probes; only the second says that it is long, or none does.
 fn three_parts(call: &mut Call<'_>, says: bool) -> [u64; 3] {
@@ -63,11 +64,11 @@ fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
     let _alone = alone();
     let policies = ["concord,q=20us", "tiny-quanta,q=20us"];
     for (policy, layout) in in_both_layouts(policies) {
-        until_interrupted(policy, || {
+        until_interrupted(policy, |_| {
             let ([first, _, last], preemptions) = told(policy, layout, false, true);
             first.min(last).min(preemptions)
         });
-        until_interrupted(policy, || {
+        until_interrupted(policy, |_| {
             let ([first, second, last], preemptions) = told(policy, layout, true, true);
             assert_eq!((first, last), (0, 0), "{policy}: where it says nothing");
             // Some slices are renewed at once, which is no preemption.

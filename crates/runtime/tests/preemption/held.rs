@@ -7,9 +7,8 @@ use std::time::Instant;
 use headway_runtime::{Call, HeldStats, Layout, NoPreempt, Section, Stats, checkpoint};
 
 use super::common::{FOREVER, play, replay};
-use super::{
-    GAP_NS, LONG_NS, REQUESTS, TINY_QUANTA, alone, builder, in_both_layouts, until_interrupted,
-};
+use super::slower::until_interrupted;
+use super::{GAP_NS, LONG_NS, REQUESTS, TINY_QUANTA, alone, builder, in_both_layouts};
 
 /// Longs that work within one section, and shorts that wait for them meanwhile.
 fn served(policy: &str, layout: Layout) -> Stats {
@@ -81,14 +80,14 @@ fn what_a_section_keeps_from_yielding_is_counted() {
 }
 
 /// Longs that work in sections which let go, and end, where they must yield: how often that was, and the server's counts.
-fn served_in_parts(policy: &str, layout: Layout) -> (u64, Stats) {
+fn served_in_parts(policy: &str, layout: Layout, stretch: u64) -> (u64, Stats) {
     // Where there is no dispatcher, each worker has a queue of its own.
     let workers = if ["synergy", "tardis"].contains(&policy) {
         1
     } else {
         2
     };
-    let (datapath, control) = replay(1, REQUESTS, GAP_NS, [0, 0]);
+    let (datapath, control) = replay(1, REQUESTS, GAP_NS * stretch, [0, 0]);
     let parts = Arc::new(AtomicU64::new(0));
     let ended = Arc::clone(&parts);
     let server = builder(policy, workers, layout)
@@ -99,7 +98,7 @@ fn served_in_parts(policy: &str, layout: Layout) -> (u64, Stats) {
                 let section = NoPreempt::enter();
                 let mut must = false;
                 while left && !must {
-                    left = begun.elapsed().as_nanos() < u128::from(LONG_NS);
+                    left = begun.elapsed().as_nanos() < u128::from(LONG_NS * stretch);
                     must = section.must_yield();
                 }
                 ended.fetch_add(u64::from(must), Ordering::Relaxed);
@@ -129,8 +128,8 @@ fn a_section_lets_go_only_where_its_request_is_interrupted() {
         if layout == Layout::Dedicated && policy == "tardis" {
             continue; // It has no dispatcher.
         }
-        until_interrupted(policy, || {
-            let (parts, stats) = served_in_parts(policy, layout);
+        until_interrupted(policy, |stretch| {
+            let (parts, stats) = served_in_parts(policy, layout, stretch);
             let context = format!("{policy}, {layout:?}: {parts} parts, {stats:?}");
             assert_eq!(stats.classes[1].preemptions, parts, "{context}");
             parts

@@ -12,6 +12,7 @@ mod looks;
 mod overload;
 mod overtaking;
 mod pull;
+mod slower;
 mod synergy;
 mod tardis;
 mod thread_state;
@@ -27,6 +28,7 @@ use common::{FOREVER, assert_all_answered, laid_out, play, replay, wait_until, w
 use headway_policy::Resume;
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 use overtaking::shorts_overtake;
+use slower::{slower_replay, until_interrupted};
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
 const POLICIES: [&str; 12] = [
@@ -58,14 +60,6 @@ const LONG_NS: u64 = 200_000;
 const GAP_NS: u64 = 40_000;
 /// These tests need the machine's cores: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
-
-/// Runs something until it interrupts: where the machine gives a dispatcher and its workers no time together, nobody is interrupted.
-fn until_interrupted(policy: &str, run: impl Fn() -> u64) {
-    let begun = Instant::now();
-    while run() == 0 {
-        assert!(begun.elapsed() < FOREVER, "{policy} interrupted nobody");
-    }
-}
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,9 +93,16 @@ fn roam<S, D>(builder: Builder<S, D>, roams: bool) -> Builder<S, D> {
     builder.resume(Resume::Anywhere)
 }
 
-/// Runs a replay to its end and checks that each request came back once, having had its service.
-fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle, layout: Layout) -> Stats {
-    let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+/// Runs a replay, so much slower, to its end and checks that each request came back once, having had its service.
+fn all_answered(
+    stretch: u64,
+    policy: &str,
+    workers: usize,
+    roams: bool,
+    idle: Idle,
+    layout: Layout,
+) -> Stats {
+    let (datapath, control) = slower_replay(stretch);
     let server = roam(builder(policy, workers, layout), roams)
         .idle(idle)
         .service(Spin::default())
@@ -112,7 +113,7 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle, layout: L
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
     let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}, {layout:?}");
-    assert_all_answered(&stats, &control, LONG_NS, &context);
+    assert_all_answered(&stats, &control, LONG_NS * stretch, &context);
     assert!(
         stats.preemptions_asked >= stats.preemptions,
         "{context}: {stats:?}"
@@ -126,9 +127,11 @@ fn everything_is_answered_once_under_every_policy() {
     for policy in POLICIES {
         for layout in LAYOUTS {
             for roams in [false, true] {
-                let run = || all_answered(policy, 2, roams, Idle::default(), layout).preemptions;
+                let run = |stretch| {
+                    all_answered(stretch, policy, 2, roams, Idle::default(), layout).preemptions
+                };
                 if policy == EARLIEST_DEADLINE {
-                    run();
+                    run(1);
                 } else {
                     until_interrupted(policy, run);
                 }
@@ -143,7 +146,7 @@ fn one_worker_and_more_workers_than_cores_do_too() {
     for policy in ["concord,q=5us", "shinjuku-sq,q=5us", TINY_QUANTA] {
         for layout in LAYOUTS {
             for workers in [1, 5] {
-                all_answered(policy, workers, true, Idle::default(), layout);
+                all_answered(1, policy, workers, true, Idle::default(), layout);
             }
         }
     }
@@ -155,7 +158,7 @@ fn every_way_to_wait_does_too() {
     for policy in ["concord,q=5us", TINY_QUANTA] {
         for layout in LAYOUTS {
             for idle in [Idle::Spin, Idle::Park] {
-                all_answered(policy, 2, true, idle, layout);
+                all_answered(1, policy, 2, true, idle, layout);
             }
         }
     }
@@ -274,8 +277,8 @@ fn a_signal_interrupts_a_handler_without_probes() {
 fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     let _alone = alone();
     for layout in LAYOUTS {
-        until_interrupted("concord", || {
-            let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+        until_interrupted("concord", |stretch| {
+            let (datapath, control) = slower_replay(stretch);
             let server = builder("concord,q=5us", 2, layout)
                 .service(|call: &mut Call<'_>| {
                     Spin::default().handle(call);
@@ -458,7 +461,7 @@ fn a_handler_without_probes_is_counted_and_named_once() {
     let _alone = alone();
     let policies = ["shinjuku-sq,q=5us", TINY_QUANTA];
     for (policy, layout) in in_both_layouts(policies) {
-        until_interrupted(policy, || {
+        until_interrupted(policy, |_| {
             let child = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "without_probes", "--ignored", "--nocapture"])
                 .env("HEADWAY_POLICY", policy)

@@ -8,7 +8,8 @@ use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Builder, Call, DeclaredClass, Layout, Stats, checkpoint};
 
 use super::common::{FOREVER, play};
-use super::{alone, builder, roam, until_interrupted};
+use super::slower::until_interrupted;
+use super::{alone, builder, roam};
 
 const BUFFERS: usize = 512;
 const LONGS: u32 = 4_000;
@@ -126,7 +127,7 @@ fn what_comes_while_all_buffers_are_in_use_is_shed() {
     let _alone = alone();
     for layout in [Layout::Inline, Layout::Dedicated] {
         // Longs that nobody interrupts, for want of a core, take their turns one by one, and the others wait in the socket.
-        until_interrupted("synergy", || {
+        until_interrupted("synergy", |_| {
             let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
             let builder = roam(builder("synergy", 1, layout), true);
             let builder = builder.classes(vec![unknown("short"), unknown("long")]);
