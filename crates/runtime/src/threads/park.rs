@@ -37,6 +37,10 @@ const TURNS_PER_LOOK: u32 = 16;
 /// while requests take a microsecond comes before the first one.
 const EAGER_TURNS: u32 = 256;
 
+/// For how long a thread sleeps at once after others had its core for longer than it would have spun: to look again whether they still want it costs it a turn
+/// of theirs, which takes milliseconds.
+const CROWDED_NS: u64 = 1_000_000_000;
+
 /// How one thread waits: counts the turns in which it found nothing to do, and logs the stalls it notices.
 #[derive(Debug)]
 pub(crate) struct Backoff {
@@ -49,6 +53,8 @@ pub(crate) struct Backoff {
     stalls: Arc<StallLog>,
     /// More threads than cores: who spins keeps the one it waits for from running.
     oversubscribed: bool,
+    /// Until when others want the core too.
+    crowded_until_ns: u64,
 }
 
 impl Backoff {
@@ -66,6 +72,7 @@ impl Backoff {
             looked_ns: None,
             stalls: Arc::clone(stalls),
             oversubscribed,
+            crowded_until_ns: 0,
         }
     }
 
@@ -126,21 +133,36 @@ impl Backoff {
     }
 
     fn look(&mut self, spin_ns: u64) -> bool {
-        if self.oversubscribed {
-            world::yield_now();
-        }
+        let is_crowded = self.oversubscribed && self.is_crowded(spin_ns);
         let now_ns = self.clock.now_ns();
         if self.turns == 0 {
             self.since_ns = now_ns;
         }
         self.saw(now_ns);
-        now_ns.saturating_sub(self.since_ns) > spin_ns
+        is_crowded || now_ns.saturating_sub(self.since_ns) > spin_ns
+    }
+
+    /// Lets another thread have the core, unless that took longer lately than to sleep and be woken: the scheduler lets a thread that slept go before those that
+    /// never do, and one that yielded after them.
+    fn is_crowded(&mut self, spin_ns: u64) -> bool {
+        let given_ns = self.clock.now_ns();
+        if given_ns < self.crowded_until_ns {
+            return true;
+        }
+        world::yield_now();
+        let back_ns = self.clock.now_ns();
+        if back_ns.saturating_sub(given_ns) > spin_ns {
+            self.crowded_until_ns = back_ns + CROWDED_NS;
+        }
+        false
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use crate::stats::stall::{Stall, alive, turned_to_request};
 
     const STOP_NS: u64 = 50_000;
@@ -180,5 +202,35 @@ mod tests {
             backoff.saw(2_000 + STOP_NS);
         });
         assert_eq!(stalls, []);
+    }
+
+    #[test]
+    fn who_waited_for_a_core_that_it_gave_away_sleeps_at_once() {
+        static NOW_NS: AtomicU64 = AtomicU64::new(0);
+        /// Each look at it takes more than a thread would spin.
+        fn read_ns() -> u64 {
+            NOW_NS.fetch_add(30_000, Ordering::Relaxed)
+        }
+        let stalls = Arc::new(StallLog::new(8));
+        let backoff = |oversubscribed| {
+            let mut backoff = Backoff::new(
+                Idle::default(),
+                oversubscribed,
+                &stalls,
+                Clock::given(read_ns),
+            );
+            assert!(!backoff.exhausted(), "it looks once more");
+            while !backoff.exhausted() {}
+            backoff.slept();
+            backoff
+        };
+        assert!(!backoff(false).exhausted(), "nobody else is there");
+        let mut backoff = backoff(true);
+        for _ in 0..3 {
+            assert!(backoff.exhausted());
+            backoff.slept();
+        }
+        NOW_NS.fetch_add(CROWDED_NS, Ordering::Relaxed);
+        assert!(!backoff.exhausted(), "it looks whether they are gone");
     }
 }
