@@ -13,7 +13,8 @@ use crate::stats::stall::{StallLog, last_alive};
 pub enum Idle {
     /// Never sleeps: the shortest reaction, and a core that is always busy.
     Spin,
-    /// Spins for so many nanoseconds, then sleeps until woken.
+    /// Spins for so many nanoseconds, then sleeps until woken. Of more threads than cores, one that got its core back later than that sleeps at once for the
+    /// next second: another program wants it too.
     SpinThenPark {
         /// How long to spin; about what a sleep and a wake cost is what a competitive algorithm would choose.
         spin_ns: u64,
