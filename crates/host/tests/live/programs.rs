@@ -227,6 +227,18 @@ fn processes_that_outlive_their_program_return() {
     daemon.stop();
 }
 
+/// A program of a daemon that was killed; its first process too, if it `ends`.
+fn left_by_a_killed_daemon(stage: &Stage, ends: bool) -> Daemoniser<'_> {
+    let mut killed = stage.spawn("daemon");
+    until("it listens", || stage.socket().exists());
+    let mut program = Daemoniser::start_beside(stage, killed.id());
+    killed.kill();
+    if ends {
+        program.process.kill();
+    }
+    program
+}
+
 /// The next daemon takes the group over, and what is left of a program that ended meanwhile returns.
 #[test]
 fn a_group_survives_its_daemon() {
@@ -236,13 +248,7 @@ fn a_group_survives_its_daemon() {
     }
     for ends in [false, true] {
         let stage = Stage::new();
-        let mut killed = stage.spawn("daemon");
-        until("it listens", || stage.socket().exists());
-        let mut program = Daemoniser::start_beside(&stage, killed.id());
-        killed.kill();
-        if ends {
-            program.process.kill();
-        }
+        let program = left_by_a_killed_daemon(&stage, ends);
         let daemon = daemon(&stage);
         if ends {
             until("the others are home", || program.are_home());
@@ -267,13 +273,7 @@ fn a_daemon_that_ends_at_once_lets_the_programs_of_the_last_one_go() {
     }
     for ends in [false, true] {
         let stage = Stage::new();
-        let mut killed = stage.spawn("daemon");
-        until("it listens", || stage.socket().exists());
-        let mut program = Daemoniser::start_beside(&stage, killed.id());
-        killed.kill();
-        if ends {
-            program.process.kill();
-        }
+        let program = left_by_a_killed_daemon(&stage, ends);
         daemon(&stage).stop();
         assert!(program.are_home());
     }
