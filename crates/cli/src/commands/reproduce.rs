@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE|all", required_unless_present = "list")]
     names: Vec<String>,
     /// List the experiments
-    #[arg(long, conflicts_with_all = ["names", "fast", "html", "server", "workers", "seed"])]
+    #[arg(long, conflicts_with_all = ["names", "fast", "html", "server", "workers", "seed", "costs"])]
     list: bool,
     /// A tenth of the requests (live: a minute), for a first impression with rough tails and verdicts
     #[arg(long)]
@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Live: seed of arrivals, keys and flows
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Live, without a network: this machine's costs for the simulations, a file of `headway calibrate -o FILE` [default: measured first, some seconds]
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Also write a page with the curves
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -79,10 +82,11 @@ impl Args {
             ChosenExperiments::Simulated(experiments) => experiments,
             ChosenExperiments::Measured(measure) => return measure(&self),
         };
-        if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
+        let is_for_live = self.server.is_some() || self.workers.is_some() || self.seed.is_some();
+        if is_for_live || self.costs.is_some() {
             let live = MEASURED_NAMES.join(", ");
             let remedy = format!("what is measured live is {live}");
-            let flags = "--server, --workers, --seed";
+            let flags = "--server, --workers, --seed, --costs";
             return Err(usage(
                 flags,
                 format!("simulations have none of them; {remedy}"),
@@ -145,6 +149,7 @@ impl Args {
     }
 
     fn measure_live(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
+        self.refuse_costs()?;
         let settings = live::LiveSettings {
             server: self.server.clone(),
             fast: self.fast,
@@ -160,20 +165,26 @@ impl Args {
 
     fn measure_replayed(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
         let settings = self.settings()?;
-        let measured = with_bar(|progress| replayed::measure(experiment, &settings, progress))?;
+        let costs = self.costs.as_deref().map(args::read_costs).transpose()?;
+        let costs = costs.as_ref().map(|file| &file.costs);
+        let measured =
+            with_bar(|progress| replayed::measure(experiment, &settings, costs, progress))?;
         self.write_measured(&measured.map_err(|error| match error {
             replayed::ReplayedError::TooFewCores { .. } => usage(&experiment.name, error),
+            replayed::ReplayedError::NotMeasured { .. } => usage("--costs", error),
             other => other.into(),
         })?)
     }
 
     fn measure_racked(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
+        self.refuse_costs()?;
         let settings = self.settings()?;
         let measured = with_bar(|progress| racked::measure(experiment, &settings, progress))?;
         self.write_measured(&measured?)
     }
 
     fn measure_hosted(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
+        self.refuse_costs()?;
         let settings = self.settings()?;
         let measured = with_bar(|progress| hosted::measure(experiment, &settings, progress))?;
         self.write_measured(&measured.map_err(|error| match error {
@@ -203,6 +214,20 @@ impl Args {
             return Err(usage("--server, --workers", why));
         }
         Ok(())
+    }
+
+    /// Refuses `--costs` where no simulation takes a server's costs.
+    fn refuse_costs(&self) -> Result<()> {
+        if self.costs.is_none() {
+            return Ok(());
+        }
+        let names: Vec<&str> = ReplayedExperiment::BUILT_IN
+            .iter()
+            .map(|file| file.name)
+            .collect();
+        let names = names.join(", ");
+        let why = format!("only what runs without a network takes costs: {names}");
+        Err(usage("--costs", why))
     }
 
     /// Writes the result of a measurement: of the rounds that were complete, where Ctrl-C ended it.

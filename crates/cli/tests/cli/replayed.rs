@@ -64,13 +64,42 @@ fn a_file_is_run_live_and_simulated_and_judged() {
     if claim["live"].is_null() {
         assert_eq!(claim["verdict"], "undecided");
     }
+    let costs = folder.path().join("costs.json");
+    let of_layouts = r#"{"costs": {}, "layouts": {"inline": {"overhead_ns": 400}, "steered": {}}}"#;
+    std::fs::write(&costs, of_layouts).unwrap();
+    let costs = costs.to_str().unwrap();
     for format in ["table", "markdown"] {
-        let output = headway(&["reproduce", path, "--fast", "--format", format]);
+        let asked = ["reproduce", path, "--fast", "--costs", costs];
+        let output = headway(&[&asked[..], &["--format", format]].concat());
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{output:?}");
         for words in ["it has a lower slowdown", "synergy ÷ c-fcfs", "8 flows"] {
             assert!(told.contains(words), "{words}: {told}");
         }
+    }
+}
+
+#[test]
+fn costs_are_of_every_layout_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let [figure, costs] = ["tiny.toml", "costs.json"].map(|name| folder.path().join(name));
+    std::fs::write(&figure, TINY).unwrap();
+    std::fs::write(&costs, r#"{"costs": {}, "layouts": {"inline": {}}}"#).unwrap();
+    let (figure, costs) = (figure.to_str().unwrap(), costs.to_str().unwrap());
+    let refused = [
+        (figure, costs, "'headway calibrate -o FILE' measures"),
+        (figure, "/nowhere", "/nowhere"),
+        ("synergy-fig6-5", costs, "simulations have none of them"),
+        ("shenango-fig1-live", costs, "synergy-fig6-5-live"),
+        ("pallas-fig10-live", costs, "without a network"),
+        ("concord-fig9-live", costs, "without a network"),
+    ];
+    for (experiment, file, says) in refused {
+        let output = headway(&["reproduce", experiment, "--costs", file]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let named = stderr.contains("--costs") && stderr.contains(says);
+        assert!(named, "{experiment} {file}: {stderr}");
     }
 }
 

@@ -32,6 +32,14 @@ pub enum ReplayedError {
         /// Number of cores.
         cores: usize,
     },
+    /// The costs lack a layout that a system runs under.
+    #[error(
+        "no costs of the layout '{layout}', which a system of the figure has: 'headway calibrate -o FILE' measures those of all layouts"
+    )]
+    NotMeasured {
+        /// Name of the layout.
+        layout: &'static str,
+    },
     /// The file is invalid.
     #[error("{0}")]
     File(String),
@@ -45,6 +53,7 @@ headway_words::debug_is_display!(ReplayedError);
 pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,
     settings: &'a MeasuredSettings,
+    costs: Option<&'a MachineCosts>,
     extent: &'a LoadsExtent,
     workload: Workload,
 }
@@ -53,6 +62,7 @@ impl<'a> ReplayedSession<'a> {
     pub(super) fn new(
         experiment: &'a ReplayedExperiment,
         settings: &'a MeasuredSettings,
+        costs: Option<&'a MachineCosts>,
     ) -> Result<Self, ReplayedError> {
         let dedicated = experiment.system.iter().any(|system| system.dedicated);
         let (workers, cores) = (experiment.replay.workers, available_threads());
@@ -68,6 +78,7 @@ impl<'a> ReplayedSession<'a> {
         Ok(Self {
             experiment,
             settings,
+            costs,
             extent: experiment.extent(settings.fast),
             workload,
         })
@@ -80,16 +91,8 @@ impl<'a> ReplayedSession<'a> {
     ) -> Result<Option<CompleteRounds<ReplayedRun>>, ReplayedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
         let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &systems);
-        let layouts = self.layouts()?;
-        let all = steps(layouts.len());
-        let cutoff = Arc::new(AtomicBool::new(false));
-        let calibrated = calibrate(&layouts, Some(&cutoff), |step| {
-            let is_over = progress(step, all, "calibrating").is_break();
-            cutoff.store(is_over, Ordering::Relaxed);
-        });
-        let costs = match calibrated {
-            Err(TrialError::CutOff) => return Ok(None),
-            calibrated => calibrated?.layouts,
+        let Some(costs) = self.costs(&mut progress)? else {
+            return Ok(None);
         };
         complete_rounds(
             &plan,
@@ -97,6 +100,35 @@ impl<'a> ReplayedSession<'a> {
             |place, next| progress(place, plan.len(), &self.experiment.system[next.system].name),
             |planned| self.run(planned, &costs),
         )
+    }
+
+    /// The costs that were given, or else those measured now; `None` where `progress` ends the measurement.
+    fn costs(
+        &self,
+        progress: &mut impl FnMut(usize, usize, &str) -> ControlFlow<()>,
+    ) -> Result<Option<MachineCosts>, ReplayedError> {
+        let layouts = self.layouts()?;
+        if let Some(given) = self.costs {
+            let missing = layouts
+                .iter()
+                .find(|layout| given.measured(**layout).is_none());
+            return match missing {
+                Some(layout) => Err(ReplayedError::NotMeasured {
+                    layout: layout.name(),
+                }),
+                None => Ok(Some(*given)),
+            };
+        }
+        let all = steps(layouts.len());
+        let cutoff = Arc::new(AtomicBool::new(false));
+        let calibrated = calibrate(&layouts, Some(&cutoff), |step| {
+            let is_over = progress(step, all, "calibrating").is_break();
+            cutoff.store(is_over, Ordering::Relaxed);
+        });
+        match calibrated {
+            Err(TrialError::CutOff) => Ok(None),
+            calibrated => Ok(Some(calibrated?.layouts)),
+        }
     }
 
     /// The layouts of all systems, each once.

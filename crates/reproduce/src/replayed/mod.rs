@@ -23,6 +23,7 @@ pub use run::{ReplayedFigures, ReplayedRun};
 use std::ops::ControlFlow;
 
 use headway_report::format;
+use headway_sim::MachineCosts;
 
 use crate::measured::{
     LoadsExtent, MeasuredExperiment as _, MeasuredKind, MeasuredReproduction, MeasuredSettings,
@@ -56,17 +57,18 @@ impl MeasuredKind for ReplayedExperiment {
     }
 }
 
-/// Runs the measurement. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name, and says whether it goes on: if not, the
+/// Runs the measurement. The simulation has these costs of this machine, or measures them first. On the calling thread, `progress` gets the finished steps, all steps, and the next step's name, and says whether it goes on: if not, the
 /// result is of the rounds that were complete, `None` without one.
 ///
 /// # Errors
-/// A system fails, or the machine has too few cores.
+/// A system fails, the machine has too few cores, or the costs lack a system's layout.
 pub fn measure(
     experiment: &ReplayedExperiment,
     settings: &MeasuredSettings,
+    costs: Option<&MachineCosts>,
     progress: impl FnMut(usize, usize, &str) -> ControlFlow<()>,
 ) -> Result<Option<MeasuredReproduction<ReplayedExperiment>>, ReplayedError> {
-    let session = measure::ReplayedSession::new(experiment, settings)?;
+    let session = measure::ReplayedSession::new(experiment, settings, costs)?;
     let Some(measured) = session.measure(progress)? else {
         return Ok(None);
     };
