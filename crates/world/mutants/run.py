@@ -52,7 +52,10 @@ def search(copy, cargo, engine):
     if built.returncode != 0:
         sys.exit(built.stderr)
     begun = time.monotonic()
-    world = subprocess.run(worlds, cwd=copy, capture_output=True, text=True, env=env)
+    try:
+        world = subprocess.run(worlds, cwd=copy, capture_output=True, text=True, env=env, timeout=3 * SECONDS)
+    except subprocess.TimeoutExpired:
+        return False, time.monotonic() - begun, []
     shown = (world.stdout.strip() or world.stderr.strip()).split("\n")
     return world.returncode != 0, time.monotonic() - begun, shown[:2]
 

@@ -308,7 +308,11 @@ impl World {
     /// The world cannot go on, and neither can the process: threads of the system wait for their turns.
     fn fail(&self, why: &str) -> ! {
         println!("{}\n  {why}", self.watched.label);
-        std::process::exit(1);
+        // By another thread: `exit` drops its caller's thread locals, and those of a thread of fibers wait for their turn in this world.
+        thread::spawn(|| std::process::exit(1));
+        loop {
+            thread::park();
+        }
     }
 
     /// Lets who is furthest behind run, and waits until that is the caller again.
@@ -507,5 +511,67 @@ impl Past {
     pub(crate) fn stalled(&self, within: &Range<u64>) -> bool {
         let mut stalls = self.stalls.iter();
         stalls.any(|&(from_ns, to_ns)| from_ns.max(within.start) < to_ns.min(within.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Set where the process is the one that ends.
+    const ENDS: &str = "HEADWAY_WORLD_ENDS";
+
+    /// What a thread has until its end, and then waits for others of its world, as a thread of fibers does.
+    struct MeetsTheWorld;
+
+    impl Drop for MeetsTheWorld {
+        fn drop(&mut self) {
+            spend(1);
+        }
+    }
+
+    thread_local! {
+        static AT_THE_END: MeetsTheWorld = const { MeetsTheWorld };
+    }
+
+    #[test]
+    fn a_world_that_cannot_go_on_ends_its_process() {
+        if env::var_os(ENDS).is_some() {
+            let costs = CoreCosts {
+                most_turns: 10,
+                ..CoreCosts::USUAL
+            };
+            let watched = Watched {
+                label: "seed 7".to_owned(),
+                ..Watched::default()
+            };
+            World::run(
+                watched,
+                Random::new(7),
+                costs,
+                CoreFaults::default(),
+                || {
+                    AT_THE_END.with(|_| ());
+                    while spend(1) > 0 {}
+                },
+            );
+        }
+        let this_test = "scheduler::tests::a_world_that_cannot_go_on_ends_its_process";
+        let ended = Command::new("timeout")
+            .arg("60")
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", this_test, "--nocapture"])
+            .env(ENDS, "1")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("seed 7\n  the threads keep each other busy"),
+            "{told}"
+        );
     }
 }
