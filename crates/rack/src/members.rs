@@ -38,12 +38,12 @@ impl<S: Switch> RosterPlane for SwitchMembers<'_, S> {
         self.switch.awaited(server) == 0 && !self.switch.policy.may_send(server)
     }
 
-    fn remove(&mut self, server: ServerId) -> u64 {
+    fn remove(&mut self, server: ServerId) -> Option<u64> {
         self.drain(server);
         let before = self.switch.counts.lost;
         self.switch.lose(self.now_ns, server);
         self.switch.servers.addresses.put(server, None);
-        self.switch.counts.lost - before
+        Some(self.switch.counts.lost - before)
     }
 }
 

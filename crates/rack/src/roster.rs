@@ -226,8 +226,8 @@ pub trait RosterPlane {
     fn drain(&mut self, server: ServerId);
     /// Whether a server that drains has nothing left and gets nothing more.
     fn is_drained(&self, server: ServerId) -> bool;
-    /// The server's place is free. What it has is lost: the number of requests.
-    fn remove(&mut self, server: ServerId) -> u64;
+    /// The server's place is free. What it has is lost: the number of requests. `None`: not yet, it is to be called again.
+    fn remove(&mut self, server: ServerId) -> Option<u64>;
 }
 
 /// What a plane has carried out of a roster.
@@ -277,13 +277,16 @@ impl RosterFollower {
                 plane.drain(server);
                 *known = Some(wanted);
             }
-            if wanted.membership == Membership::Leaves || plane.is_drained(server) {
-                state.lost[at] = Some(plane.remove(server));
+            let leaves = wanted.membership == Membership::Leaves;
+            let goes = leaves || plane.is_drained(server);
+            if let Some(lost) = goes.then(|| plane.remove(server)).flatten() {
+                state.lost[at] = Some(lost);
                 *known = None;
                 state.vacate(at);
                 vacated = true;
             } else {
                 self.waits = true;
+                all_done &= !leaves;
             }
         }
         self.waits |= !all_done;
@@ -309,6 +312,8 @@ mod tests {
         told: Vec<(&'static str, u16)>,
         has: u32,
         refuses: bool,
+        /// How many times it is asked in vain to remove a server.
+        keeps: u32,
     }
 
     impl RosterPlane for Plane {
@@ -322,9 +327,13 @@ mod tests {
         fn is_drained(&self, _server: ServerId) -> bool {
             self.has == 0
         }
-        fn remove(&mut self, server: ServerId) -> u64 {
+        fn remove(&mut self, server: ServerId) -> Option<u64> {
+            if self.keeps > 0 {
+                self.keeps -= 1;
+                return None;
+            }
             self.told.push(("remove", server.0));
-            u64::from(self.has)
+            Some(u64::from(self.has))
         }
     }
 
@@ -356,7 +365,12 @@ mod tests {
         assert_eq!(plane.told[2..], [("remove", 0)]);
         assert_eq!((roster.members()[0], roster.lost(0)), (None, Some(0)));
         plane.has = 7;
+        plane.keeps = 2;
         let left = roster.order(at(2), Membership::Leaves).unwrap();
+        for _ in 0..2 {
+            follower.follow(&roster, &mut plane);
+            assert!(!roster.await_done(left, now));
+        }
         follower.follow(&roster, &mut plane);
         assert!(roster.await_done(left, now));
         assert_eq!(plane.told[3..], [("remove", 1)]);

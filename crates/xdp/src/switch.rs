@@ -1,5 +1,6 @@
 //! The loaded program, its tables and its registers.
 
+use crate::grace::GracePeriods;
 use crate::head::{HeadMap, head_of};
 use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
@@ -8,7 +9,7 @@ use crate::layout::{
 };
 use crate::pins::{MAPS, SwitchPins};
 use crate::ticks::{TickError, in_ticks, ticks_a_second};
-use crate::{Registers, XdpTables, grace, tags};
+use crate::{Registers, XdpTables, tags};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::{ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
@@ -107,6 +108,9 @@ pub enum SwitchError {
         /// The kernel's error.
         source: MapError,
     },
+    /// The thread that waits for packets under way cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
     /// An attachment cannot be pinned.
     #[error("cannot pin in the BPF file system: {0}")]
     Pin(#[source] io::Error),
@@ -188,6 +192,7 @@ pub struct XdpSwitch {
     pub(crate) tables: TablesMap,
     registers: RegistersMap,
     generation: u64,
+    pub(crate) grace: GracePeriods,
     question_index: u32,
     pub(crate) classes: usize,
     pub(crate) clones: bool,
@@ -269,6 +274,9 @@ impl XdpSwitch {
         let generation = head_of(&head).map_err(reading)?.generation;
         let mut stamps: Array<MapData, u64> = map(&mut program, "stamp")?;
         stamps.set(0, stamp, 0).map_err(writing)?;
+        let grace = GracePeriods::start().map_err(SwitchError::Thread)?;
+        // An earlier process may have published until a moment ago.
+        grace.begin(generation);
         Ok(Self {
             head,
             tables: map(&mut program, "tables")?,
@@ -277,6 +285,7 @@ impl XdpSwitch {
             sees_tags: looking.is_some(),
             program,
             generation,
+            grace,
             question_index: constants.question_index,
             classes: usize::from(config.types) + 1,
             lease_ticks: constants.lease_ticks,
@@ -331,14 +340,26 @@ impl XdpSwitch {
         }
     }
 
-    /// Publishes these tables. A packet sees either the old ones or the new ones. Takes milliseconds: it waits until no packet uses the copy
-    /// that it overwrites.
+    /// The generation such that no packet under way goes by older tables. It follows [`generation`](Self::generation) by milliseconds, or by seconds on a machine
+    /// whose cores all have other work.
+    #[must_use]
+    pub fn settled_generation(&self) -> u64 {
+        self.grace.settled()
+    }
+
+    /// Waits until no packet goes by older tables than the last.
+    pub fn settle(&self) {
+        self.grace.wait(self.generation);
+    }
+
+    /// Publishes these tables. A packet sees either the old ones or the new ones. Waits until no packet uses the copy that it overwrites: not at all where
+    /// [the last ones are settled](Self::settled_generation).
     ///
     /// # Errors
     /// [`SwitchError::Map`] when the kernel refuses; then the old tables stay in force.
     pub fn publish(&mut self, tables: &XdpTables) -> Result<(), SwitchError> {
         let next = self.generation + 1;
-        grace::wait();
+        self.settle();
         let bytes: [u8; RACK_TABLES_BYTES] = bytes_of(&*tables.0);
         // Only this process writes the head, also by a renewal.
         let head = TablesHead {
@@ -349,6 +370,7 @@ impl XdpSwitch {
             .set((next % 2) as u32, bytes, 0)
             .and_then(|()| self.head.set(0, bytes_of(&head), 0))
             .map_err(writing)?;
+        self.grace.begin(next);
         self.generation = next;
         Ok(())
     }

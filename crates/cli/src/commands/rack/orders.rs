@@ -17,8 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for the switch to carry out an order: it looks every millisecond. Less than a client of the control socket waits.
-const CARRY_OUT: Duration = Duration::from_secs(1);
+/// Time for the switch to carry out an order: it looks every millisecond, and what it removes waits for a grace period of the kernel. Less than a client of the
+/// control socket waits.
+const CARRY_OUT: Duration = Duration::from_secs(4);
 
 /// Takes orders about the servers of a switch.
 pub(super) struct ServerOrders {
@@ -100,7 +101,7 @@ impl ServerOrders {
         if self.roster.await_done(revision, CARRY_OUT) {
             return Ok(());
         }
-        Err("the switch has the order, and has not carried it out within a second: `headway rack status` shows when it has".into())
+        Err("the switch has the order, and has not carried it out within four seconds: `headway rack status` shows when it has".into())
     }
 
     /// Reads the servers of the settings file anew: those that are new are added, those that are no longer there drain. Says on standard error what

@@ -25,16 +25,23 @@ pub(super) struct ProgramTables {
     pub(super) tables: Arc<SwitchTables>,
     /// By place.
     pub(super) servers: Vec<Option<Neighbour>>,
+    /// By place: the generation of the first tables without the server that was there.
+    pub(super) gone_since: Vec<u64>,
     /// The cores that each has by order, for the next process; 0: it drains.
     pub(super) member_cores: Vec<u16>,
     pub(super) types: TypeTable,
-    /// Whether the servers changed since the program's tables were made.
-    pub(super) servers_changed: bool,
+    /// Whether what the program's tables are made of changed since.
+    pub(super) are_stale: bool,
 }
 
 impl ProgramTables {
-    /// Publishes tables of the shaper and the servers as they are now.
+    /// Publishes tables of the shaper and the servers as they are now, if they changed and no packet goes by the tables before the last any more. It never
+    /// waits for that: the lease is renewed meanwhile.
     pub(super) fn publish(&mut self) -> Result<(), RelayError> {
+        let switch = self.kernel.switch();
+        if !self.are_stale || switch.settled_generation() < switch.generation() {
+            return Ok(());
+        }
         let types = self.types.unknown().index();
         let tables = tables_of_places(&self.shaper, types, self.types.bytes(), &self.servers)?;
         let control = self.tables.last();
@@ -43,16 +50,24 @@ impl ProgramTables {
             .map_or(&[][..], |control| control.demand().types());
         let tables = tables.for_demand(demand).for_members(&self.member_cores);
         self.kernel.switch_mut().publish(&tables)?;
-        self.servers_changed = false;
+        self.are_stale = false;
         Ok(())
     }
 
-    /// Frees a place. What its server has is lost: returns the copies of requests.
-    fn remove(&mut self, server: ServerId) -> Result<u64, RelayError> {
-        self.servers[server.index()] = None;
-        self.member_cores[server.index()] = 0;
-        self.publish()?;
-        Ok(self.kernel.switch_mut().lose(server)?)
+    /// Frees a place. Once no packet goes by tables that had its server, what it has is lost: returns the copies of requests.
+    fn remove(&mut self, server: ServerId) -> Result<Option<u64>, RelayError> {
+        let place = server.index();
+        let switch = self.kernel.switch();
+        if self.servers[place].take().is_some() {
+            self.gone_since[place] = switch.generation() + 1;
+            self.member_cores[place] = 0;
+            self.are_stale = true;
+        }
+        let gone_since = self.gone_since[place];
+        if switch.settled_generation() < gone_since {
+            return Ok(None);
+        }
+        Ok(Some(self.kernel.switch_mut().lose(server, gone_since)?))
     }
 }
 
@@ -81,26 +96,27 @@ impl RosterPlane for KernelMembers<'_> {
         self.program.servers[server.index()] = Some(neighbour);
         self.program.member_cores[server.index()] = cores_of(Some(member));
         self.watch.join(server, member.address, member.cores);
-        self.program.servers_changed = true;
+        self.program.are_stale = true;
         true
     }
 
     fn drain(&mut self, server: ServerId) {
         self.watch.drain(server);
         self.program.member_cores[server.index()] = 0;
-        self.program.servers_changed = true;
+        self.program.are_stale = true;
     }
 
     fn is_drained(&self, server: ServerId) -> bool {
-        self.unanswered[server.index()] == 0 && !self.program.shaper.may_send(server)
+        let may_get = self.program.are_stale || self.program.shaper.may_send(server);
+        self.unanswered[server.index()] == 0 && !may_get
     }
 
-    fn remove(&mut self, server: ServerId) -> u64 {
+    fn remove(&mut self, server: ServerId) -> Option<u64> {
         self.watch.vacate(server);
         let removed = self.program.remove(server);
         removed.unwrap_or_else(|why| {
             self.failed = Some(why);
-            0
+            None
         })
     }
 }

@@ -62,9 +62,10 @@ impl Relay {
                 shaper,
                 tables,
                 servers: vec![None; settings.places],
+                gone_since: vec![0; settings.places],
                 member_cores: member_cores.collect(),
                 types: TypeTable::new(declared, settings.types.len() - declared),
-                servers_changed: false,
+                are_stale: true,
             },
             follower: RosterFollower::new(members),
             roster,
@@ -86,7 +87,10 @@ impl Relay {
         left: Option<&LeftTables>,
     ) -> Result<(), ReachError> {
         self.know(left)?;
-        self.find_servers(reach, left)
+        self.find_servers(reach, left)?;
+        // So the first round publishes.
+        self.program.kernel.switch().settle();
+        Ok(())
     }
 
     /// Goes on with the types of the tables that an earlier process left, and with the servers that it missed.
@@ -166,7 +170,7 @@ impl Relay {
                 self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
                 self.devices.check()?;
                 self.program.kernel.switch_mut().renew_addresses()?;
-                self.reach_again()?;
+                self.reach_again();
             }
             self.program.kernel.keep_lease()?;
         }
@@ -199,13 +203,14 @@ impl Relay {
             .tables
             .install(self.generation, &mut self.program.shaper);
         let has_new_types = self.has_new_types(&registers);
-        if newest != self.generation || has_new_types || self.program.servers_changed {
-            self.generation = newest;
-            self.program.publish()?;
+        self.program.are_stale |= newest != self.generation || has_new_types;
+        self.generation = newest;
+        self.program.publish()?;
+        if !self.program.are_stale {
+            self.program
+                .tables
+                .note_left(|server| self.program.shaper.may_send(server));
         }
-        self.program
-            .tables
-            .note_left(|server| self.program.shaper.may_send(server));
         Ok(())
     }
 
@@ -231,14 +236,11 @@ impl Relay {
     }
 
     /// Updates the servers' next hops, since Ethernet addresses and interfaces can change. An unreachable server keeps its old one.
-    fn reach_again(&mut self) -> Result<(), RelayError> {
+    fn reach_again(&mut self) {
         let again = self.program.servers.iter();
         let again = again.map(|server| server.map(known_again)).collect();
-        if self.program.servers != again {
-            self.program.servers = again;
-            self.program.publish()?;
-        }
-        Ok(())
+        self.program.are_stale |= self.program.servers != again;
+        self.program.servers = again;
     }
 
     fn report(&self, registers: &Registers) -> SwitchReport {
