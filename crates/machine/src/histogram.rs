@@ -84,7 +84,7 @@ impl TimeHistogram {
     /// Adds what a thread has counted so far.
     pub fn add(&mut self, times: &SharedTimes) {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        for (count, shared) in self.counts.iter_mut().zip(&times.counts) {
+        for (count, shared) in self.counts.iter_mut().zip(&*times.counts) {
             let more = read(shared);
             *count += more;
             self.count += more;
@@ -152,7 +152,7 @@ impl TimeHistogram {
 /// only while nothing is counted.
 #[derive(Debug)]
 pub struct SharedTimes {
-    counts: Box<[AtomicU64]>,
+    counts: Box<[AtomicU64; BUCKETS]>,
     sum_ns: AtomicU64,
     max_ns: AtomicU64,
 }
@@ -160,7 +160,7 @@ pub struct SharedTimes {
 impl Default for SharedTimes {
     fn default() -> Self {
         Self {
-            counts: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            counts: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
             sum_ns: AtomicU64::new(0),
             max_ns: AtomicU64::new(0),
         }
@@ -180,6 +180,12 @@ impl SharedTimes {
         if ns > self.max_ns.load(Ordering::Relaxed) {
             self.max_ns.store(ns, Ordering::Relaxed);
         }
+    }
+
+    /// The sum of the times counted so far, ns.
+    #[must_use]
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns.load(Ordering::Relaxed)
     }
 }
 

@@ -1,11 +1,12 @@
 //! The cost of an empty request: dispatcher, worker and back, through the replay datapath.
 //!
-//! All requests are due at once, so the dispatcher never waits for the schedule. A virtual machine's two cores are near each
+//! All requests are due at once, so the dispatcher never waits for the schedule; it gets as many as a window has room for. A virtual machine's two cores are near each
 //! other in one second and far in the next, and a cache line's way takes six times as long: every time is set against a cache line's
 //! way measured just before and just after it, and counts only where these two agree.
 
 mod common;
 mod floor;
+mod window;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::server::role::Ingress;
 use headway_policy::{ClassId, Job, JobId, Shape, server::systems};
 use headway_runtime::{Call, Idle, Layout, Server};
+use window::{WINDOW, Windowed};
 
 const ROUNDS: usize = 25;
 const REQUESTS: u32 = 100_000;
@@ -127,9 +129,9 @@ fn request(policy: &str, workers: usize, layout: Layout) -> f64 {
         .workers(workers)
         .layout(layout)
         .idle(Idle::Spin)
-        .slots(256)
+        .slots(4 * WINDOW)
         .service(|_: &mut Call<'_>| {})
-        .datapath(datapath)
+        .datapath(Windowed(datapath))
         .start()
         .expect("the server starts");
     control.start(Clock::global().now_ns());
@@ -139,7 +141,7 @@ fn request(policy: &str, workers: usize, layout: Layout) -> f64 {
     let stats = server
         .shutdown(Duration::from_secs(10))
         .expect("the server stops");
-    assert_eq!(stats.answered, u64::from(REQUESTS));
+    assert_eq!(stats.answered, u64::from(REQUESTS), "{policy} {stats:?}");
     let last = control
         .take_completions()
         .iter()

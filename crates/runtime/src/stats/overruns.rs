@@ -82,7 +82,7 @@ impl Overruns {
             overruns += tally.overruns.get();
             yielded += tally.preemptions.get();
             answered += tally.answered.get();
-            cpu_ns += tally.cpu_ns.get();
+            cpu_ns += tally.cpu_ns();
         }
         let named = &self.classes[usize::from(class)];
         let runs = LateRuns {

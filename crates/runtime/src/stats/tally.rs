@@ -69,7 +69,6 @@ pub(crate) struct ClassTally {
     pub(crate) answered: Count,
     sheds: [Count; ShedCause::ALL.len()],
     pub(crate) handed_back: Count,
-    pub(crate) cpu_ns: Count,
     pub(crate) preemptions_asked: Count,
     pub(crate) preemptions: Count,
     pub(crate) overruns: Count,
@@ -117,8 +116,12 @@ impl ClassTally {
     #[inline]
     pub(crate) fn answers(&self, cpu_ns: u64) {
         self.answered.add(1);
-        self.cpu_ns.add(cpu_ns);
         self.service.record(cpu_ns);
+    }
+
+    /// What handlers took so far, ns.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.service.sum_ns()
     }
 }
 
@@ -363,7 +366,7 @@ impl WorkerStats {
             resumed,
             preemptions,
             renewals: 0,
-            cpu_ns: tally.total(|class| class.cpu_ns.get()),
+            cpu_ns: tally.total(|class| class.cpu_ns()),
             queued: None,
         }
     }
@@ -560,7 +563,7 @@ impl Stats {
             stats.wait.add(&tally.wait);
             stats.service.add(&tally.service);
             stats.handed_back += tally.handed_back.get();
-            stats.cpu_ns += tally.cpu_ns.get();
+            stats.cpu_ns += tally.cpu_ns();
             stats.preemptions_asked += tally.preemptions_asked.get();
             stats.preemptions += tally.preemptions.get();
             stats.overruns += tally.overruns.get();
