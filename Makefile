@@ -47,10 +47,10 @@ toolchain:
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
 # Every part runs, also after one that failed. A table at the end says what each took, and what was skipped and why. While the workspace's tests wait, what
-# other parts need is built. Those parts follow in two chains, so that no processor waits for the end of another's part.
+# the parts after it need is built.
 test: toolchain
 	@command -v python3 >/dev/null || pass/packages.sh python3 || { echo "make test needs Python 3 (apt-get install python3)"; exit 1; }
-	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace,asan+builds,loom,shuttle,test-python,test-torture
+	@MAKE="$(MAKE)" .ci/parts packages+lint docs+test-pass workspace+builds test-torture+test-python+asan+loom+shuttle
 
 # Before a commit, a minute or two in a tree that is built: format, lints, tidiness, and the unit tests of what changed and of what imports it.
 check: toolchain
@@ -61,7 +61,7 @@ check: toolchain
 packages:
 	@.ci/packages
 
-# What other parts need than the workspace's tests, built while a processor has nothing else to do (SCHED_IDLE). What cannot be built fails or is skipped in its own part.
+# What the parts after the workspace's tests need, built while a processor has nothing else to do (SCHED_IDLE). What cannot be built fails or is skipped in its own part.
 .PHONY: builds
 TESTS = .ci/tests $(BUILD_ONLY)
 builds: toolchain
